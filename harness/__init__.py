@@ -1,0 +1,3 @@
+"""Evaluate multilingual models on cross-lingual benchmarks."""
+
+from __future__ import annotations

@@ -1,0 +1,365 @@
+"""What a model can do: one protocol per ability, with its request and answer records.
+
+Every method keeps the order of its inputs, returns as many answers as it got requests, and answers an
+empty list with an empty list. Nothing here imports a model library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "Adapter",
+    "Capability",
+    "Choice",
+    "ChoosesBest",
+    "Classifies",
+    "Embeds",
+    "EmbedOptions",
+    "ExposesHiddenStates",
+    "ExtractsSpans",
+    "FitOptions",
+    "Fits",
+    "FloatArray",
+    "GenerateOptions",
+    "Generates",
+    "HEAD_CAPABILITY",
+    "Head",
+    "HeadSpec",
+    "LikelihoodAnswer",
+    "LikelihoodRequest",
+    "ModelDescription",
+    "ScoresContinuations",
+    "Side",
+    "SpanAnswer",
+    "SpanQuestion",
+    "Tags",
+    "TextInput",
+    "TrainingSettings",
+    "capability_protocols",
+]
+
+FloatArray = npt.NDArray[np.float32]
+Side = Literal["query", "passage"]
+
+
+class Capability(StrEnum):
+    """The abilities that methods ask for and adapters declare."""
+
+    CLASSIFIES = "Classifies"
+    CHOOSES_BEST = "ChoosesBest"
+    TAGS = "Tags"
+    EXTRACTS_SPANS = "ExtractsSpans"
+    EMBEDS = "Embeds"
+    EXPOSES_HIDDEN_STATES = "ExposesHiddenStates"
+    EXPOSES_ATTENTIONS = "ExposesAttentions"
+    SCORES_CONTINUATIONS = "ScoresContinuations"
+    GENERATES = "Generates"
+    FITS = "Fits"
+
+
+class Head(StrEnum):
+    """What `Fits` can train on top of a model."""
+
+    CLASSIFICATION = "classification"
+    MULTIPLE_CHOICE = "multiple_choice"
+    TAGGING = "tagging"
+    SPAN_EXTRACTION = "span_extraction"
+    DUAL_ENCODER = "dual_encoder"
+    TEXT_TO_TEXT = "text_to_text"
+
+
+# Requests and answers ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextInput:
+    """One text or pair of texts to classify."""
+
+    text: str
+    text_pair: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One multiple-choice item: the model scores each of `choices` after `context`."""
+
+    context: str
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanQuestion:
+    """A question whose answer is a span of `context`."""
+
+    id: str
+    question: str
+    context: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanAnswer:
+    """A span of the context: ``context[start:end] == text``; an empty text means that nothing was found."""
+
+    text: str
+    start: int
+    """Offset of the first character in Unicode code points, -1 when nothing was found."""
+    end: int
+    score: float
+    truncated: bool = False
+    """Whether the model could not see all of the context or question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedOptions:
+    """How texts become vectors; None leaves the choice to the adapter's own options."""
+
+    pooling: Literal["mean", "cls", "last", "pooler"] | None = None
+    layer: int | Literal["last", "xtreme_r"] | None = None
+    """0 is the embedding layer, 1..L the transformer layers. ``xtreme_r`` is the layer that the paper's
+    appendix C reads: the 8th of 12 and the 14th of 24 (depth / 2 + 2 in between)."""
+    max_length: int | None = None
+    prefixes: bool = True
+    """Whether the adapter's query and passage prefixes are put before the texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LikelihoodRequest:
+    """A continuation to score after a context."""
+
+    context: str
+    continuation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LikelihoodAnswer:
+    """Log-probabilities (natural logarithm) of one continuation."""
+
+    token_logprobs: tuple[float, ...]
+    is_greedy: bool
+    byte_length: int
+    truncated: bool = False
+
+    @property
+    def total(self) -> float:
+        """The sum of the token log-probabilities."""
+        return float(sum(self.token_logprobs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateOptions:
+    """How text is generated for one request."""
+
+    max_tokens: int = 64
+    stop: tuple[str, ...] = ()
+    temperature: float = 0.0
+    seed: int = 0
+    choices: tuple[str, ...] | None = None
+    regex: str | None = None
+    json_schema: Mapping[str, Any] | None = None
+
+
+# Fitting ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadSpec:
+    """What is trained: the head and the names it needs."""
+
+    head: Head
+    labels: tuple[str, ...] = ()
+    """Label names in the order of the head's outputs; empty where the head has none."""
+    inputs: tuple[str, ...] = ()
+    """Names of the input fields, in the order they are given to the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSettings:
+    """The numbers of one training stage, resolved from a recipe; recorded in the fit digest."""
+
+    learning_rate: float
+    epochs: float
+    batch_size: int
+    """Effective batch: examples per optimiser step over all devices and accumulation steps."""
+    max_length: int = 128
+    stride: int = 128
+    max_query_length: int = 64
+    max_answer_length: int = 30
+    n_best: int = 20
+    warmup_steps: int = 0
+    warmup_share: float = 0.0
+    weight_decay: float = 0.0
+    adam_epsilon: float = 1e-8
+    max_grad_norm: float = 1.0
+    eval_steps: int | None = None
+    """Steps between evaluations on the dev set; None evaluates once an epoch."""
+    select_best: bool = True
+    """Whether the checkpoint that is best on the dev set is kept, rather than the last one."""
+    freeze_embeddings: bool = False
+    max_steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitOptions:
+    """Where and how one training stage runs."""
+
+    directory: Path
+    """An empty folder that belongs to this stage: the fitted model is saved into it."""
+    settings: TrainingSettings
+    seed: int
+    describe: str = ""
+    """What is being trained, for progress lines: ``mnli (en), 9,888 examples``."""
+
+
+# Protocols --------------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """An opened model."""
+
+    def identity(self) -> Mapping[str, str]:
+        """Return what makes the answers what they are: weights digest or revision, options, versions."""
+
+    def close(self) -> None:
+        """Free the model; a second call does nothing."""
+
+
+@runtime_checkable
+class Classifies(Protocol):
+    """Scores labels of texts."""
+
+    def classify(self, inputs: Sequence[TextInput], labels: Sequence[str]) -> FloatArray:
+        """Return scores of shape (inputs, labels); higher is likelier."""
+
+
+@runtime_checkable
+class ChoosesBest(Protocol):
+    """Scores the choices of multiple-choice items."""
+
+    def choose(self, items: Sequence[Choice]) -> list[tuple[float, ...]]:
+        """Return one tuple of scores an item, in the order of its choices."""
+
+
+@runtime_checkable
+class Tags(Protocol):
+    """Tags the tokens of sentences."""
+
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return one tag for every token of every sentence."""
+
+
+@runtime_checkable
+class ExtractsSpans(Protocol):
+    """Answers questions with spans of their contexts."""
+
+    def extract_spans(self, items: Sequence[SpanQuestion]) -> list[SpanAnswer]:
+        """Return the best span of every item, with offsets in Unicode code points."""
+
+
+@runtime_checkable
+class Embeds(Protocol):
+    """Turns texts into vectors."""
+
+    def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
+        """Return float32 vectors of shape (texts, dimension) with unit rows."""
+
+
+@runtime_checkable
+class ExposesHiddenStates(Protocol):
+    """Streams the hidden states of tokenised sentences."""
+
+    def layer_count(self) -> int:
+        """Return how many layers there are, the embedding layer included."""
+
+    def hidden_states(
+        self, sentences: Sequence[Sequence[str]], layers: Sequence[int]
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """Yield (index of the sentence, vectors of shape (layers, words, dimension)), in any order.
+
+        A word's vector is that of its first piece; a word without a piece gets zeros.
+        """
+
+
+@runtime_checkable
+class ScoresContinuations(Protocol):
+    """Gives log-probabilities of continuations."""
+
+    def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
+        """Return per-token log-probabilities of every continuation."""
+
+
+@runtime_checkable
+class Generates(Protocol):
+    """Writes text."""
+
+    def generate(self, prompts: Sequence[str], options: Sequence[GenerateOptions]) -> list[str]:
+        """Return one text a prompt, without the prompt and without the stop string."""
+
+
+@runtime_checkable
+class Fits(Protocol):
+    """Can be fine-tuned; what `fit` returns has the head's capability."""
+
+    def fit(self, train: Sequence[Any], validation: Sequence[Any], spec: HeadSpec, options: FitOptions) -> Adapter:
+        """Train on examples of the head's record type, save into ``options.directory``, return the fitted model.
+
+        An empty `validation` means that the last checkpoint is kept. Raises `TrainingError`.
+        """
+
+    def load_fit(self, directory: Path, spec: HeadSpec) -> Adapter:
+        """Return the fitted model that `fit` saved into `directory`."""
+
+
+HEAD_CAPABILITY: Mapping[Head, Capability] = {
+    Head.CLASSIFICATION: Capability.CLASSIFIES,
+    Head.MULTIPLE_CHOICE: Capability.CHOOSES_BEST,
+    Head.TAGGING: Capability.TAGS,
+    Head.SPAN_EXTRACTION: Capability.EXTRACTS_SPANS,
+    Head.DUAL_ENCODER: Capability.EMBEDS,
+    Head.TEXT_TO_TEXT: Capability.GENERATES,
+}
+
+
+def capability_protocols() -> Mapping[Capability, type]:
+    """Return the runtime-checkable protocol of every capability that has one."""
+    return {
+        Capability.CLASSIFIES: Classifies,
+        Capability.CHOOSES_BEST: ChoosesBest,
+        Capability.TAGS: Tags,
+        Capability.EXTRACTS_SPANS: ExtractsSpans,
+        Capability.EMBEDS: Embeds,
+        Capability.EXPOSES_HIDDEN_STATES: ExposesHiddenStates,
+        Capability.SCORES_CONTINUATIONS: ScoresContinuations,
+        Capability.GENERATES: Generates,
+        Capability.FITS: Fits,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelDescription:
+    """What `describe` found out about a model without loading it."""
+
+    adapter: str
+    """Name of the adapter that opens it: ``hf-encoder``."""
+    ref: str
+    """Path, hub id or name, as the user wrote it after the colon."""
+    offers: frozenset[Capability]
+    """What the model can do as it stands."""
+    after_fit: Mapping[Head, frozenset[Capability]] = field(default_factory=dict)
+    """What it can do once a head has been fitted, by head."""
+    labels: tuple[str, ...] = ()
+    """Label names of an already fine-tuned checkpoint."""
+    revision: str | None = None
+    parameters: int | None = None
+    layers: int | None = None
+    note: str = ""
+    """Why something is not offered, for messages."""
+    metadata: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Example records, readers of published formats, and where files are."""

@@ -1,0 +1,117 @@
+"""The records that flow through the harness: rows, examples, predictions, scored items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = [
+    "Answer",
+    "BitextExample",
+    "ClassificationExample",
+    "Example",
+    "MultipleChoiceExample",
+    "Prediction",
+    "Row",
+    "SpanExample",
+    "TaggedSentence",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One record as a reader found it, before a kind has given it meaning."""
+
+    fields: Mapping[str, Any]
+    path: str
+    line: int
+    """1-based line in the file, or the 1-based number of the record where a format has no lines."""
+
+    @property
+    def where(self) -> str:
+        """Return ``file:line`` for messages."""
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """What all items have: an identity, and what statistics and diagnosis need to know about it."""
+
+    id: str
+    """Unique within a task, language and split; for parallel tasks the same in every language."""
+    cluster: str | None = None
+    """Items that share it are resampled together; None means that the item stands alone."""
+    group: str | None = None
+    """A subset that is also scored by itself, such as the test of a checklist or a candidate language."""
+    meta: Mapping[str, str] = field(default_factory=dict)
+    """Further attributes by name (genre, gender variant)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassificationExample(Example):
+    """A text or a pair of texts with one label."""
+
+    inputs: Mapping[str, str]
+    """The input fields in the order of the spec."""
+    label: str | None
+    """None where the published file has no labels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultipleChoiceExample(Example):
+    """A premise with several choices, one of which is right."""
+
+    context: str
+    choices: tuple[str, ...]
+    label: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A gold answer: ``context[start : start + len(text)] == text``."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanExample(Example):
+    """A question about a context; `answers` is empty where the published file has none."""
+
+    question: str
+    context: str
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedSentence(Example):
+    """A tokenised sentence; `tags` is None where the published file has none."""
+
+    tokens: tuple[str, ...]
+    tags: tuple[str, ...] | None
+    text: str | None = None
+    """The raw text, where the treebank has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitextExample(Example):
+    """A sentence (the query) and its translation (the target)."""
+
+    query: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What a model answered for one item, as plain JSON values.
+
+    ``output`` by kind: classification ``{"label": str, "scores": [float, ...]}``; spans ``{"text": str,
+    "start": int, "end": int, "score": float}``; tags ``[str, ...]``; bitext ``{"candidate": str,
+    "similarity": float}`` (the id of the top candidate).
+    """
+
+    id: str
+    output: Any
+    truncated: bool = False
+    unparsed: bool = False

@@ -1,0 +1,180 @@
+"""The exceptions of the harness, their exit codes, and near-name suggestions.
+
+::
+
+    HarnessError            exit 1    one sentence a user can act on, and an optional hint (the next command)
+    |- UsageError           exit 2    the command was called wrongly
+    |  |- UnknownNameError            a name nobody registered, with near names
+    |  |- SpecError                   all problems of one spec file, with lines
+    |  `- CapabilityError             a model asked for what it cannot do
+    |- PluginError          exit 2    a plugin that cannot be used
+    |  |- BrokenPluginError           its import or one of its hooks raised
+    |  |- DuplicateNameError          two plugins registered the same name
+    |  `- MissingExtraError           an optional dependency is not installed
+    |- DataError            exit 1    a data file that does not hold what its spec says
+    |  `- MissingDataError            no data of this source can be found here
+    `- AdapterError         exit 1    a model backend failed
+       |- TrainingError               fine-tuning failed (a NaN loss, no training split)
+       `- ContractError               an adapter broke its contract (wrong count, NaN scores)
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+__all__ = [
+    "AdapterError",
+    "BrokenPluginError",
+    "CapabilityError",
+    "ContractError",
+    "DataError",
+    "DuplicateNameError",
+    "HarnessError",
+    "MissingDataError",
+    "MissingExtraError",
+    "PluginError",
+    "Problem",
+    "SpecError",
+    "TrainingError",
+    "UnknownNameError",
+    "UsageError",
+    "near_names",
+]
+
+
+def near_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
+    """Return up to `limit` of the known names that look like `name`, best first."""
+    names = sorted(set(known))
+    lowered = {candidate.lower(): candidate for candidate in reversed(names)}
+    if name.lower() in lowered:
+        return [lowered[name.lower()]]
+    close = difflib.get_close_matches(name.lower(), list(lowered), n=limit, cutoff=0.6)
+    return [lowered[candidate] for candidate in close]
+
+
+class HarnessError(Exception):
+    """The root of all errors that are meant for a user; shown as one line, without a traceback."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """Return the sentence and, where there is one, the hint after it."""
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
+
+class UsageError(HarnessError):
+    """The command or the Python call was used wrongly."""
+
+    exit_code = 2
+
+
+class UnknownNameError(UsageError):
+    """Someone asked for a name that nobody registered."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str | None = None) -> None:
+        names = sorted(set(known))
+        near = near_names(name, names)
+        if near:
+            suggestion = "Did you mean " + " or ".join(repr(candidate) for candidate in near) + "?"
+        elif names:
+            shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+            suggestion = f"Known: {shown}."
+        else:
+            suggestion = f"No {kind} is known."
+        super().__init__(f"No {kind} named {name!r}. {suggestion}", hint=hint)
+        self.kind = kind
+        self.name = name
+        self.near = near
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One fault of a spec file."""
+
+    message: str
+    line: int | None = None
+    """1-based line in the file, where it is known."""
+    key: str = ""
+    """Dotted path of the key, such as ``languages.sw.test``."""
+
+    def __str__(self) -> str:
+        """Return ``line 12: languages.sw.test: message``."""
+        where = [f"line {self.line}"] if self.line is not None else []
+        where += [self.key] if self.key else []
+        return ": ".join([*where, self.message])
+
+
+class SpecError(UsageError):
+    """A spec file has faults; all of them are told at once."""
+
+    def __init__(self, source: Path | str, problems: Sequence[Problem]) -> None:
+        self.source = str(source)
+        self.problems = tuple(problems)
+        count = "1 fault" if len(self.problems) == 1 else f"{len(self.problems)} faults"
+        lines = "".join(f"\n  {problem}" for problem in self.problems)
+        super().__init__(f"{self.source} has {count}:{lines}")
+
+
+class CapabilityError(UsageError):
+    """A model was asked for something it cannot do."""
+
+
+class PluginError(HarnessError):
+    """A plugin cannot be used."""
+
+    exit_code = 2
+
+
+class BrokenPluginError(PluginError):
+    """A plugin's import, or one of its hooks, raised."""
+
+
+class DuplicateNameError(PluginError):
+    """Two plugins registered the same name."""
+
+    def __init__(self, kind: str, name: str, first: str, second: str) -> None:
+        super().__init__(
+            f"The {kind} {name!r} is registered by both plugin {first!r} and plugin {second!r}.",
+            hint=f"Uninstall one of them, or run with HARNESS_DISABLE_PLUGINS={second}.",
+        )
+
+
+class MissingExtraError(PluginError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, feature: str, extra: str, missing: str) -> None:
+        super().__init__(
+            f"{feature} needs the package {missing!r}, which is not installed.",
+            hint=f"Run: pip install 'multilingual-harness[{extra}]'",
+        )
+
+
+class DataError(HarnessError):
+    """A data file does not hold what its spec says."""
+
+
+class MissingDataError(DataError):
+    """No data of a source can be found where the user asked to look."""
+
+
+class AdapterError(HarnessError):
+    """A model backend failed; chained from the backend's own exception."""
+
+
+class TrainingError(AdapterError):
+    """Fine-tuning failed."""
+
+
+class ContractError(AdapterError):
+    """An adapter broke its contract: wrong count, NaN scores, unknown labels."""

@@ -1,0 +1,62 @@
+"""What a metric is: a pure function over predictions and references, declared with its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Metric", "MetricContext", "MetricResult"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricContext:
+    """What a metric may need to know besides predictions and references."""
+
+    language: str
+    """Language code of the items."""
+    labels: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricResult:
+    """The value of a metric over a set of items, as a fraction in [0, 1].
+
+    A metric that is the mean of its items gives `items`; a set-level metric gives `counts`: one row of
+    sufficient statistics an item, whose column sums `Metric.from_counts` turns into the value.
+    """
+
+    value: float
+    items: Floats | None = None
+    """Shape (n,): the score of each item; their mean is `value`."""
+    counts: Floats | None = None
+    """Shape (n, k): the sufficient statistics of each item."""
+
+
+MetricFunction = Callable[[Sequence[Any], Sequence[Any], MetricContext], MetricResult]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A named metric.
+
+    `compute` gets the outputs of predictions and the references of the kind, as plain JSON values in the same
+    order; it raises `ValueError` when the two do not fit together.
+    """
+
+    name: str
+    compute: MetricFunction
+    kinds: frozenset[str]
+    """Names of the task kinds whose predictions and references it understands."""
+    description: str
+    source: str
+    """Where the published definition stands."""
+    from_counts: Callable[[Floats], float] | None = None
+    """For set-level metrics: column sums of `MetricResult.counts` -> the value."""
+    higher_is_better: bool = True
