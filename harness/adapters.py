@@ -6,22 +6,17 @@ A plugin declares an `AdapterEntry` with dotted targets; nothing heavy is import
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from harness.errors import AdapterError, MissingExtraError, UsageError
 
-from harness.capabilities import Adapter, ModelDescription
-from harness.errors import AdapterError, MissingExtraError, UnknownNameError, UsageError
+if TYPE_CHECKING:
+    from harness.capabilities import Adapter, ModelDescription
+    from harness.options import AdapterOptions
 
-__all__ = ["AdapterEntry", "AdapterOptions", "ModelReference", "parse_options"]
-
-
-class AdapterOptions(BaseModel):
-    """The options of one adapter; a plugin subclasses it. Strings from ``-o key=value`` are converted."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+__all__ = ["AdapterEntry", "ModelReference"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,57 +61,31 @@ class AdapterEntry:
     """One line for ``harness models``."""
     examples: tuple[str, ...] = ()
     """Values of ``--model`` that a user can try."""
+    baselines: tuple[str, ...] = ()
+    """Values of ``--model`` that ``--with-baselines`` runs beside any model."""
     extra: str | None = None
     """The extra that installs what the adapter needs."""
 
-    def options_model(self) -> type[AdapterOptions]:
-        """Return the pydantic model of the options."""
-        model = _load(self.options, self)
-        assert isinstance(model, type) and issubclass(model, AdapterOptions)
-        return model
+    def load(self, target: str) -> Any:
+        """Return what a ``module:attribute`` of this entry names; raises `MissingExtraError`."""
+        module_name, _, attribute = target.partition(":")
+        try:
+            return getattr(importlib.import_module(module_name), attribute)
+        except ModuleNotFoundError as error:
+            own = error.name is None or module_name.split(".")[0] == error.name.split(".")[0]
+            if own or self.extra is None:
+                raise
+            raise MissingExtraError(f"The adapter {self.name!r}", self.extra, str(error.name)) from error
 
     def describe_model(self, ref: str, options: AdapterOptions) -> ModelDescription:
         """Return what the model offers, without loading it."""
-        function: Callable[[str, AdapterOptions], ModelDescription] = _load(self.describe, self)
+        function: Callable[[str, AdapterOptions], ModelDescription] = self.load(self.describe)
         return function(ref, options)
 
     def open(self, description: ModelDescription, options: AdapterOptions) -> Adapter:
         """Load the model; raises `MissingExtraError` or `AdapterError`."""
-        factory: Callable[[ModelDescription, AdapterOptions], Adapter] = _load(self.target, self)
+        factory: Callable[[ModelDescription, AdapterOptions], Adapter] = self.load(self.target)
         adapter = factory(description, options)
-        if not isinstance(adapter, Adapter):
+        if not (hasattr(adapter, "identity") and hasattr(adapter, "close")):
             raise AdapterError(f"The adapter {self.name!r} opened something that lacks identity() or close().")
         return adapter
-
-
-def _load(target: str, entry: AdapterEntry) -> Any:
-    module_name, _, attribute = target.partition(":")
-    try:
-        return getattr(importlib.import_module(module_name), attribute)
-    except ModuleNotFoundError as error:
-        if error.name is None or entry.extra is None or module_name.split(".")[0] == error.name.split(".")[0]:
-            raise
-        raise MissingExtraError(f"The adapter {entry.name!r}", entry.extra, error.name) from error
-
-
-def parse_options(entry: AdapterEntry, given: Mapping[str, str]) -> AdapterOptions:
-    """Return the adapter's validated options from ``key=value`` pairs; raises `UsageError` naming near keys."""
-    model = entry.options_model()
-    known = sorted(model.model_fields)
-    for key in given:
-        if key not in known:
-            raise UnknownNameError(
-                f"option of the adapter {entry.name!r}",
-                key,
-                known,
-                hint=f"Run 'harness models {entry.name}' to see its options.",
-            )
-    try:
-        return model.model_validate(dict(given))
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise UsageError(
-            f"The option {name!r} of the adapter {entry.name!r} got {first.get('input')!r}: {first['msg']}.",
-            hint=f"Run 'harness models {entry.name}' to see its options.",
-        ) from error

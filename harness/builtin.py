@@ -1,0 +1,58 @@
+"""The plugin of the core itself: its kinds, methods, readers, metrics and reports, through the hooks of everyone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from harness.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from harness.data.readers.reader import Reader
+    from harness.kinds.kind import TaskKind
+    from harness.methods import Method
+    from harness.metrics.metric import Metric
+    from harness.reporting.formats import ReportFormat
+
+
+@hookimpl
+def harness_register_kinds() -> Iterable[TaskKind]:
+    """Return the kinds of the core."""
+    from harness.kinds import bitext_retrieval, sequence_classification, span_extraction, token_tagging
+
+    return [
+        module.KIND for module in (bitext_retrieval, sequence_classification, span_extraction, token_tagging)
+    ]
+
+
+@hookimpl
+def harness_register_methods() -> Iterable[Method]:
+    """Return the methods of the core's kinds."""
+    from harness.kinds import bitext_retrieval, sequence_classification, span_extraction, token_tagging
+
+    modules = (bitext_retrieval, sequence_classification, span_extraction, token_tagging)
+    return [method for module in modules for method in module.METHODS]
+
+
+@hookimpl
+def harness_register_readers() -> Iterable[Reader]:
+    """Return the readers of published formats."""
+    from harness.data.readers.catalog import READERS
+
+    return READERS
+
+
+@hookimpl
+def harness_register_metrics() -> Iterable[Metric]:
+    """Return the published metrics."""
+    from harness.metrics.catalog import METRICS
+
+    return METRICS
+
+
+@hookimpl
+def harness_register_reports() -> Iterable[ReportFormat]:
+    """Return the report formats of the core."""
+    from harness.reporting.catalog import FORMATS
+
+    return FORMATS

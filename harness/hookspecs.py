@@ -1,0 +1,97 @@
+"""Every hook of the harness: the one file that the author of a plugin must read.
+
+A plugin is a module or package that an entry point of the group ``harness`` names. It marks functions with
+`hookimpl`; each returns declarations, so a plugin is loaded in milliseconds and imports nothing heavy::
+
+    # my_package/__init__.py
+    from harness.hookspecs import hookimpl
+
+    @hookimpl
+    def harness_register_task_specs():
+        from importlib.resources import files
+        return [files("my_package") / "specs"]
+
+    # pyproject.toml
+    [project.entry-points.harness]
+    my_package = "my_package"
+
+Hooks are named ``harness_<verb>_<noun>``. When they are called: ``register_task_specs`` by every command that
+names tasks; the other ``register`` hooks when a command first needs what they declare, always before a model is
+loaded; ``resolve_data`` while a run is planned; the ``finished`` observers while it is running.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from importlib.resources.abc import Traversable
+    from pathlib import Path
+
+    from harness.adapters import AdapterEntry
+    from harness.data.readers.reader import Reader
+    from harness.data.resolve import DataRef, ResolvedData
+    from harness.kinds.kind import TaskKind
+    from harness.methods import Method
+    from harness.metrics.metric import Metric
+    from harness.reporting.formats import ReportFormat
+
+__all__ = ["HookSpecs", "hookimpl", "hookspec"]
+
+PROJECT = "harness"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+class HookSpecs:
+    """The hooks, in the order in which a run reaches them."""
+
+    @hookspec
+    def harness_register_task_specs(self) -> Iterable[Traversable]:
+        """Return folders of YAML documents: tasks, training sets, recipes, suites, language fragments.
+
+        Called by every command that names or lists tasks. Sample files are looked up in the folder's ``sample``.
+        """
+
+    @hookspec
+    def harness_register_kinds(self) -> Iterable[TaskKind]:
+        """Return kinds of task. Called before specs are validated."""
+
+    @hookspec
+    def harness_register_methods(self) -> Iterable[Method]:
+        """Return methods, for kinds of one's own or of others. Called before a run is planned."""
+
+    @hookspec
+    def harness_register_readers(self) -> Iterable[Reader]:
+        """Return readers of file formats. Called before data are read."""
+
+    @hookspec
+    def harness_register_metrics(self) -> Iterable[Metric]:
+        """Return metrics. Called before specs are checked and when a run is scored."""
+
+    @hookspec
+    def harness_register_adapters(self) -> Iterable[AdapterEntry]:
+        """Return declarations of model adapters; they name their code, which is imported when a model is opened."""
+
+    @hookspec
+    def harness_register_reports(self) -> Iterable[ReportFormat]:
+        """Return report formats. Called when a report is written."""
+
+    @hookspec(firstresult=True)
+    def harness_resolve_data(self, ref: DataRef, cache: Path) -> ResolvedData | None:
+        """Return the files of a split that is not in a local folder, or None where this plugin cannot get it.
+
+        Called with ``--data hub``, once a split; the first answer that is not None is taken. May download into
+        `cache`, with progress.
+        """
+
+    @hookspec
+    def harness_cell_finished(self, cell: Mapping[str, Any]) -> None:
+        """Observe a cell as it stands in ``results.json``, once its records are on disk."""
+
+    @hookspec
+    def harness_run_finished(self, run: Path) -> None:
+        """Observe the folder of a finished run."""

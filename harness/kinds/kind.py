@@ -1,0 +1,113 @@
+"""What a kind of task is, and what all kinds need to turn rows into examples."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.capabilities import Head
+from harness.data.records import Example, Row
+from harness.errors import DataError, near_names
+from harness.specs.schema import TaskSpec
+
+__all__ = ["ReadContext", "TaskKind", "cluster_of", "label_of", "read_examples", "text_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadContext:
+    """What rows of one split need to become examples."""
+
+    owner: str
+    """Name of the task or training set, for messages."""
+    language: str
+    split: str
+    inputs: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    label_map: Mapping[str, str] = field(default_factory=dict)
+    cluster: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskKind:
+    """A kind of task, declared by a plugin."""
+
+    name: str
+    spec_model: type[TaskSpec]
+    """The keys of its specs."""
+    head: Head | None
+    """What its training sets train."""
+    methods: tuple[str, ...]
+    """Names of its methods, preferred ones first."""
+    example: Callable[[Row, int, ReadContext], Example]
+    """Row and 1-based number of the item -> example; raises `DataError` with file and line."""
+    reference: Callable[[Any], Any]
+    """Example -> the reference that metrics get, a plain JSON value; None for an unlabelled item."""
+    summary: str = ""
+
+
+def read_examples(kind: TaskKind, rows: Iterable[Row], context: ReadContext) -> list[Any]:
+    """Return the examples of a split.
+
+    Raises `DataError` where a row is malformed, an id comes twice, some items are labelled and others not, or
+    the split holds no items.
+    """
+    examples: list[Example] = []
+    places: dict[str, str] = {}
+    unlabelled: str | None = None
+    for number, row in enumerate(rows, start=1):
+        example = kind.example(row, number, context)
+        if example.id in places:
+            raise DataError(
+                f"{row.where}: the item id {example.id!r} was already used at {places[example.id]}; "
+                f"ids must be unique in the {context.split} split of {context.owner!r}."
+            )
+        places[example.id] = row.where
+        has_label = kind.reference(example) is not None
+        if number > 1 and has_label == (unlabelled is not None):
+            raise DataError(
+                f"{row.where}: this item is {'' if has_label else 'not '}labelled, while earlier ones are"
+                f"{' not' if has_label else ''}; expected a fully labelled or a fully unlabelled file."
+            )
+        unlabelled = None if has_label else row.where
+        examples.append(example)
+    if not examples:
+        raise DataError(f"The {context.split} split of {context.owner!r} in {context.language!r} holds no items.")
+    return examples
+
+
+def text_of(row: Row, name: str, context: ReadContext) -> str:
+    """Return a text field; raises `DataError` where it is missing or no text."""
+    value = row.fields.get(name)
+    if not isinstance(value, str):
+        found = ", ".join(sorted(row.fields)) if value is None else type(value).__name__
+        raise DataError(
+            f"{row.where}: expected the text field {name!r} of {context.owner!r}, found {found}.",
+            hint="Name the file's columns with 'columns' in the spec.",
+        )
+    return value
+
+
+def label_of(row: Row, context: ReadContext, *, name: str = "label") -> str | None:
+    """Return the label, mapped and checked against the spec's labels; None where the row has none."""
+    value = row.fields.get(name)
+    if value is None:
+        return None
+    raw = str(value).strip()
+    label = context.label_map.get(raw, raw)
+    if label not in context.labels:
+        near = near_names(label, context.labels)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise DataError(
+            f"{row.where}: the label {raw!r} is none of {', '.join(context.labels)} (task {context.owner!r}).{meant}"
+        )
+    return label
+
+
+def cluster_of(row: Row, context: ReadContext) -> str | None:
+    """Return the value that marks items to be resampled together; long texts as a short digest."""
+    if context.cluster is None or context.cluster not in row.fields:
+        return None
+    value = str(row.fields[context.cluster])
+    return value if len(value) <= 24 else hashlib.blake2b(value.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,98 @@
+"""Sequence classification: a text or a pair of texts gets one of the task's labels (XNLI, PAWS-X)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from harness.capabilities import Capability, Classifies, Head, TextInput
+from harness.data.records import ClassificationExample, Prediction, Row
+from harness.errors import ContractError
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, label_of, text_of
+from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.specs.schema import TaskSpec
+
+__all__ = ["KIND", "METHODS", "SequenceClassificationSpec"]
+
+
+class SequenceClassificationSpec(TaskSpec):
+    """The spec of a sequence classification task."""
+
+    kind: Literal["sequence_classification"]
+    inputs: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
+    labels: Annotated[tuple[str, ...], Field(min_length=2)]
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The labels in the order of the spec."""
+        return self.labels
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The input fields in the order they are given to a model."""
+        return self.inputs
+
+
+def _example(row: Row, number: int, context: ReadContext) -> ClassificationExample:
+    return ClassificationExample(
+        id=str(row.fields.get("id", number)),
+        cluster=cluster_of(row, context),
+        inputs={name: text_of(row, name, context) for name in context.inputs},
+        label=label_of(row, context),
+    )
+
+
+def _reference(example: ClassificationExample) -> str | None:
+    return example.label
+
+
+def text_input(example: ClassificationExample) -> TextInput:
+    """Return what a classifier gets: the first field, and the second one as the pair's other side."""
+    texts = list(example.inputs.values())
+    return TextInput(text=texts[0], text_pair=texts[1] if len(texts) > 1 else None)
+
+
+def _predict_with_head(
+    adapter: Classifies, examples: Sequence[ClassificationExample], context: MethodContext
+) -> list[Prediction]:
+    labels = context.spec.label_names
+    scores = np.asarray(adapter.classify([text_input(example) for example in examples], labels))
+    if scores.shape != (len(examples), len(labels)):
+        raise ContractError(
+            f"classify() returned scores of shape {scores.shape}; expected {(len(examples), len(labels))}."
+        )
+    if not np.isfinite(scores).all():
+        raise ContractError(f"classify() returned scores that are not finite for task {context.spec.task!r}.")
+    best = scores.argmax(axis=1)
+    return [
+        Prediction(id=example.id, output=_output(labels[index], row))
+        for example, index, row in zip(examples, best.tolist(), scores, strict=True)
+    ]
+
+
+def _output(label: str, scores: Any) -> dict[str, Any]:
+    return {"label": label, "scores": [round(float(score), 6) for score in scores]}
+
+
+METHODS = (
+    Method(
+        name="head",
+        kind="sequence_classification",
+        requires=Capability.CLASSIFIES,
+        protocols=FITTING_PROTOCOLS | {"frozen"},
+        predict=_predict_with_head,
+    ),
+)
+
+KIND = TaskKind(
+    name="sequence_classification",
+    spec_model=SequenceClassificationSpec,
+    head=Head.CLASSIFICATION,
+    methods=("head", "rank", "generate"),
+    example=_example,
+    reference=_reference,
+    summary="a text or a pair of texts gets one label",
+)

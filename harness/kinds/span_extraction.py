@@ -1,0 +1,96 @@
+"""Span extraction: the answer to a question is a span of its context (XQuAD)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from harness.capabilities import Capability, ExtractsSpans, Head, SpanQuestion
+from harness.data.records import Answer, Prediction, Row, SpanExample
+from harness.errors import ContractError, DataError
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
+from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.specs.schema import TaskSpec
+
+__all__ = ["KIND", "METHODS", "SpanExtractionSpec"]
+
+
+class SpanExtractionSpec(TaskSpec):
+    """The spec of a span extraction task."""
+
+    kind: Literal["span_extraction"]
+
+
+def _example(row: Row, number: int, context: ReadContext) -> SpanExample:
+    passage = text_of(row, "context", context)
+    return SpanExample(
+        id=str(row.fields.get("id", number)),
+        cluster=cluster_of(row, context),
+        question=text_of(row, "question", context),
+        context=passage,
+        answers=_answers(row, passage),
+    )
+
+
+def _answers(row: Row, passage: str) -> tuple[Answer, ...]:
+    answers: list[Answer] = []
+    for item in row.fields.get("answers") or ():
+        text, start = str(item["text"]), int(item["start"])
+        if passage[start : start + len(text)] != text or not text:
+            raise DataError(
+                f"{row.where}: the answer {text!r} of question {row.fields.get('id')!r} is not in its context at "
+                f"character {start}; found {passage[start : start + len(text)]!r}."
+            )
+        answers.append(Answer(text=text, start=start))
+    return tuple(answers)
+
+
+def _reference(example: SpanExample) -> list[str] | None:
+    return [answer.text for answer in example.answers] or None
+
+
+def _predict_with_head(
+    adapter: ExtractsSpans, examples: Sequence[SpanExample], context: MethodContext
+) -> list[Prediction]:
+    questions = [
+        SpanQuestion(id=example.id, question=example.question, context=example.context) for example in examples
+    ]
+    spans = adapter.extract_spans(questions)
+    if len(spans) != len(examples):
+        raise ContractError(f"extract_spans() returned {len(spans)} answers to {len(examples)} questions.")
+    predictions = []
+    for example, span in zip(examples, spans, strict=True):
+        if span.text and example.context[span.start : span.end] != span.text:
+            raise ContractError(
+                f"extract_spans() answered {span.text!r} to question {example.id!r}, which is not its context's "
+                f"text at characters {span.start} to {span.end}."
+            )
+        output: dict[str, Any] = {
+            "text": span.text,
+            "start": span.start,
+            "end": span.end,
+            "score": round(span.score, 6),
+        }
+        predictions.append(Prediction(id=example.id, output=output, truncated=span.truncated))
+    return predictions
+
+
+METHODS = (
+    Method(
+        name="head",
+        kind="span_extraction",
+        requires=Capability.EXTRACTS_SPANS,
+        protocols=FITTING_PROTOCOLS | {"frozen"},
+        predict=_predict_with_head,
+    ),
+)
+
+KIND = TaskKind(
+    name="span_extraction",
+    spec_model=SpanExtractionSpec,
+    head=Head.SPAN_EXTRACTION,
+    methods=("head", "generate"),
+    example=_example,
+    reference=_reference,
+    summary="the answer to a question is a span of its context",
+)

@@ -1,0 +1,100 @@
+"""Token tagging: every token of a sentence gets a tag (UD-POS, WikiANN in token mode)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from harness.capabilities import Capability, Head, Tags
+from harness.data.records import Prediction, Row, TaggedSentence
+from harness.errors import ContractError, DataError, near_names
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of
+from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.specs.schema import TaskSpec
+
+__all__ = ["KIND", "METHODS", "TokenTaggingSpec"]
+
+
+class TokenTaggingSpec(TaskSpec):
+    """The spec of a token tagging task."""
+
+    kind: Literal["token_tagging"]
+    labels: Annotated[tuple[str, ...], Field(min_length=2)]
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The tags in the order of the spec."""
+        return self.labels
+
+
+def _example(row: Row, number: int, context: ReadContext) -> TaggedSentence:
+    tokens = tuple(str(token) for token in row.fields.get("tokens") or ())
+    given = row.fields.get("tags")
+    tags = None if given is None else tuple(_tag(str(tag), row, context) for tag in given)
+    if not tokens:
+        raise DataError(f"{row.where}: expected a sentence with tokens, found none.")
+    if tags is not None and len(tags) != len(tokens):
+        raise DataError(f"{row.where}: the sentence has {len(tokens)} tokens and {len(tags)} tags.")
+    sentence_id = row.fields.get("sent_id")
+    text = row.fields.get("text")
+    return TaggedSentence(
+        id=str(row.fields.get("id", number)),
+        cluster=cluster_of(row, context),
+        tokens=tokens,
+        tags=tags,
+        text=text if isinstance(text, str) else None,
+        meta={"sent_id": str(sentence_id)} if sentence_id else {},
+    )
+
+
+def _tag(raw: str, row: Row, context: ReadContext) -> str:
+    tag = context.label_map.get(raw, raw)
+    if tag not in context.labels:
+        near = near_names(tag, context.labels)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise DataError(
+            f"{row.where}: the tag {raw!r} in this sentence is none of {', '.join(context.labels)} "
+            f"(task {context.owner!r}).{meant}"
+        )
+    return tag
+
+
+def _reference(example: TaggedSentence) -> list[str] | None:
+    return None if example.tags is None else list(example.tags)
+
+
+def _predict_with_head(
+    adapter: Tags, examples: Sequence[TaggedSentence], context: MethodContext
+) -> list[Prediction]:
+    tagged = adapter.tag([example.tokens for example in examples])
+    if len(tagged) != len(examples):
+        raise ContractError(f"tag() returned {len(tagged)} sentences; expected {len(examples)}.")
+    for example, tags in zip(examples, tagged, strict=True):
+        if len(tags) != len(example.tokens):
+            raise ContractError(
+                f"tag() returned {len(tags)} tags for the {len(example.tokens)} tokens of sentence {example.id!r}."
+            )
+    return [Prediction(id=example.id, output=list(tags)) for example, tags in zip(examples, tagged, strict=True)]
+
+
+METHODS = (
+    Method(
+        name="head",
+        kind="token_tagging",
+        requires=Capability.TAGS,
+        protocols=FITTING_PROTOCOLS | {"frozen"},
+        predict=_predict_with_head,
+    ),
+)
+
+KIND = TaskKind(
+    name="token_tagging",
+    spec_model=TokenTaggingSpec,
+    head=Head.TAGGING,
+    methods=("head", "generate"),
+    example=_example,
+    reference=_reference,
+    summary="every token of a sentence gets a tag",
+)

@@ -1,0 +1,94 @@
+"""The languages the harness knows: code, name, script, family, segmentation, and the codes of other collections.
+
+The table lists the 50 languages of XTREME-R and Hausa (which MultiCheckList adds). Names, families, sizes and
+collection codes are those of Ruder et al. (2021), Table 7, and of the released data; scripts are ISO 15924
+codes of the text that the data sets hold, where the paper prints a tradition (`printed_script`).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib import resources
+
+from harness.errors import UnknownNameError, UsageError
+
+__all__ = ["Language", "LanguageTable", "known_languages"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """One language; fields that a collection has no code for are empty strings."""
+
+    code: str
+    """BCP-47 code, ISO 639-1 where there is one."""
+    name: str
+    script: str
+    """ISO 15924 code of the script of its data: ``Latn``, ``Deva``."""
+    family: str
+    """Top-level family: ``Indo-European``."""
+    branch: str = ""
+    """Branch within a large family: ``Germanic``."""
+    iso639_3: str = ""
+    """Individual ISO 639-3 code as URIEL uses it: ``arb``, not ``ara``."""
+    tatoeba: str = ""
+    tatoeba_pairs: str = ""
+    ud_name: str = ""
+    ud_prefix: str = ""
+    ud_release: str = ""
+    tydiqa: str = ""
+    panx_prefix: str = ""
+    mewslix_role: str = ""
+    multichecklist: str = ""
+    flores: str = ""
+    wikipedia_articles: str = ""
+    """Millions of Wikipedia articles, as Table 7 prints them."""
+    segmentation: str = "space"
+    """``space``, or ``character`` where writing does not separate words by spaces."""
+    printed_script: str = ""
+    """The script column of Table 7."""
+
+    def codes(self) -> Mapping[str, str]:
+        """Return what ``{...}`` in a spec's paths and configs may name."""
+        named = {field.name: str(getattr(self, field.name)) for field in fields(self)}
+        return named | {"language": self.code}
+
+
+class LanguageTable:
+    """Languages by code; a task may add some for itself without changing the table of others."""
+
+    def __init__(self, languages: Mapping[str, Language]) -> None:
+        self._languages = dict(languages)
+
+    def __iter__(self) -> Iterator[Language]:
+        """Iterate over the languages by code."""
+        return iter(sorted(self._languages.values(), key=lambda language: language.code))
+
+    def __contains__(self, code: str) -> bool:
+        return code in self._languages
+
+    def __len__(self) -> int:
+        return len(self._languages)
+
+    def get(self, code: str) -> Language:
+        """Return the language of a code; raises `UnknownNameError` with near codes."""
+        if code in self._languages:
+            return self._languages[code]
+        by_name = {language.name.lower(): language.code for language in self}
+        if code.lower() in by_name:
+            raise UsageError(f"Languages are named by code: {code!r} is {by_name[code.lower()]!r}.")
+        raise UnknownNameError("language", code, self._languages, hint="Run 'harness languages' to see all.")
+
+    def extended(self, additional: Mapping[str, Language]) -> LanguageTable:
+        """Return a table that knows the additional languages too."""
+        return LanguageTable({**additional, **self._languages})
+
+
+@cache
+def known_languages() -> LanguageTable:
+    """Return the shipped table: 50 languages and Hausa."""
+    text = resources.files("harness").joinpath("languages.tsv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
+    return LanguageTable({row["code"]: Language(**row) for row in rows})

@@ -1,0 +1,133 @@
+"""Methods: how a kind of task uses a capability, and which method and protocol a model gets.
+
+The choice is made before any model is loaded, from what `describe` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
+from harness.data.records import Prediction
+from harness.languages import Language
+from harness.specs.schema import TaskSpec
+
+__all__ = ["FITTING_PROTOCOLS", "Method", "MethodContext", "Pairing", "choose_pairings"]
+
+FITTING_PROTOCOLS = frozenset({"zero_shot_transfer", "translate_train", "translate_train_all", "in_language"})
+"""Protocols that fine-tune; `frozen` and `prompted` take the model as it stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodContext:
+    """What a method knows about the cell besides its examples."""
+
+    spec: TaskSpec
+    language: Language
+    protocol: str
+    seed: int
+    pool: Sequence[Any] = field(default_factory=tuple)
+    """All examples of the split, also those that a limit left out: the candidates of retrieval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One way to get predictions for one kind of task from a model with one capability."""
+
+    name: str
+    """``head``, ``rank``, ``generate``, ``embed``, ``probe``."""
+    kind: str
+    requires: Capability
+    protocols: frozenset[str]
+    """The protocols that it can serve."""
+    predict: Callable[[Any, Sequence[Any], MethodContext], list[Prediction]]
+    """Called with an adapter that has the capability and some examples; one prediction an example, in order."""
+    needs_all: bool = False
+    """Whether it must see all examples in one call (retrieval); others are called in chunks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """A protocol with the method that serves it."""
+
+    protocol: str
+    method: Method
+
+    @property
+    def fits(self) -> bool:
+        """Whether the model is fine-tuned first."""
+        return self.protocol in FITTING_PROTOCOLS
+
+
+def choose_pairings(
+    spec: TaskSpec,
+    methods: Sequence[Method],
+    description: ModelDescription,
+    *,
+    head: Head | None,
+    protocols: Sequence[str] = (),
+    method_name: str | None = None,
+) -> tuple[list[Pairing], list[str]]:
+    """Return the pairings that a model can do for a task, and a reason for every protocol that it cannot.
+
+    Args:
+        spec: The task.
+        methods: The methods of its kind, preferred ones first.
+        description: What the model offers.
+        head: The head that the task's training stages fit; None where it has no stages.
+        protocols: What the user asked for; empty takes the spec's own, or `frozen` for a checkpoint that has
+            already been fine-tuned for this kind of task.
+        method_name: The method that the user asked for.
+    """
+    wanted = tuple(protocols) or _default_protocols(spec, methods, description, head)
+    allowed = [method for method in methods if method_name in (None, method.name)]
+    pairings: list[Pairing] = []
+    reasons: list[str] = []
+    for protocol in wanted:
+        serving = [method for method in allowed if protocol in method.protocols]
+        able = [method for method in serving if _is_able(method, protocol, description, head)]
+        if able:
+            pairings.append(Pairing(protocol=protocol, method=able[0]))
+        else:
+            reasons.append(_why_not(spec, protocol, serving, description, head, method_name))
+    return pairings, reasons
+
+
+def _default_protocols(
+    spec: TaskSpec, methods: Iterable[Method], description: ModelDescription, head: Head | None
+) -> tuple[str, ...]:
+    already_fitted = head is not None and HEAD_CAPABILITY[head] in description.offers
+    if already_fitted and any("frozen" in method.protocols for method in methods):
+        return ("frozen",)
+    return spec.protocols
+
+
+def _is_able(method: Method, protocol: str, description: ModelDescription, head: Head | None) -> bool:
+    if protocol not in FITTING_PROTOCOLS:
+        return method.requires in description.offers
+    if head is None or Capability.FITS not in description.offers:
+        return False
+    return method.requires in description.after_fit.get(head, frozenset())
+
+
+def _why_not(
+    spec: TaskSpec,
+    protocol: str,
+    serving: Sequence[Method],
+    description: ModelDescription,
+    head: Head | None,
+    method_name: str | None,
+) -> str:
+    if not serving:
+        named = f"the method {method_name!r}" if method_name else f"the kind {spec.kind!r}"
+        return f"{named} does not serve the protocol {protocol!r} of task {spec.task!r}"
+    needs = " or ".join(sorted({method.requires.value for method in serving}))
+    if protocol in FITTING_PROTOCOLS and head is None:
+        return f"task {spec.task!r} names no training stages, which the protocol {protocol!r} needs"
+    if protocol in FITTING_PROTOCOLS:
+        needs = f"Fits and then {needs}"
+    offers = ", ".join(sorted(description.offers)) or "nothing"
+    note = f" ({description.note})" if description.note else ""
+    return f"{protocol!r} needs {needs}; {description.adapter}:{description.ref} offers {offers}{note}"

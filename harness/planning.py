@@ -1,0 +1,446 @@
+"""From what a user asked to a plan: cells to run, models to fit, and what is skipped with its reason.
+
+Pure: reads specs, small model configs and the presence of data files, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from harness.adapters import AdapterEntry, ModelReference
+from harness.capabilities import Head, HeadSpec, ModelDescription, TrainingSettings
+from harness.checking import check_task
+from harness.data.resolve import DataOptions
+from harness.data.sources import DataFinder, FoundData, data_ref
+from harness.errors import CapabilityError, HarnessError, MissingDataError, UnknownNameError, UsageError
+from harness.kinds.kind import TaskKind
+from harness.languages import Language, known_languages
+from harness.methods import Pairing, choose_pairings
+from harness.options import AdapterOptions, parse_options
+from harness.recipes import resolve_settings
+from harness.registry import Registry
+from harness.specs.catalog import Catalog
+from harness.specs.schema import Source, TaskSpec
+from harness.specs.selection import SelectedTask, select
+
+__all__ = ["Cell", "FitPlan", "Model", "Plan", "RunConfig", "Skip", "StagePlan", "make_plan", "refuse_empty", "resolve_model"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """What a user asked for; the command and the Python function build the same object."""
+
+    tasks: tuple[str, ...]
+    model: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    languages: tuple[str, ...] | None = None
+    tasks_from: tuple[Path, ...] = ()
+    data: DataOptions = field(default_factory=lambda: DataOptions(mode="hub"))
+    protocols: tuple[str, ...] = ()
+    method: str | None = None
+    seeds: tuple[int, ...] = ()
+    """Training seeds; empty takes 42, the seed of the public XTREME scripts."""
+    limit: int | None = None
+    train_limit: int | None = None
+    recipe: str | None = None
+    train_languages: tuple[str, ...] = ()
+    select_on: str | None = None
+    """Language whose dev set chooses the checkpoint; None takes the source language's."""
+    with_baselines: bool = False
+    output: Path | None = None
+
+
+DEFAULT_SEED = 42
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model that was described but not loaded."""
+
+    reference: ModelReference
+    entry: AdapterEntry
+    options: AdapterOptions
+    description: ModelDescription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePlan:
+    """One training stage: its examples, and the dev set that chooses the checkpoint."""
+
+    name: str
+    kind: TaskKind
+    head: HeadSpec
+    train: tuple[tuple[str, FoundData], ...]
+    """Language and files of every part of the training data."""
+    validation: tuple[str, FoundData] | None
+    settings: TrainingSettings
+    limit: int | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitPlan:
+    """A model to fine-tune, in one stage or several; cells with equal plans share the fit."""
+
+    stages: tuple[StagePlan, ...]
+    seed: int
+    recipe: str
+
+    @property
+    def key(self) -> str:
+        """A digest of all of it but the model; cells with the same key share one fit."""
+        parts = [[self.seed, self.recipe]]
+        parts += [[stage.name, *_stage_identity(stage)] for stage in self.stages]
+        text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def title(self) -> str:
+        """``squad (en), seed 42``."""
+        names = " then ".join(
+            f"{stage.name} ({'+'.join(language for language, _ in stage.train)})" for stage in self.stages
+        )
+        return f"{names}, seed {self.seed}"
+
+
+def _stage_identity(stage: StagePlan) -> list[Any]:
+    settings = {name: getattr(stage.settings, name) for name in stage.settings.__slots__}
+    validation = None if stage.validation is None else [stage.validation[0], stage.validation[1].digest()]
+    return [
+        stage.head.head.value,
+        list(stage.head.labels),
+        list(stage.head.inputs),
+        [[language, found.digest()] for language, found in stage.train],
+        validation,
+        settings,
+        stage.limit,
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One number to come: a task in a language, by one model, fit, method and seed."""
+
+    spec: TaskSpec
+    language: Language
+    pairing: Pairing
+    fit: FitPlan | None
+    seed: int
+    test: FoundData
+    view: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """``xnli:sw``."""
+        return f"{self.spec.task}:{self.language.code}"
+
+    def identity(self) -> dict[str, Any]:
+        """Return the parts that make the cell what it is within a run."""
+        return {
+            "task": self.spec.task,
+            "version": self.spec.version,
+            "language": self.language.code,
+            "protocol": self.pairing.protocol,
+            "method": self.pairing.method.name,
+            "fit": None if self.fit is None else self.fit.key,
+            "seed": self.seed,
+            "view": dict(sorted(self.view.items())),
+        }
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that name the cell's records."""
+        text = json.dumps(self.identity(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """Something that was asked for and will not be run."""
+
+    task: str
+    language: str
+    reason: str
+    protocol: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run will do for one model."""
+
+    model: Model
+    cells: tuple[Cell, ...]
+    skipped: tuple[Skip, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fits(self) -> list[FitPlan]:
+        """The models to fine-tune, each once, in the order in which cells need them."""
+        unique = {cell.fit.key: cell.fit for cell in self.cells if cell.fit is not None}
+        return list(unique.values())
+
+    def groups(self) -> Iterator[tuple[FitPlan | None, list[Cell]]]:
+        """Yield the cells of every fit together, cells without a fit first."""
+        by_key: dict[str | None, list[Cell]] = {None: []}
+        for cell in self.cells:
+            by_key.setdefault(None if cell.fit is None else cell.fit.key, []).append(cell)
+        for cells in by_key.values():
+            if cells:
+                yield cells[0].fit, cells
+
+
+def resolve_model(registry: Registry, text: str, options: Mapping[str, str]) -> Model:
+    """Return what a ``--model`` value names; ``hf:...`` is followed to the adapter that opens it."""
+    reference = ModelReference.parse(text)
+    try:
+        entry = registry.adapters.get(reference.scheme)
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            "adapter", reference.scheme, registry.adapters.names, hint="Run 'harness models' to see all."
+        ) from error
+    parsed = parse_options(entry, options)
+    description = entry.describe_model(reference.ref, parsed)
+    if description.adapter != entry.name:
+        entry = registry.adapters.get(description.adapter)
+        parsed = parse_options(entry, options)
+    return Model(reference=reference, entry=entry, options=parsed, description=description)
+
+
+def make_plan(config: RunConfig, registry: Registry, catalog: Catalog, finder: DataFinder, model: Model) -> Plan:
+    """Return the plan for one model; raises `UsageError` for what no run could do."""
+    _check_config(config)
+    planner = _Planner(config, registry, catalog, finder, model)
+    for selected in select(catalog, config.tasks, config.languages):
+        planner.add(selected)
+    return planner.plan()
+
+
+def _check_config(config: RunConfig) -> None:
+    for name, value in (("--limit", config.limit), ("--train-limit", config.train_limit)):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} {value} asks for no items; expected 1 or more.")
+    for code in (*config.train_languages, *(config.languages or ()), *((config.select_on,) if config.select_on else ())):
+        if code not in known_languages() and not config.tasks_from:
+            known_languages().get(code)
+
+
+class _Planner:
+    def __init__(
+        self, config: RunConfig, registry: Registry, catalog: Catalog, finder: DataFinder, model: Model
+    ) -> None:
+        self._config = config
+        self._registry = registry
+        self._catalog = catalog
+        self._finder = finder
+        self._model = model
+        self._seeds = config.seeds or (DEFAULT_SEED,)
+        self._cells: list[Cell] = []
+        self._skipped: list[Skip] = []
+        self._fits: dict[tuple[str, str, int], FitPlan | HarnessError] = {}
+
+    def add(self, selected: SelectedTask) -> None:
+        spec = selected.entry.spec
+        check_task(selected.entry, self._registry, self._catalog)
+        for code in selected.lacking:
+            self._skip(spec, code, f"task {spec.task!r} has no {known_languages().get(code).name} ({code})")
+        kind = self._registry.kinds.get(spec.kind)
+        pairings = self._pairings(spec, kind, selected)
+        for code in selected.languages:
+            self._add_language(selected, code, pairings)
+
+    def _pairings(self, spec: TaskSpec, kind: TaskKind, selected: SelectedTask) -> list[Pairing]:
+        methods = [method for method in self._registry.methods if method.kind == kind.name]
+        order = {name: index for index, name in enumerate(kind.methods)}
+        methods.sort(key=lambda method: (order.get(method.name, len(order)), method.name))
+        names = sorted({method.name for method in self._registry.methods})
+        if self._config.method is not None and self._config.method not in names:
+            raise UnknownNameError("method", self._config.method, names)
+        pairings, reasons = choose_pairings(
+            spec,
+            methods,
+            self._model.description,
+            head=self._head_of(spec),
+            protocols=self._config.protocols,
+            method_name=self._config.method,
+        )
+        for reason in reasons:
+            for code in selected.languages:
+                self._skip(spec, code, reason)
+        return pairings
+
+    def _head_of(self, spec: TaskSpec) -> Head | None:
+        if spec.transfer is None:
+            return self._registry.kinds.get(spec.kind).head
+        training, _ = self._training(spec.transfer.stages[-1])
+        return self._registry.kinds.get(training).head
+
+    def _training(self, name: str) -> tuple[str, Any]:
+        if name in self._catalog.names("training"):
+            spec, entry = self._catalog.training(name)
+            return spec.kind, (spec, entry.folder)
+        entry_of_task = self._catalog.task(name)
+        return entry_of_task.spec.kind, entry_of_task
+
+    def _add_language(self, selected: SelectedTask, code: str, pairings: Sequence[Pairing]) -> None:
+        spec, language = selected.entry.spec, selected.entry.languages.get(code)
+        source = spec.source(code, "test")
+        if source is None:
+            self._skip(spec, code, f"task {spec.task!r} has no test split in {language.name} ({code})")
+            return
+        try:
+            test = self._find(source, spec.task, language, "test", selected.entry.folders.get(code))
+        except MissingDataError as error:
+            self._skip(spec, code, str(error))
+            return
+        for pairing in pairings:
+            seeds = self._seeds if pairing.fits else self._seeds[:1]
+            for seed in seeds:
+                self._add_cell(spec, language, pairing, seed, test)
+
+    def _add_cell(self, spec: TaskSpec, language: Language, pairing: Pairing, seed: int, test: FoundData) -> None:
+        fit = None
+        if pairing.fits:
+            try:
+                fit = self._fit(spec, language, pairing.protocol, seed)
+            except MissingDataError as error:
+                self._skip(spec, language.code, str(error), pairing.protocol)
+                return
+        view = {"select_on": self._config.select_on} if fit is not None and self._config.select_on else {}
+        self._cells.append(
+            Cell(spec=spec, language=language, pairing=pairing, fit=fit, seed=seed, test=test, view=view)
+        )
+
+    def _fit(self, spec: TaskSpec, language: Language, protocol: str, seed: int) -> FitPlan:
+        assert spec.transfer is not None
+        if protocol.startswith("translate_train"):
+            raise MissingDataError(
+                f"The protocol {protocol!r} needs translated training data, and no translator is installed."
+            )
+        target = language.code if protocol == "in_language" else ""
+        key = (spec.task, target, seed)
+        if key not in self._fits:
+            try:
+                self._fits[key] = self._new_fit(spec, target, seed)
+            except MissingDataError as error:
+                self._fits[key] = error
+        known = self._fits[key]
+        if isinstance(known, HarnessError):
+            raise known
+        return known
+
+    def _new_fit(self, spec: TaskSpec, target: str, seed: int) -> FitPlan:
+        assert spec.transfer is not None
+        languages = (target,) if target else self._config.train_languages or (spec.transfer.source,)
+        recipe = self._config.recipe or spec.transfer.recipe
+        stages = tuple(self._stage(spec, name, languages, recipe) for name in spec.transfer.stages)
+        return FitPlan(stages=stages, seed=seed, recipe=recipe)
+
+    def _stage(self, spec: TaskSpec, name: str, languages: tuple[str, ...], recipe: str) -> StagePlan:
+        kind_name, origin = self._training(name)
+        kind = self._registry.kinds.get(kind_name)
+        assert kind.head is not None
+        if isinstance(origin, tuple):
+            table, folders = origin[0], dict.fromkeys(origin[0].languages, origin[1])
+            labels, inputs = table.labels, table.inputs
+        else:
+            table, folders = origin.spec, origin.folders
+            labels, inputs = table.label_names, table.input_names
+        train = []
+        for code in languages:
+            source = table.source(code, "train")
+            if source is None:
+                raise MissingDataError(
+                    f"The training set {name!r} has no training split in {code!r}.",
+                    hint=f"It has: {', '.join(c for c in table.languages if table.source(c, 'train'))}.",
+                )
+            train.append((code, self._find(source, name, known_languages().get(code), "train", folders.get(code))))
+        validation = self._validation(spec, name, table, folders, self._config.select_on or languages[0])
+        return StagePlan(
+            name=name,
+            kind=kind,
+            head=HeadSpec(head=kind.head, labels=labels, inputs=inputs),
+            train=tuple(train),
+            validation=validation,
+            settings=resolve_settings(self._catalog.recipe(recipe), kind.head, name, self._model.description),
+            limit=self._config.train_limit,
+        )
+
+    def _validation(
+        self, spec: TaskSpec, name: str, table: Any, folders: Mapping[str, Any], code: str
+    ) -> tuple[str, FoundData] | None:
+        places = [(name, table, folders)]
+        if self._config.select_on is not None:
+            entry = self._catalog.task(spec.task)
+            places.append((spec.task, entry.spec, entry.folders))
+        for owner, candidate, candidate_folders in places:
+            source = candidate.source(code, "validation")
+            if source is None:
+                continue
+            language = known_languages().get(code)
+            try:
+                found = self._find(source, owner, language, "validation", candidate_folders.get(code))
+            except MissingDataError:
+                continue
+            return code, found
+        if self._config.select_on is not None:
+            raise MissingDataError(
+                f"No dev set in {code!r} was found for {name!r} or {spec.task!r}, which --select-on {code} needs."
+            )
+        return None
+
+    def _find(self, source: Source, owner: str, language: Language, split: str, folder: Any) -> FoundData:
+        return self._finder.find(
+            source, data_ref(source, owner=owner, language=language, split=split, folder=folder)
+        )
+
+    def _skip(self, spec: TaskSpec, code: str, reason: str, protocol: str | None = None) -> None:
+        self._skipped.append(Skip(task=spec.task, language=code, reason=reason, protocol=protocol))
+
+    def plan(self) -> Plan:
+        cells, notes = _without_selection_on_test(self._cells)
+        return Plan(model=self._model, cells=tuple(cells), skipped=tuple(self._skipped), notes=tuple(notes))
+
+
+def _without_selection_on_test(cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:
+    """Return the cells with fits that choose no checkpoint on files which the run also tests on.
+
+    A dev file that stands in for a missing test file would otherwise choose the checkpoint and score it.
+    """
+    tested = {path for cell in cells for path in cell.test.files.paths}
+    notes: list[str] = []
+    kept: list[Cell] = []
+    for cell in cells:
+        fit = cell.fit
+        if fit is not None and any(
+            stage.validation is not None and tested & set(stage.validation[1].files.paths) for stage in fit.stages
+        ):
+            stages = tuple(_last_checkpoint(stage, tested, notes) for stage in fit.stages)
+            fit = replace(fit, stages=stages)
+        kept.append(replace(cell, fit=fit))
+    return kept, list(dict.fromkeys(notes))
+
+
+def _last_checkpoint(stage: StagePlan, tested: set[Path], notes: list[str]) -> StagePlan:
+    if stage.validation is None or not tested & set(stage.validation[1].files.paths):
+        return stage
+    note = (
+        f"{stage.name}: its dev set in {stage.validation[0]!r} stands in for a test set of this run, so the last "
+        "checkpoint is kept and none is chosen on it"
+    )
+    notes.append(note)
+    return replace(stage, validation=None, note=note)
+
+
+def refuse_empty(plan: Plan) -> None:
+    """Raise `UsageError` when a plan has no cell; the message gives the first reasons."""
+    if plan.cells:
+        return
+    reasons = list(dict.fromkeys(skip.reason for skip in plan.skipped))
+    shown = " ".join(f"({number}) {reason}" for number, reason in enumerate(reasons[:3], start=1))
+    more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
+    raise CapabilityError(f"Nothing is left to run. {shown}{more}")

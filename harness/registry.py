@@ -1,0 +1,133 @@
+"""Typed tables of what plugins declared; a name used twice is an error that names both plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from harness.errors import BrokenPluginError, DuplicateNameError, UnknownNameError
+
+if TYPE_CHECKING:
+    from harness.adapters import AdapterEntry
+    from harness.data.readers.reader import Reader
+    from harness.data.resolve import DataRef, ResolvedData
+    from harness.discovery import Plugins
+    from harness.kinds.kind import TaskKind
+    from harness.methods import Method
+    from harness.metrics.metric import Metric
+    from harness.reporting.formats import ReportFormat
+
+__all__ = ["Registry", "Table"]
+
+Item = TypeVar("Item")
+
+
+class Table(Generic[Item]):
+    """Declared things of one sort by name, each with the plugin it came from.
+
+    A name that two plugins declared cannot be used: `get` raises and names both. Other names are not affected.
+    """
+
+    def __init__(self, sort: str, pairs: Iterable[tuple[str, str, Item]]) -> None:
+        self.sort = sort
+        self._items: dict[str, tuple[str, Item]] = {}
+        self.conflicts: dict[str, tuple[str, str]] = {}
+        for plugin, name, item in pairs:
+            if name in self._items:
+                self.conflicts[name] = (self._items[name][0], plugin)
+            else:
+                self._items[name] = (plugin, item)
+
+    def __iter__(self) -> Iterator[Item]:
+        """Iterate over the things, by name."""
+        return (self._items[name][1] for name in sorted(self._items))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._items)
+
+    def get(self, name: str) -> Item:
+        """Return the thing of a name; raises `UnknownNameError` with near names, or `DuplicateNameError`."""
+        if name not in self._items:
+            raise UnknownNameError(self.sort, name, self._items)
+        if name in self.conflicts:
+            raise DuplicateNameError(self.sort, name, *self.conflicts[name])
+        return self._items[name][1]
+
+    def plugin_of(self, name: str) -> str:
+        """Return the name of the plugin that declared it."""
+        self.get(name)
+        return self._items[name][0]
+
+
+class Registry:
+    """What the plugins of one command declared; each table is filled when it is first asked for."""
+
+    def __init__(self, plugins: Plugins) -> None:
+        self.plugins = plugins
+
+    @cached_property
+    def adapters(self) -> Table[AdapterEntry]:
+        """Model adapters by the name that stands before the colon of ``--model``."""
+        return self._named("adapter", "harness_register_adapters")
+
+    @cached_property
+    def kinds(self) -> Table[TaskKind]:
+        """Kinds of task."""
+        return self._named("task kind", "harness_register_kinds")
+
+    @cached_property
+    def metrics(self) -> Table[Metric]:
+        """Metrics."""
+        return self._named("metric", "harness_register_metrics")
+
+    @cached_property
+    def readers(self) -> Table[Reader]:
+        """Readers of file formats."""
+        return self._named("reader", "harness_register_readers")
+
+    @cached_property
+    def reports(self) -> Table[ReportFormat]:
+        """Report formats."""
+        return self._named("report format", "harness_register_reports")
+
+    @cached_property
+    def methods(self) -> Table[Method]:
+        """Methods, by ``kind:name``."""
+        pairs = self.plugins.declarations("harness_register_methods")
+        return Table("method", [(plugin, f"{method.kind}:{method.name}", method) for plugin, method in pairs])
+
+    def task_spec_folders(self) -> list[tuple[str, Any]]:
+        """Return (plugin name, folder) pairs of YAML documents."""
+        return self.plugins.declarations("harness_register_task_specs")
+
+    def resolve_data(self, ref: DataRef, cache: Path) -> ResolvedData | None:
+        """Ask the plugins for the files of a split that no local folder has."""
+        answer: ResolvedData | None = self.plugins.manager.hook.harness_resolve_data(ref=ref, cache=cache)
+        return answer
+
+    def cell_finished(self, cell: Mapping[str, Any]) -> None:
+        """Tell observers about a finished cell."""
+        self.plugins.manager.hook.harness_cell_finished(cell=cell)
+
+    def run_finished(self, run: Path) -> None:
+        """Tell observers about a finished run."""
+        self.plugins.manager.hook.harness_run_finished(run=run)
+
+    def _named(self, sort: str, hook: str) -> Table[Any]:
+        pairs = []
+        for plugin, item in self.plugins.declarations(hook):
+            name = getattr(item, "name", None)
+            if not isinstance(name, str):
+                raise BrokenPluginError(f"The plugin {plugin!r} returned {item!r} from {hook}; expected a {sort}.")
+            pairs.append((plugin, name, item))
+        return Table(sort, pairs)

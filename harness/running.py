@@ -1,0 +1,325 @@
+"""Executes a plan: fits once per digest, predicts and scores cell by cell, isolates failures, keeps what is done."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from harness.aggregation import aggregate_tasks
+from harness.capabilities import Adapter
+from harness.data.records import Example, Prediction
+from harness.data.sampling import draw
+from harness.data.sources import DataFinder
+from harness.errors import ContractError, HarnessError
+from harness.fitting import FitStore, Fitted
+from harness.kinds.kind import ReadContext, read_examples
+from harness.methods import MethodContext
+from harness.metrics.metric import MetricContext
+from harness.planning import Cell, FitPlan, Plan
+from harness.progress import Progress
+from harness.registry import Registry
+from harness.results import SCHEMA, ItemRecord, RunFolder
+from harness.scoring import CellScores, ScoreInput, score_cell
+from harness.specs.schema import TaskSpec
+
+__all__ = ["Runner", "metric_context"]
+
+CHUNK = 2048
+"""Items that a method gets in one call: enough to sort by length, few enough for progress and memory."""
+WRITE_EVERY = 5.0
+"""Seconds between two writes of ``results.json`` while cells are finishing."""
+LIMIT_SEED = 0
+"""Which items a limit keeps never depends on the training seed, so that seeds are compared on the same items."""
+GOLD_FIELDS = {"label", "tags", "answers", "cluster", "group", "meta"}
+
+
+class Runner:
+    """One run of one model, from its plan to the results on disk."""
+
+    def __init__(
+        self, plan: Plan, registry: Registry, finder: DataFinder, store: FitStore, folder: RunFolder, progress: Progress
+    ) -> None:
+        self._plan = plan
+        self._registry = registry
+        self._finder = finder
+        self._store = store
+        self._folder = folder
+        self._progress = progress
+        self._cells: dict[str, dict[str, Any]] = {}
+        self._fits: dict[str, Fitted] = {}
+        self._model: dict[str, Any] = {}
+        self._requests = {"planned": 0, "asked": 0, "reused": 0}
+        self._started = time.monotonic()
+        self._written = 0.0
+
+    def run(self, header: dict[str, Any], *, limit: int | None) -> dict[str, Any]:
+        """Run all cells and return what ``results.json`` holds; after Ctrl-C what is done is on disk.
+
+        Args:
+            header: The ``run`` object of the results, without its counts.
+            limit: At most so many items a cell.
+        """
+        try:
+            self._run_groups(limit)
+        finally:
+            results = self._results(header)
+            self._folder.write_results(results)
+        self._registry.run_finished(self._folder.path)
+        return results
+
+    def _run_groups(self, limit: int | None) -> None:
+        model = self._plan.model
+        adapter = model.entry.open(model.description, model.options)
+        try:
+            self._model = dict(adapter.identity())
+            for fit, cells in self._plan.groups():
+                self._run_group(adapter, fit, cells, limit)
+        finally:
+            adapter.close()
+
+    def _run_group(self, adapter: Adapter, fit: FitPlan | None, cells: Sequence[Cell], limit: int | None) -> None:
+        fitted: Fitted | None = None
+        if fit is not None:
+            try:
+                fitted = self._store.fit(adapter, fit)
+            except Exception as error:  # noqa: BLE001, RUF100  one failed fit leaves the other cells alone
+                for cell in cells:
+                    self._fail(cell, error)
+                return
+            self._fits[fit.key] = fitted
+        try:
+            for cell in cells:
+                self._run_cell(adapter if fitted is None else fitted.adapter, cell, limit)
+        finally:
+            if fitted is not None:
+                fitted.adapter.close()
+
+    def _run_cell(self, adapter: Adapter, cell: Cell, limit: int | None) -> None:
+        started = time.monotonic()
+        try:
+            result = self._evaluate(adapter, cell, limit)
+        except Exception as error:  # noqa: BLE001, RUF100  one failed cell leaves the others alone
+            self._fail(cell, error)
+            return
+        finally:
+            self._progress.finish()
+        result["seconds"] = round(time.monotonic() - started, 3)
+        self._cells[cell.digest] = result
+        self._registry.cell_finished(result)
+        if time.monotonic() - self._written > WRITE_EVERY:
+            self._folder.write_results(self._results({}))
+            self._written = time.monotonic()
+
+    def _evaluate(self, adapter: Adapter, cell: Cell, limit: int | None) -> dict[str, Any]:
+        examples = self._read(cell)
+        language = None if cell.spec.parallel else cell.language.code
+        ids = [example.id for example in examples]
+        kept = draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language)
+        chosen = [examples[index] for index in kept]
+        self._requests["planned"] += len(chosen)
+        self._progress.start(f"{cell.title} ({cell.pairing.protocol})", len(chosen), "items")
+        predictions = self._predict(adapter, cell, chosen, examples)
+        kind = self._registry.kinds.get(cell.spec.kind)
+        inputs = [
+            ScoreInput(
+                id=example.id,
+                prediction=prediction.output,
+                reference=kind.reference(example),
+                cluster=example.cluster,
+            )
+            for example, prediction in zip(chosen, predictions, strict=True)
+        ]
+        metrics = [self._registry.metrics.get(name) for name in cell.spec.metrics]
+        scores = score_cell(metrics, inputs, metric_context(cell.spec, cell.language.code))
+        path = self._folder.records_path(cell.spec.task, cell.language.code, cell.digest)
+        self._folder.write_records(path, _records(chosen, predictions, inputs, scores))
+        return self._cell_result(cell, predictions, scores)
+
+    def _read(self, cell: Cell) -> list[Any]:
+        context = ReadContext(
+            owner=cell.spec.task,
+            language=cell.language.code,
+            split="test",
+            inputs=cell.spec.input_names,
+            labels=cell.spec.label_names,
+            label_map=cell.test.label_map,
+            cluster=cell.spec.cluster,
+        )
+        return read_examples(self._registry.kinds.get(cell.spec.kind), self._finder.rows(cell.test), context)
+
+    def _predict(
+        self, adapter: Adapter, cell: Cell, chosen: Sequence[Example], pool: Sequence[Example]
+    ) -> list[Prediction]:
+        method = cell.pairing.method
+        context = MethodContext(
+            spec=cell.spec, language=cell.language, protocol=cell.pairing.protocol, seed=cell.seed, pool=pool
+        )
+        size = len(chosen) if method.needs_all else CHUNK
+        predictions: list[Prediction] = []
+        for start in range(0, len(chosen), size):
+            chunk = chosen[start : start + size]
+            answered = method.predict(adapter, chunk, context)
+            if [prediction.id for prediction in answered] != [example.id for example in chunk]:
+                raise ContractError(
+                    f"The method {method.name!r} answered {len(answered)} items for {len(chunk)}, or in another order."
+                )
+            predictions += answered
+            self._requests["asked"] += len(chunk)
+            self._progress.advance(len(chunk))
+        return predictions
+
+    def _cell_result(self, cell: Cell, predictions: Sequence[Prediction], scores: CellScores) -> dict[str, Any]:
+        reason = "" if scores.metrics else "the test file has no labels: predicted, not scored"
+        return {
+            **self._cell_head(cell),
+            "n": len(predictions),
+            "status": "ok",
+            "reason": reason,
+            "metrics": {name: score.to_json() for name, score in scores.metrics.items()},
+            "truncated": sum(prediction.truncated for prediction in predictions),
+            "unparsed": sum(prediction.unparsed for prediction in predictions),
+        }
+
+    def _cell_head(self, cell: Cell) -> dict[str, Any]:
+        fitted = self._fits.get(cell.fit.key) if cell.fit is not None else None
+        return {
+            "task": cell.spec.task,
+            "version": cell.spec.version,
+            "language": cell.language.code,
+            "split": cell.test.files.split_used,
+            "stands_in": cell.test.files.stands_in,
+            "protocol": cell.pairing.protocol,
+            "fit": "none" if cell.fit is None else (fitted.digest if fitted is not None else None),
+            "method": cell.pairing.method.name,
+            "view": dict(sorted(cell.view.items())),
+            "seed": cell.seed,
+            "digest": cell.digest,
+            "data": cell.test.to_json(),
+        }
+
+    def _fail(self, cell: Cell, error: Exception) -> None:
+        reason = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
+        self._progress.announce(f"{cell.title} failed: {reason}")
+        trace = "".join(traceback.format_exception(error))
+        folder = self._folder.path / "failures"
+        folder.mkdir(exist_ok=True)
+        file = folder / f"{cell.digest}.txt"
+        file.write_text(f"{cell.title}\n{trace}", encoding="utf-8")
+        self._cells[cell.digest] = {
+            **self._cell_head(cell),
+            "n": 0,
+            "status": "failed",
+            "reason": reason,
+            "traceback": f"failures/{file.name}",
+            "metrics": {},
+            "truncated": 0,
+            "unparsed": 0,
+            "seconds": 0.0,
+        }
+
+    def _results(self, header: dict[str, Any]) -> dict[str, Any]:
+        done = [
+            self._cells.get(cell.digest)
+            or {**self._cell_head(cell), **_empty("skipped", "the run was stopped before this cell")}
+            for cell in self._plan.cells
+        ]
+        skipped = [
+            {
+                "task": skip.task,
+                "language": skip.language,
+                "protocol": skip.protocol,
+                **_empty("skipped", skip.reason),
+            }
+            for skip in self._plan.skipped
+        ]
+        description = self._plan.model.description
+        return {
+            "schema": SCHEMA,
+            "run": {**header, "seconds": round(time.monotonic() - self._started, 2), "requests": self._requests},
+            "model": {
+                "adapter": description.adapter,
+                "ref": description.ref,
+                "revision": description.revision,
+                "parameters": description.parameters,
+                "metadata": {**description.metadata, **self._model},
+            },
+            "fits": {
+                fitted.digest: {"title": fit.title, "stages": list(fitted.stages)}
+                for fit in self._plan.fits
+                if (fitted := self._fits.get(fit.key)) is not None
+            },
+            "notes": list(self._plan.notes),
+            "cells": [*done, *skipped],
+            "tasks": aggregate_tasks([*done, *skipped], _specs(self._plan)),
+            "suites": [],
+        }
+
+
+def metric_context(spec: TaskSpec, language: str) -> MetricContext:
+    """Return what the metrics of a task get to know about a cell."""
+    return MetricContext(language=language, labels=spec.label_names, options=spec.metric_options)
+
+
+def _specs(plan: Plan) -> dict[str, dict[str, Any]]:
+    return {cell.spec.task: spec_summary(cell.spec, _families(plan)) for cell in plan.cells}
+
+
+def _families(plan: Plan) -> dict[str, tuple[str, str]]:
+    return {cell.language.code: (cell.language.family, cell.language.script) for cell in plan.cells}
+
+
+def spec_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    """Return what aggregation and rescoring need of a spec; kept in the manifest."""
+    return {
+        "kind": spec.kind,
+        "metrics": list(spec.metrics),
+        "headline": list(spec.headline),
+        "metric_options": spec.metric_options,
+        "labels": list(spec.label_names),
+        "parallel": spec.parallel,
+        "chance": spec.chance,
+        "source": spec.transfer.source if spec.transfer is not None else None,
+        "languages": {code: list(pair) for code, pair in languages.items()},
+    }
+
+
+def _empty(status: str, reason: str) -> dict[str, Any]:
+    return {
+        "n": 0,
+        "status": status,
+        "reason": reason,
+        "metrics": {},
+        "truncated": 0,
+        "unparsed": 0,
+        "seconds": 0.0,
+    }
+
+
+def _records(
+    examples: Sequence[Any], predictions: Sequence[Prediction], inputs: Sequence[ScoreInput], scores: CellScores
+) -> list[ItemRecord]:
+    return [
+        ItemRecord(
+            id=example.id,
+            inputs_digest=_inputs_digest(example),
+            prediction=prediction.output,
+            reference=item.reference,
+            scores={name: values[index] for name, values in scores.items.items()},
+            cluster=example.cluster,
+            group=example.group,
+            tags=example.meta,
+            flags={"truncated": prediction.truncated, "unparsed": prediction.unparsed},
+        )
+        for index, (example, prediction, item) in enumerate(zip(examples, predictions, inputs, strict=True))
+    ]
+
+
+def _inputs_digest(example: Any) -> str:
+    content = {name: value for name, value in asdict(example).items() if name not in GOLD_FIELDS}
+    text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,246 @@
+"""All YAML documents of all plugins: found and read at once, validated when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
+from harness.languages import Language, LanguageTable, known_languages
+from harness.specs.loading import Document, read_yaml
+
+if TYPE_CHECKING:
+    from harness.specs.schema import FragmentSpec, LanguageEntry, RecipeSpec, SuiteSpec, TaskSpec, TrainingSpec
+
+__all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "read_folder"]
+
+SORTS = ("task", "training", "recipe", "suite", "extends")
+"""The key that says of what sort a document is; its value is the name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One document as it was found."""
+
+    sort: str
+    name: str
+    plugin: str
+    document: Document
+    folder: Traversable
+    """The registered folder that it came from; samples lie in its ``sample``."""
+
+    @property
+    def languages(self) -> list[str]:
+        """The language codes of a task, as written, without validating it."""
+        given = self.document.data.get("languages")
+        return list(given) if isinstance(given, Mapping) else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEntry:
+    """A validated task with the languages that fragments added to it."""
+
+    spec: TaskSpec
+    plugin: str
+    document: Document
+    languages: LanguageTable
+    """The known languages and those that only this task has."""
+    folders: Mapping[str, Traversable]
+    """By language: the folder that its samples are looked up in."""
+    added: Mapping[str, str]
+    """Languages that fragments added, with the plugin that did."""
+
+
+class Catalog:
+    """The tasks, training sets, recipes and suites of this environment."""
+
+    def __init__(
+        self,
+        folders: Iterable[tuple[str, Traversable]],
+        *,
+        kind_models: Mapping[str, type[TaskSpec]],
+        extra_paths: Sequence[Path] = (),
+    ) -> None:
+        self._kind_models = kind_models
+        self.problems: list[HarnessError] = []
+        self.entries: list[Entry] = []
+        for plugin, folder in folders:
+            found, problems = read_folder(plugin, folder)
+            self.entries += found
+            self.problems += problems
+        for path in extra_paths:
+            self.entries += _read_extra(path)
+        self._tables = {sort: self._table(sort) for sort in SORTS if sort != "extends"}
+
+    def names(self, sort: str) -> list[str]:
+        """Return the names of all documents of a sort."""
+        return sorted(self._tables[sort])
+
+    def entry(self, sort: str, name: str) -> Entry:
+        """Return a document as it was found; raises `UnknownNameError`, or `DuplicateNameError`."""
+        entries = self._tables[sort].get(name)
+        if not entries:
+            known = self.names(sort)
+            shown = {"training": "training set"}.get(sort, sort)
+            raise UnknownNameError(shown, name, known, hint=_list_hint(sort))
+        if len(entries) > 1:
+            raise DuplicateNameError(sort, name, entries[0].plugin, entries[1].plugin)
+        return entries[0]
+
+    def task(self, name: str) -> TaskEntry:
+        """Return a validated task, joined with the fragments that extend it."""
+        from harness.specs.schema import LanguageEntry
+
+        entry = self.entry("task", name)
+        spec = self.validate_task(entry)
+        added: dict[str, str] = {}
+        folders = dict.fromkeys(spec.languages, entry.folder)
+        languages = dict(spec.languages)
+        for fragment_entry in self._fragments(name):
+            for code, language in self._fragment(fragment_entry).languages.items():
+                if code in languages:
+                    raise DuplicateNameError(
+                        f"language {code!r} of task", name, added.get(code, entry.plugin), fragment_entry.plugin
+                    )
+                languages[code] = language
+                added[code] = fragment_entry.plugin
+                folders[code] = fragment_entry.folder
+        new = {code: _language(code, item or LanguageEntry(), name) for code, item in languages.items()}
+        table = known_languages().extended({code: item for code, item in new.items() if item is not None})
+        merged = spec.model_copy(update={"languages": languages}) if added else spec
+        return TaskEntry(
+            spec=merged,
+            plugin=entry.plugin,
+            document=entry.document,
+            languages=table,
+            folders=folders,
+            added=added,
+        )
+
+    def validate_task(self, entry: Entry) -> TaskSpec:
+        """Return the spec of a task document; raises `SpecError` with all its faults."""
+        from harness.specs.schema import TaskSpec, validate_document
+
+        kind = entry.document.data.get("kind")
+        model: type[TaskSpec] = TaskSpec
+        if isinstance(kind, str) and kind in self._kind_models:
+            model = self._kind_models[kind]
+        elif kind is not None:
+            unknown = UnknownNameError("task kind", str(kind), self._kind_models)
+            line = entry.document.line_of(["kind"])
+            raise SpecError(entry.document.source, [Problem(message=str(unknown), line=line, key="kind")])
+        return validate_document(model, entry.document)
+
+    def training(self, name: str) -> tuple[TrainingSpec, Entry]:
+        """Return a validated training set."""
+        from harness.specs.schema import TrainingSpec, validate_document
+
+        entry = self.entry("training", name)
+        return validate_document(TrainingSpec, entry.document), entry
+
+    def recipe(self, name: str) -> RecipeSpec:
+        """Return a validated recipe."""
+        from harness.specs.schema import RecipeSpec, validate_document
+
+        return validate_document(RecipeSpec, self.entry("recipe", name).document)
+
+    def suite(self, name: str) -> SuiteSpec:
+        """Return a validated suite."""
+        from harness.specs.schema import SuiteSpec, validate_document
+
+        return validate_document(SuiteSpec, self.entry("suite", name).document)
+
+    def languages_of(self, name: str) -> list[str]:
+        """Return the language codes of a task, fragments included, without validating anything."""
+        codes = self.entry("task", name).languages
+        return codes + [code for entry in self._fragments(name) for code in entry.languages if code not in codes]
+
+    def _fragments(self, task: str) -> list[Entry]:
+        return [entry for entry in self.entries if entry.sort == "extends" and entry.name == task]
+
+    def _fragment(self, entry: Entry) -> FragmentSpec:
+        from harness.specs.schema import FragmentSpec, validate_document
+
+        return validate_document(FragmentSpec, entry.document)
+
+    def _table(self, sort: str) -> dict[str, list[Entry]]:
+        table: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            if entry.sort == sort:
+                table.setdefault(entry.name, []).append(entry)
+        return table
+
+
+def read_folder(plugin: str, folder: Traversable) -> tuple[list[Entry], list[HarnessError]]:
+    """Return the documents of a registered folder, two levels deep, and what is wrong with unreadable ones."""
+    entries: list[Entry] = []
+    problems: list[HarnessError] = []
+    for file in _yaml_files(folder):
+        try:
+            entries.append(read_entry(plugin, file, folder))
+        except HarnessError as error:
+            problems.append(error)
+    return entries, problems
+
+
+def read_entry(plugin: str, file: Traversable, folder: Traversable) -> Entry:
+    """Return one document; raises `SpecError` where its sort cannot be told."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SpecError(str(file), [Problem(message=f"is not UTF-8: {error}")]) from error
+    document = read_yaml(text, str(file))
+    sorts = [sort for sort in SORTS if sort in document.data]
+    if len(sorts) != 1 or not isinstance(document.data[sorts[0]], str):
+        expected = ", ".join(f"'{sort}: NAME'" for sort in SORTS)
+        raise SpecError(str(file), [Problem(message=f"expected exactly one of {expected}", line=1)])
+    return Entry(
+        sort=sorts[0], name=document.data[sorts[0]], plugin=plugin, document=document, folder=folder
+    )
+
+
+def _yaml_files(folder: Traversable) -> list[Traversable]:
+    found: list[Traversable] = []
+    for item in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if item.name == "sample":
+            continue
+        if item.is_dir() and not item.name.startswith((".", "_")):
+            inner = sorted(item.iterdir(), key=lambda entry: entry.name)
+            found += [file for file in inner if file.name.endswith((".yaml", ".yml"))]
+        elif item.name.endswith((".yaml", ".yml")):
+            found.append(item)
+    return found
+
+
+def _read_extra(path: Path) -> list[Entry]:
+    if path.is_dir():
+        entries, problems = read_folder(str(path), path)
+        if problems:
+            raise problems[0]
+        if not entries:
+            raise UsageError(f"The folder {str(path)!r} given with --tasks-from holds no YAML spec.")
+        return entries
+    if not path.is_file():
+        raise UsageError(f"The path {str(path)!r} given with --tasks-from does not exist.")
+    return [read_entry(str(path), path, path.parent)]
+
+
+def _language(code: str, entry: LanguageEntry, task: str) -> Language | None:
+    if code in known_languages():
+        return None
+    if entry.name is None or entry.script is None or entry.family is None:
+        raise UsageError(
+            f"Task {task!r} names the language {code!r}, which the language table lacks; such an entry needs "
+            "'name', 'script' and 'family'.",
+            hint="Run 'harness languages' to see the known codes.",
+        )
+    return Language(code=code, name=entry.name, script=entry.script, family=entry.family)
+
+
+def _list_hint(sort: str) -> str | None:
+    return "Run 'harness tasks list' to see all." if sort in {"task", "suite"} else None
+
+

@@ -1,0 +1,307 @@
+"""The pydantic models of every YAML document: tasks, training sets, recipes, suites, language fragments.
+
+Strict and frozen; unknown keys are refused. `TaskSpec` is subclassed by every kind of task with the keys that
+only this kind has.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from harness.errors import Problem, SpecError, near_names
+from harness.specs.loading import Document
+
+__all__ = [
+    "FragmentSpec",
+    "HubSource",
+    "LanguageEntry",
+    "LocalSource",
+    "RecipeSpec",
+    "SettingsPatch",
+    "Source",
+    "SpecModel",
+    "SuiteSpec",
+    "TaskSpec",
+    "TrainingSpec",
+    "Transfer",
+    "validate_document",
+]
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")]
+Code = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
+Split = Literal["train", "validation", "test"]
+Provenance = Literal["native", "human-translated", "machine-translated", "post-edited"]
+ProtocolName = Literal[
+    "zero_shot_transfer", "translate_train", "translate_train_all", "in_language", "frozen", "prompted"
+]
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+
+
+class SpecModel(BaseModel):
+    """The base of all spec models: strict, frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class LocalSource(SpecModel):
+    """One alternative among local files: paths that are read together, and what differs for them."""
+
+    path: str | tuple[str, ...]
+    split: Split | None = None
+    """The split that this file really is, where it stands in for another one."""
+    reader: str | None = None
+    columns: tuple[str, ...] | dict[str, str] | None = None
+    label_map: dict[str, str] | None = None
+    options: dict[str, str] | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths, relative to a data folder."""
+        return (self.path,) if isinstance(self.path, str) else self.path
+
+
+class HubSource(SpecModel):
+    """A split of a dataset on the Hugging Face Hub."""
+
+    path: str
+    split: str
+    config: str | None = None
+    revision: str | None = None
+    """A commit hash; null means that nobody has pinned it yet."""
+    reader: str = "parquet"
+    columns: dict[str, str] | None = None
+    label_map: dict[str, str] | None = None
+    options: dict[str, str] | None = None
+    only: dict[str, str] | None = None
+    """Keep only rows whose column starts with the value, for sets that mix languages in one split."""
+    note: str = ""
+    """What makes scores on it differ from the benchmark's; shown in reports."""
+
+
+class Source(SpecModel):
+    """Where one split of one language comes from. ``{code}`` names in paths are filled from the language table."""
+
+    local: str | tuple[str | LocalSource, ...] | None = None
+    hub: HubSource | None = None
+    sample: str | None = None
+    reader: str = "tsv"
+    columns: tuple[str, ...] | dict[str, str] | None = None
+    label_map: dict[str, str] | None = None
+    options: dict[str, str] = {}
+
+    @property
+    def alternatives(self) -> tuple[LocalSource, ...]:
+        """The local alternatives in order; the first whose files exist wins."""
+        if self.local is None:
+            return ()
+        given = (self.local,) if isinstance(self.local, str) else self.local
+        return tuple(LocalSource(path=item) if isinstance(item, str) else item for item in given)
+
+
+class LanguageEntry(SpecModel):
+    """What a task has for one language. A split that is not given is taken from the task's `splits`."""
+
+    train: Source | None = None
+    validation: Source | None = None
+    test: Source | None = None
+    provenance: Provenance | None = None
+    name: str | None = None
+    script: Annotated[str, Field(pattern=r"^[A-Z][a-z]{3}$")] | None = None
+    family: str | None = None
+
+
+class Transfer(SpecModel):
+    """How a model is fine-tuned for a task: which training sets, in which language, by which recipe."""
+
+    source: Code = "en"
+    stages: tuple[str, ...] = Field(min_length=1)
+    recipe: Name = "xtreme_r"
+
+
+class _WithLanguages(SpecModel):
+    splits: dict[Split, Source] = {}
+    languages: dict[Code, LanguageEntry | None] = Field(min_length=1)
+
+    def source(self, language: str, split: Split) -> Source | None:
+        """Return the source of a split in a language, or None where the spec has none."""
+        entry = self.languages.get(language)
+        if language not in self.languages:
+            return None
+        if entry is not None and split in entry.model_fields_set:
+            source: Source | None = getattr(entry, split)
+            return source
+        return self.splits.get(split)
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> _WithLanguages:
+        empty = [code for code in self.languages if not any(self.source(code, split) for split in SPLITS)]
+        if empty:
+            raise ValueError(f"no split is given for {', '.join(empty)}: add it there or under 'splits'")
+        return self
+
+
+class TaskSpec(_WithLanguages):
+    """What all tasks have. Every kind adds its own keys in a subclass."""
+
+    task: Name
+    kind: Name
+    version: Annotated[int, Field(ge=1)]
+    description: str
+    citation: str
+    license: str
+    metrics: tuple[str, ...] = Field(min_length=1)
+    """The first one is the task's headline; `score_metrics` says what a task score averages."""
+    score_metrics: tuple[str, ...] = ()
+    """Metrics whose mean is the task's score; the first metric where nothing is given."""
+    metric_options: dict[str, str] = {}
+    cluster: str | None = None
+    """Field whose equal values mark items that are resampled together."""
+    parallel: bool = False
+    """Whether an item id means the same item in every language."""
+    protocols: tuple[ProtocolName, ...] = ("zero_shot_transfer",)
+    """The protocols that are run when the user names none, as far as a model can."""
+    transfer: Transfer | None = None
+    chance: Annotated[float, Field(ge=0, le=1)] | None = None
+    """The score of guessing, where it is known."""
+
+    @field_validator("score_metrics", mode="after")
+    @classmethod
+    def _are_metrics(cls, value: tuple[str, ...], info: Any) -> tuple[str, ...]:
+        unknown = [name for name in value if name not in info.data.get("metrics", value)]
+        if unknown:
+            raise ValueError(f"{', '.join(unknown)} is not among 'metrics'")
+        return value
+
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """The metrics whose mean is the score of the task."""
+        return self.score_metrics or self.metrics[:1]
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The labels in the order of the spec; empty for kinds without labels."""
+        return ()
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The input fields in the order they are given to a model."""
+        return ()
+
+
+class TrainingSpec(_WithLanguages):
+    """A training set that tasks share: ``stages: [mnli]`` names it."""
+
+    training: Name
+    kind: Name
+    version: Annotated[int, Field(ge=1)]
+    description: str
+    citation: str
+    license: str
+    inputs: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+
+class SettingsPatch(SpecModel):
+    """Some of the numbers of `harness.capabilities.TrainingSettings`."""
+
+    learning_rate: Annotated[float, Field(gt=0)] | None = None
+    epochs: Annotated[float, Field(gt=0)] | None = None
+    batch_size: Annotated[int, Field(ge=1)] | None = None
+    max_length: Annotated[int, Field(ge=8)] | None = None
+    stride: Annotated[int, Field(ge=0)] | None = None
+    max_query_length: Annotated[int, Field(ge=1)] | None = None
+    max_answer_length: Annotated[int, Field(ge=1)] | None = None
+    n_best: Annotated[int, Field(ge=1)] | None = None
+    warmup_steps: Annotated[int, Field(ge=0)] | None = None
+    warmup_share: Annotated[float, Field(ge=0, lt=1)] | None = None
+    weight_decay: Annotated[float, Field(ge=0)] | None = None
+    adam_epsilon: Annotated[float, Field(gt=0)] | None = None
+    max_grad_norm: Annotated[float, Field(gt=0)] | None = None
+    eval_steps: Annotated[int, Field(ge=1)] | None = None
+    select_best: bool | None = None
+    freeze_embeddings: bool | None = None
+    max_steps: Annotated[int, Field(ge=1)] | None = None
+
+
+class RecipeSpec(SpecModel):
+    """Named training settings. Later ones win: settings, head, stage, then the same three for large models."""
+
+    recipe: Name
+    description: str
+    source: str
+    settings: SettingsPatch
+    heads: dict[Name, SettingsPatch] = {}
+    stages: dict[Name, SettingsPatch] = {}
+    large_layers: Annotated[int, Field(ge=1)] = 24
+    """Models with at least so many layers also take the settings under `large`."""
+    large: SettingsPatch | None = None
+    large_heads: dict[Name, SettingsPatch] = {}
+    large_stages: dict[Name, SettingsPatch] = {}
+
+
+class SuiteSpec(SpecModel):
+    """A named list of tasks with the categories of its published average."""
+
+    suite: Name
+    description: str
+    citation: str
+    protocol: ProtocolName
+    tasks: tuple[Name, ...] = Field(min_length=1)
+    categories: dict[str, tuple[Name, ...]] = {}
+
+    @model_validator(mode="after")
+    def _categories_name_tasks(self) -> SuiteSpec:
+        unknown = sorted({name for names in self.categories.values() for name in names} - set(self.tasks))
+        if unknown:
+            raise ValueError(f"categories name {', '.join(unknown)}, which 'tasks' lacks")
+        return self
+
+
+class FragmentSpec(SpecModel):
+    """Further languages of a task that someone else ships."""
+
+    extends: Name
+    languages: dict[Code, LanguageEntry] = Field(min_length=1)
+
+
+Model = TypeVar("Model", bound=SpecModel)
+
+
+def validate_document(model: type[Model], document: Document) -> Model:
+    """Return the validated model; raises `SpecError` with all faults and their lines at once."""
+    try:
+        return model.model_validate_json(json.dumps(document.data), strict=True)
+    except ValidationError as error:
+        raise SpecError(document.source, [_problem(fault, model, document) for fault in error.errors()]) from error
+
+
+def _problem(fault: Any, model: type[SpecModel], document: Document) -> Problem:
+    path = [part for part in fault["loc"] if part not in {"str", "[key]"} and not _is_type_tag(part)]
+    message = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "extra_forbidden":
+        near = near_names(str(path[-1]), _keys_at(model, path[:-1]))
+        message = f"unknown key {path[-1]!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    elif fault["type"] == "missing":
+        message = f"the key {path[-1]!r} is missing"
+        path = path[:-1]
+    elif not isinstance(fault.get("input"), dict):
+        message = f"{message}, found {fault.get('input')!r}"
+    return Problem(message=message, line=document.line_of(path), key=".".join(str(part) for part in path))
+
+
+def _is_type_tag(part: str | int) -> bool:
+    return isinstance(part, str) and ("tuple[" in part or "dict[" in part or part in {"LocalSource"})
+
+
+def _keys_at(model: type[SpecModel], path: list[str | int]) -> list[str]:
+    if not path:
+        return list(model.model_fields)
+    nested: dict[str, type[SpecModel]] = {"splits": Source, "transfer": Transfer}
+    if "hub" in path:
+        return list(HubSource.model_fields)
+    if path[0] == "languages":
+        return list(LanguageEntry.model_fields) if len(path) == 2 else list(Source.model_fields)
+    return list(nested.get(str(path[0]), model).model_fields)
