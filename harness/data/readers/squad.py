@@ -1,0 +1,175 @@
+"""Questions and answer spans: the SQuAD v1.1 layout (XQuAD, MLQA, TyDiQA-GoldP) and Hub columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.data.readers.reader import Reader, choice
+from harness.data.readers.structured import parse_json, read_parquet
+from harness.data.readers.text import whole_text
+from harness.data.records import Row
+from harness.errors import DataError
+
+__all__ = ["SQUAD", "SQUAD_PARQUET"]
+
+_CHECKS = ("true", "nearest", "false")
+_CHECK_OFFSETS = (
+    "'true' (default: every answer must stand at its offset), 'nearest' (an answer with a wrong offset is "
+    "moved to its nearest occurrence, for copies whose contexts were stripped), or 'false'"
+)
+
+_REMOVED = {"text": "", "start": 0}
+"""What XTREME's download script leaves of every answer of a test set (`remove_qa_test_annotations`)."""
+
+
+def _read_squad(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    """Yield one row a question; ids need not be unique, as those of TyDiQA's training file are not."""
+    check = choice(options, "check_offsets", _CHECKS)
+    first_article = 0
+    for path in paths:
+        document = parse_json(whole_text(path), path)
+        articles = _member(document, "data", list, str(path))
+        number = 0
+        for index, article in enumerate(articles):
+            for fields in _questions(article, first_article + index, f"{path}: article {index + 1}"):
+                number += 1
+                where = f"{path}: question {fields['id']!r}"
+                fields["answers"] = _checked(fields["answers"], fields["context"], check, where)
+                yield Row(fields=fields, path=str(path), line=number)
+        first_article += len(articles)
+
+
+def _questions(article: Any, article_index: int, where: str) -> Iterator[dict[str, Any]]:
+    title = _member(article, "title", str, where, default="")
+    for index, paragraph in enumerate(_member(article, "paragraphs", list, where)):
+        place = f"{where}, paragraph {index + 1}"
+        context = _member(paragraph, "context", str, place)
+        for question in _member(paragraph, "qas", list, place):
+            identifier = _member(question, "id", str, place)
+            asked = f"{place}, question {identifier!r}"
+            yield {
+                "id": identifier,
+                "title": title,
+                "paragraph": f"{article_index}-{index}",
+                "context": context,
+                "question": _member(question, "question", str, asked),
+                "answers": [
+                    _answer(answer, asked) for answer in _member(question, "answers", list, asked, default=[])
+                ],
+            }
+
+
+def _read_columns(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    check = choice(options, "check_offsets", _CHECKS)
+    places = _Places()
+    for row in read_parquet(paths, {}):
+        where = f"{row.path}: record {row.line}"
+        identifier = _member(row.fields, "id", str, where)
+        asked = f"{row.path}: question {identifier!r}"
+        title = _member(row.fields, "title", str, asked, default="")
+        context = _member(row.fields, "context", str, asked)
+        fields = {
+            "id": identifier,
+            "title": title,
+            "paragraph": places.of(title, context),
+            "context": context,
+            "question": _member(row.fields, "question", str, asked),
+            "answers": _checked(_answer_columns(row.fields, asked), context, check, asked),
+        }
+        yield Row(fields=fields, path=row.path, line=row.line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Places:
+    """Numbers titles and contexts in the order of their first appearance."""
+
+    titles: dict[str, int] = field(default_factory=dict)
+    contexts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def of(self, title: str, context: str) -> str:
+        article = self.titles.setdefault(title, len(self.titles))
+        paragraph = self.contexts.setdefault((title, context), len(self.contexts))
+        return f"{article}-{paragraph}"
+
+
+def _answer_columns(record: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    answers = _member(record, "answers", dict, where, default={"text": [], "answer_start": []})
+    texts = _member(answers, "text", list, where)
+    starts = _member(answers, "answer_start", list, where)
+    if len(texts) != len(starts):
+        raise DataError(
+            f"{where}: expected as many offsets as answers, found {len(starts)} for {len(texts)}."
+        )
+    pairs = zip(texts, starts, strict=True)
+    return [_answer({"text": text, "answer_start": start}, where) for text, start in pairs]
+
+
+def _answer(answer: Any, where: str) -> dict[str, Any]:
+    return {
+        "text": _member(answer, "text", str, where),
+        "start": _member(answer, "answer_start", int, where),
+    }
+
+
+def _checked(answers: list[dict[str, Any]], context: str, check: str, where: str) -> list[dict[str, Any]]:
+    if answers == [_REMOVED]:
+        return []
+    if check == "false":
+        return answers
+    return [_placed(answer, context, check, where) for answer in answers]
+
+
+def _placed(answer: dict[str, Any], context: str, check: str, where: str) -> dict[str, Any]:
+    text, start = answer["text"], answer["start"]
+    found = context[start : start + len(text)] if start >= 0 else ""
+    if text and found == text:
+        return answer
+    occurrences = _occurrences(text, context)
+    if check == "nearest" and occurrences:
+        return {"text": text, "start": min(occurrences, key=lambda other: (abs(other - start), other))}
+    if not occurrences:
+        raise DataError(f"{where}: expected the answer {text!r} in the context, found it nowhere.")
+    raise DataError(
+        f"{where}: expected the answer {text!r} at offset {start}, found {found!r}.",
+        hint="A copy whose contexts were stripped can be read with check_offsets: nearest.",
+    )
+
+
+def _occurrences(text: str, context: str) -> list[int]:
+    if not text:
+        return []
+    return [start for start in range(len(context)) if context.startswith(text, start)]
+
+
+def _member(record: Any, name: str, kind: type, where: str, *, default: Any = None) -> Any:
+    if not isinstance(record, Mapping):
+        raise DataError(f"{where}: expected an object with {name!r}, found {type(record).__name__}.")
+    value = record.get(name)
+    if value is None:
+        if default is None:
+            shown = ", ".join(repr(key) for key in record) or "nothing"
+            raise DataError(f"{where}: expected {name!r}, found {shown}.")
+        return default
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise DataError(
+            f"{where}: expected {name!r} to be of type {kind.__name__}, found {type(value).__name__}."
+        )
+    return value
+
+
+SQUAD = Reader(
+    name="squad",
+    read=_read_squad,
+    summary="SQuAD v1.1 JSON: XQuAD, MLQA, TyDiQA-GoldP.",
+    options={"check_offsets": _CHECK_OFFSETS},
+)
+
+SQUAD_PARQUET = Reader(
+    name="squad_parquet",
+    read=_read_columns,
+    summary="SQuAD questions as Parquet columns: id, context, question, answers{text, answer_start}.",
+    options={"check_offsets": _CHECK_OFFSETS},
+)

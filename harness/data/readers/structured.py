@@ -1,0 +1,141 @@
+"""Files of records with named fields: JSON lines, JSON arrays and Parquet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from harness.data.readers.column import COLUMNS, missing_column, pick, wanted_columns
+from harness.data.readers.reader import Reader
+from harness.data.readers.text import numbered_lines, whole_text
+from harness.data.records import Row
+from harness.errors import DataError
+
+__all__ = ["JSON", "JSONL", "PARQUET", "parse_json", "read_parquet"]
+
+
+def read_jsonl(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    """Yield one row for every line, each a JSON object; only the last line may be blank."""
+    columns = wanted_columns(options)
+    for path in paths:
+        blank: int | None = None
+        for line, text in numbered_lines(path):
+            if blank is not None:
+                raise DataError(f"{path}:{blank}: expected a JSON object, found a blank line.")
+            if not text.strip():
+                blank = line
+                continue
+            record = _object(parse_json(text, path, first_line=line), f"{path}:{line}")
+            yield Row(fields=pick(record, columns, f"{path}:{line}"), path=str(path), line=line)
+
+
+def read_json(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    """Yield one row for every object of a JSON array; the row's line is the number of the object."""
+    columns = wanted_columns(options)
+    for path in paths:
+        records = parse_json(whole_text(path), path)
+        if not isinstance(records, list):
+            raise DataError(f"{path}:1: expected an array of objects, found {_kind(records)}.")
+        for number, value in enumerate(records, start=1):
+            record = _object(value, f"{path}: record {number}")
+            yield Row(fields=pick(record, columns, f"{path}: record {number}"), path=str(path), line=number)
+
+
+def read_parquet(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    """Yield one row for every record of Parquet files; the row's line is the number of the record."""
+    import pyarrow
+    from pyarrow import parquet
+
+    columns = wanted_columns(options)
+    sources = None if columns is None else [column.source for column in columns]
+    for path in paths:
+        number = 0
+        try:
+            with parquet.ParquetFile(path) as file:
+                for source in sources or ():
+                    if source not in file.schema_arrow.names:
+                        raise missing_column(source, file.schema_arrow.names, str(path))
+                for batch in file.iter_batches(columns=sources):
+                    for record in batch.to_pylist():
+                        number += 1
+                        fields = pick(record, columns, f"{path}: record {number}")
+                        yield Row(fields=fields, path=str(path), line=number)
+        except (pyarrow.ArrowException, OSError) as error:
+            reason = str(error).split("\n", maxsplit=1)[0].rstrip(".")
+            raise DataError(f"{path}: expected a Parquet file, found: {reason}.") from error
+
+
+def parse_json(text: str, path: Path, *, first_line: int = 1) -> Any:
+    """Return the value of a JSON text that begins at `first_line` of a file.
+
+    Raises `DataError` for what is no JSON, and for what Python's parser would let pass: a key that stands
+    twice in an object, NaN and infinities, half of a surrogate pair.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except json.JSONDecodeError as error:
+        line = first_line + error.lineno - 1
+        raise DataError(
+            f"{path}:{line}: expected JSON, found a fault at column {error.colno}: {error.msg}."
+        ) from error
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{path}:{first_line}: expected Unicode text, found half of a surrogate pair."
+        ) from error
+    except _JsonFault as error:
+        raise DataError(f"{path}:{first_line}: {error}.") from error
+    except RecursionError as error:
+        raise DataError(f"{path}:{first_line}: expected JSON, found too many nested values.") from error
+    return value
+
+
+class _JsonFault(Exception):
+    """What Python's JSON parser accepts and a data file must not hold."""
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise _JsonFault(f"expected unique keys, found {twice!r} twice in one object")
+    return record
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _JsonFault(f"expected finite numbers, found {name}")
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: expected a JSON object, found {_kind(value)}.")
+    return value
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "an array", str: "a string", bool: "a truth value", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+JSONL = Reader(
+    name="jsonl",
+    read=read_jsonl,
+    summary="JSON lines: one object a line.",
+    options={"columns": COLUMNS},
+)
+JSON = Reader(
+    name="json",
+    read=read_json,
+    summary="A JSON array of objects.",
+    options={"columns": COLUMNS},
+)
+PARQUET = Reader(
+    name="parquet",
+    read=read_parquet,
+    summary="Apache Parquet.",
+    options={"columns": COLUMNS},
+)

@@ -1,0 +1,73 @@
+"""Tagged sentences: a word and its tag a line, a blank line between sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from harness.data.readers.reader import Reader, choice
+from harness.data.readers.text import numbered_lines
+from harness.data.records import Row
+from harness.errors import DataError
+
+__all__ = ["TAGGED"]
+
+_EXPECTED = {1: "a word alone", 2: "a word, a tab and a tag"}
+
+
+def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    prefixed = choice(options, "token_prefix", ("none", "lang")) == "lang"
+    width: int | None = None
+    for path in paths:
+        for sentence in _sentences(path):
+            width = width or sentence[0][1].count("\t") + 1
+            cells = [_cells(path, line, text, width, prefixed=prefixed) for line, text in sentence]
+            tags = tuple(tag for _, tag in cells) if width == 2 else None
+            fields = {"tokens": tuple(word for word, _ in cells), "tags": tags}
+            yield Row(fields=fields, path=str(path), line=sentence[0][0])
+
+
+def _sentences(path: Path) -> Iterator[list[tuple[int, str]]]:
+    sentence: list[tuple[int, str]] = []
+    empty: int | None = None
+    for line, text in numbered_lines(path):
+        if text:
+            if empty is not None:
+                raise DataError(f"{path}:{empty}: expected a sentence, found a second blank line.")
+            sentence.append((line, text))
+        elif sentence:
+            yield sentence
+            sentence = []
+        else:
+            empty = empty or line
+    if sentence:
+        yield sentence
+
+
+def _cells(path: Path, line: int, text: str, width: int, *, prefixed: bool) -> tuple[str, str]:
+    cells = text.split("\t")
+    if len(cells) != width:
+        expected = _EXPECTED.get(width, _EXPECTED[2])
+        raise DataError(f"{path}:{line}: expected {expected}, found {len(cells)} columns: {text!r}.")
+    if width not in _EXPECTED:
+        raise DataError(f"{path}:{line}: expected {_EXPECTED[2]}, found {width} columns: {text!r}.")
+    word, tag = cells[0], cells[-1] if width == 2 else ""
+    if prefixed:
+        _, colon, word = word.partition(":")
+        if not colon:
+            raise DataError(
+                f"{path}:{line}: expected a word with a language prefix such as 'en:', found {cells[0]!r}."
+            )
+    if not word or (width == 2 and not tag):
+        raise DataError(f"{path}:{line}: expected {_EXPECTED[width]}, found {text!r}.")
+    return word, tag
+
+
+TAGGED = Reader(
+    name="tagged",
+    read=_read,
+    summary="Tagged sentences, 'word<TAB>tag' a line and a blank line between sentences.",
+    options={
+        "token_prefix": "'none' (default), or 'lang' to strip the 'xx:' before each word, at its first colon"
+    },
+)

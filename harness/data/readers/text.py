@@ -1,0 +1,59 @@
+"""Lines of UTF-8 text files, read strictly and numbered as an editor numbers them."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+
+from harness.errors import DataError
+
+__all__ = ["numbered_lines", "whole_text"]
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    r"""Yield (1-based number, line without its ending) of a UTF-8 file.
+
+    Lines end at ``\n``, ``\r\n`` or ``\r`` and nowhere else: U+2028, U+0085 and their like are text. A byte
+    order mark at the start of the file is dropped. Raises `DataError` at the line of a byte that is not
+    UTF-8.
+    """
+    number = 0
+    with _opened(path) as file:
+        for position, raw in enumerate(file):
+            encoded = raw.removeprefix(codecs.BOM_UTF8) if position == 0 else raw
+            text = _decoded(encoded, path, first_line=number + 1)
+            for line in _unix(text).removesuffix("\n").split("\n"):
+                number += 1
+                yield number, line
+
+
+def whole_text(path: Path) -> str:
+    r"""Return the text of a UTF-8 file with ``\n`` line ends and without a byte order mark."""
+    with _opened(path) as file:
+        return _unix(_decoded(file.read().removeprefix(codecs.BOM_UTF8), path, first_line=1))
+
+
+def _opened(path: Path) -> BufferedReader:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DataError(f"{path}: expected a readable file, found: {reason}.") from error
+
+
+def _decoded(encoded: bytes, path: Path, *, first_line: int) -> str:
+    try:
+        return encoded.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = _unix(encoded[: error.start].decode("utf-8"))
+        line = first_line + before.count("\n")
+        raise DataError(
+            f"{path}:{line}: expected UTF-8, found the byte 0x{encoded[error.start]:02x}.",
+            hint="Convert the file to UTF-8, for instance with iconv.",
+        ) from error
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

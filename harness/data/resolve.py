@@ -1,0 +1,273 @@
+"""Where the files of a data source are: on the Hub, in folders of the user, or in the embedded sample."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from glob import escape
+from importlib.resources.abc import Traversable
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from harness.errors import DataError, MissingDataError
+
+__all__ = [
+    "DataMode",
+    "DataOptions",
+    "DataRef",
+    "HubFiles",
+    "LocalFiles",
+    "Reading",
+    "ResolvedData",
+    "check_relative",
+    "resolve",
+]
+
+DataMode = Literal["hub", "local", "sample"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How files are read, where that differs from what the task says; None and empty change nothing."""
+
+    reader: str | None = None
+    columns: str | None = None
+    """The reader's ``columns`` option."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Further options of the reader."""
+    label_map: Mapping[str, str] = field(default_factory=dict)
+    """Label in the files -> label of the task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalFiles(Reading):
+    """Files that are read together: one alternative of a source."""
+
+    paths: tuple[str, ...]
+    """Relative to a data folder, with ``/``; ``*`` stands for any part of a name, matches sorted by name."""
+    split: str | None = None
+    """The split that the files really are, where they stand in for the one that was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubFiles(Reading):
+    """A split of a dataset on the Hugging Face Hub."""
+
+    path: str
+    """Repository, such as ``facebook/xnli``."""
+    config: str | None = None
+    split: str
+    revision: str | None = None
+    """Commit; None is the newest one, and shown as unpinned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataRef:
+    """One split of one language of a task or training set, and every place that may hold it."""
+
+    owner: str
+    """Name of the task or training set."""
+    language: str
+    split: str
+    local: tuple[LocalFiles, ...] = ()
+    """Alternatives, the best first."""
+    hub: HubFiles | None = None
+    sample: LocalFiles | None = None
+    """Files below `sample_root`."""
+    sample_root: Traversable | None = None
+
+    def __str__(self) -> str:
+        """Return ``'xnli' in 'sw' (test)`` for messages."""
+        return f"{self.owner!r} in {self.language!r} ({self.split})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataOptions:
+    """Where the user wants data to come from."""
+
+    mode: DataMode = "hub"
+    folders: tuple[Path, ...] = ()
+    """Data folders of the mode ``local``; the first one that has a file wins."""
+    hub_cache: Path | None = None
+    """Where prepared downloads are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedData(Reading):
+    """The files of a source on this machine."""
+
+    paths: tuple[Path, ...]
+    origin: DataMode
+    split_used: str
+    stands_in: bool = False
+    """Whether the files are another split than the one that was asked for."""
+    revision: str | None = None
+    """The commit of a Hub dataset."""
+    pinned: bool = True
+    """Whether the source names what it wants; a Hub dataset without a revision does not."""
+    describe: str
+    """The place, for tables and manifests: ``xnli/test-sw.tsv in /data``."""
+
+    def digest(self) -> str:
+        """Return the SHA-256 (hexadecimal) over the names and bytes of the files, in their order.
+
+        Files that have not changed (path, size, time of modification) are read once in a process.
+        """
+        total = hashlib.sha256()
+        for path in self.paths:
+            status = path.stat()
+            content = _file_digest(path.resolve(), status.st_size, status.st_mtime_ns)
+            total.update(f"{path.name}\0{content}\n".encode())
+        return total.hexdigest()
+
+
+HubResolver = Callable[[DataRef], ResolvedData | None]
+
+
+def resolve(ref: DataRef, options: DataOptions, hub_resolver: HubResolver | None = None) -> ResolvedData:
+    """Return where the files of `ref` are.
+
+    Raises `MissingDataError`, which says where was looked and what to do next, when they are nowhere; raises
+    `DataError` for a path of a spec that leaves the data folder.
+    """
+    if options.mode == "sample":
+        return _sample(ref)
+    if options.mode == "local":
+        return _local(ref, options.folders)
+    return _from_hub(ref, hub_resolver)
+
+
+def check_relative(path: str) -> PurePosixPath:
+    """Return a path of a spec; raises `DataError` where it would leave the data folder."""
+    pure = PurePosixPath(path)
+    outside = pure.is_absolute() or ".." in pure.parts or not pure.parts
+    if outside or "**" in path or any(character in path for character in "\\:\0"):
+        raise DataError(
+            f"The data path {path!r} must be relative to the data folder, without '..', '**', ':' or '\\'.",
+            hint="Correct the path in the task's spec.",
+        )
+    return pure
+
+
+# Folders of the user ----------------------------------------------------------------------------------
+
+
+def _local(ref: DataRef, folders: Sequence[Path]) -> ResolvedData:
+    for files in ref.local:
+        for path in files.paths:
+            check_relative(path)
+    for folder in folders:
+        for files in ref.local:
+            found = _files_in(folder, files.paths)
+            if found is not None:
+                place = f"{', '.join(files.paths)} in {folder}"
+                return _resolved(ref, files, found, origin="local", place=place)
+    raise _missing_locally(ref, folders)
+
+
+def _files_in(folder: Path, patterns: Sequence[str]) -> tuple[Path, ...] | None:
+    found: list[Path] = []
+    for pattern in patterns:
+        matches = sorted(_matches(folder, pattern))
+        if not matches:
+            return None
+        found += matches
+    return tuple(found)
+
+
+def _matches(folder: Path, pattern: str) -> Iterator[Path]:
+    if "*" in pattern:
+        literal = "*".join(escape(part) for part in pattern.split("*"))
+        yield from (path for path in folder.glob(literal) if path.is_file())
+    elif (folder / pattern).is_file():
+        yield folder / pattern
+
+
+def _missing_locally(ref: DataRef, folders: Sequence[Path]) -> MissingDataError:
+    if not ref.local:
+        return MissingDataError(f"No local file is known for {ref}.", hint=_other_way(ref))
+    wanted = " or ".join(" with ".join(files.paths) for files in ref.local)
+    looked = ", ".join(str(folder) for folder in folders) or "no folder (none was given)"
+    return MissingDataError(f"No data of {ref}: looked for {wanted} in {looked}.", hint=_other_way(ref))
+
+
+def _other_way(ref: DataRef) -> str:
+    if ref.hub is not None:
+        return f"Put it there, or run with --data hub ({_hub_name(ref.hub)})."
+    return "Put it there: its documentation says where to get it (harness tasks show " + ref.owner + ")."
+
+
+# The embedded sample ----------------------------------------------------------------------------------
+
+
+def _sample(ref: DataRef) -> ResolvedData:
+    if ref.sample is None or ref.sample_root is None:
+        raise MissingDataError(
+            f"No embedded sample of {ref} exists.", hint="Run with --data hub or --data DIR."
+        )
+    root = ref.sample_root
+    if not isinstance(root, Path):
+        raise MissingDataError(
+            f"The embedded sample of {ref} lies in an archive, {root}.",
+            hint="Install the package unpacked, with pip.",
+        )
+    for path in ref.sample.paths:
+        check_relative(path)
+    found = _files_in(root, ref.sample.paths)
+    if found is None:
+        raise MissingDataError(
+            f"The embedded sample of {ref} is not installed: "
+            f"looked for {', '.join(ref.sample.paths)} in {root}.",
+            hint="Install the package again.",
+        )
+    return _resolved(
+        ref, ref.sample, found, origin="sample", place=f"embedded sample {', '.join(ref.sample.paths)}"
+    )
+
+
+def _resolved(
+    ref: DataRef, files: LocalFiles, found: tuple[Path, ...], *, origin: DataMode, place: str
+) -> ResolvedData:
+    split = files.split or ref.split
+    return ResolvedData(
+        reader=files.reader,
+        columns=files.columns,
+        options=files.options,
+        label_map=files.label_map,
+        paths=found,
+        origin=origin,
+        split_used=split,
+        stands_in=split != ref.split,
+        describe=place,
+    )
+
+
+# The Hub ----------------------------------------------------------------------------------------------
+
+
+def _from_hub(ref: DataRef, hub_resolver: HubResolver | None) -> ResolvedData:
+    if ref.hub is None:
+        files = " or ".join(" with ".join(files.paths) for files in ref.local)
+        hint = f"Run with --data DIR, where DIR holds {files}." if files else None
+        raise MissingDataError(f"No Hub dataset is known for {ref}.", hint=hint)
+    resolved = hub_resolver(ref) if hub_resolver is not None else None
+    if resolved is None:
+        raise MissingDataError(
+            f"No installed plugin reads the Hub dataset {_hub_name(ref.hub)} for {ref}.",
+            hint="Run: pip install 'multilingual-harness[hf]', or use --data DIR.",
+        )
+    return resolved
+
+
+def _hub_name(hub: HubFiles) -> str:
+    parts = [part for part in (hub.config, hub.split) if part is not None]
+    return f"{hub.path}, {', '.join(parts)}"
+
+
+@lru_cache(maxsize=4096)
+def _file_digest(path: Path, size: int, modified: int) -> str:
+    # Size and time of modification are part of the cache's key only.
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

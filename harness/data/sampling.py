@@ -1,0 +1,36 @@
+"""Which items a limited run takes: drawn by a seed, so that every run takes the same ones."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Sequence
+from hashlib import blake2b
+
+__all__ = ["draw"]
+
+
+def draw(ids: Sequence[str], limit: int | None, *, seed: int, task: str, language: str | None) -> list[int]:
+    """Return the indices of the items that are kept, in their original order: min(limit, len(ids)) of them.
+
+    Every item gets a key, the BLAKE2b digest of (seed, task, language, id), and the smallest keys are kept.
+    So the choice depends on nothing else: it does not change when the file is reordered, and a smaller limit
+    takes a subset of what a larger one takes. For a parallel task pass ``language=None``, so that the same
+    items are taken in every language and variant. All items are kept when `limit` is None.
+
+    Raises `ValueError` for a negative limit, or for ids that are not unique.
+    """
+    if limit is None:
+        return list(range(len(ids)))
+    if limit < 0:
+        raise ValueError(f"The limit must not be negative, found {limit}.")
+    if len(set(ids)) != len(ids):
+        raise ValueError(f"The ids of the items of {task!r} must be unique.")
+    keys = [_key(seed, task, language, identifier) for identifier in ids]
+    return sorted(heapq.nsmallest(limit, range(len(ids)), key=keys.__getitem__))
+
+
+def _key(seed: int, task: str, language: str | None, identifier: str) -> bytes:
+    # JSON keeps the parts apart, so that no id can imitate another task's.
+    named = json.dumps([seed, task, language or "", identifier])
+    return blake2b(named.encode("ascii"), digest_size=16).digest()
