@@ -1,0 +1,113 @@
+"""The metrics of the core, as they are declared to the registry."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.metrics import chunk, classification, mlqa, retrieval, squad
+from harness.metrics.metric import Metric
+
+__all__ = ["METRICS"]
+
+_LABELS = frozenset({"sequence_classification", "multiple_choice"})
+_SPANS = frozenset({"span_extraction"})
+_TAGS = frozenset({"token_tagging"})
+_BITEXT = frozenset({"bitext_retrieval"})
+_RANKED = frozenset({"ranked_retrieval"})
+
+_XTREME = "google-research/xtreme evaluate.py"
+_SQUAD = "Rajpurkar et al. (2016), SQuAD v1.1 evaluation script evaluate-v1.1.py"
+_MLQA = "Lewis et al. (2020), MLQA evaluation script mlqa_evaluation_v1.py"
+_SEQEVAL = "seqeval 0.0.12 metrics/sequence_labeling.py, as used by google-research/xtreme evaluate.py"
+_XTREME_R = "Ruder et al. (2021), XTREME-R; google-research/xtreme"
+
+METRICS: Final[tuple[Metric, ...]] = (
+    Metric(
+        name="accuracy",
+        compute=classification.accuracy,
+        kinds=_LABELS,
+        description="Share of items whose predicted label equals the gold label.",
+        source=_XTREME,
+    ),
+    Metric(
+        name="f1",
+        compute=squad.f1,
+        kinds=_SPANS,
+        description="Mean over questions of the best token F1, with the English normaliser.",
+        source=_SQUAD,
+    ),
+    Metric(
+        name="exact_match",
+        compute=squad.exact_match,
+        kinds=_SPANS,
+        description="Share of answers equal to a gold answer, with the English normaliser.",
+        source=_SQUAD,
+    ),
+    Metric(
+        name="mlqa_f1",
+        compute=mlqa.f1,
+        kinds=_SPANS,
+        description="Mean over questions of the best token F1, with the normaliser of the answer's language.",
+        source=_MLQA,
+    ),
+    Metric(
+        name="mlqa_exact_match",
+        compute=mlqa.exact_match,
+        kinds=_SPANS,
+        description="Share of answers equal to a gold answer, with the normaliser of the answer's language.",
+        source=_MLQA,
+    ),
+    Metric(
+        name="chunk_f1",
+        compute=chunk.chunk_f1,
+        kinds=_TAGS,
+        description="Micro-averaged F1 over chunks; on bare tags, runs of equal tags are chunks.",
+        source=_SEQEVAL,
+        from_counts=chunk.f1_from_counts,
+    ),
+    Metric(
+        name="chunk_precision",
+        compute=chunk.chunk_precision,
+        kinds=_TAGS,
+        description="Share of predicted chunks that are gold chunks.",
+        source=_SEQEVAL,
+        from_counts=chunk.precision_from_counts,
+    ),
+    Metric(
+        name="chunk_recall",
+        compute=chunk.chunk_recall,
+        kinds=_TAGS,
+        description="Share of gold chunks that were predicted.",
+        source=_SEQEVAL,
+        from_counts=chunk.recall_from_counts,
+    ),
+    Metric(
+        name="token_accuracy",
+        compute=chunk.token_accuracy,
+        kinds=_TAGS,
+        description="Share of tokens whose predicted tag equals the gold tag.",
+        source="The usual definition; XTREME-R prints chunk F1 instead.",
+        from_counts=chunk.accuracy_from_counts,
+    ),
+    Metric(
+        name="top1_accuracy",
+        compute=retrieval.top1_accuracy,
+        kinds=_BITEXT,
+        description="Share of queries whose nearest candidate is the translation.",
+        source=f"Artetxe and Schwenk (2019), LASER; {_XTREME}",
+    ),
+    Metric(
+        name="map_at_20",
+        compute=retrieval.map_at_20,
+        kinds=_RANKED,
+        description="Mean average precision over the first 20 candidates.",
+        source=f"{_XTREME_R} third_party/utils_lareqa.py",
+    ),
+    Metric(
+        name="mrr_at_20",
+        compute=retrieval.mrr_at_20,
+        kinds=_RANKED,
+        description="Mean reciprocal rank of the first right candidate among the first 20.",
+        source=f"{_XTREME_R} third_party/utils_mewslix.py",
+    ),
+)

@@ -1,0 +1,112 @@
+"""Retrieval: top-1 accuracy, average precision and reciprocal rank at a cut-off.
+
+Source: Ruder et al. (2021), XTREME-R, section 4 and appendix (mAP@20); google-research/xtreme
+``third_party/utils_lareqa.py`` and ``third_party/utils_mewslix.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from harness.metrics.metric import MetricContext, MetricResult
+from harness.metrics.pairing import check_pairs, field_of, mean_of_items
+
+__all__ = ["CUT_OFF", "average_precision", "map_at_20", "mrr_at_20", "reciprocal_rank", "top1_accuracy"]
+
+CUT_OFF: Final = 20
+"""How many candidates of a ranking count in XTREME-R."""
+
+
+def top1_accuracy(
+    predictions: Sequence[Any], references: Sequence[str], context: MetricContext
+) -> MetricResult:
+    """Return the share of queries whose top candidate is the reference.
+
+    A prediction is a candidate's id or a mapping with the key ``candidate``, None for no candidate; a
+    reference is the id of the right candidate. Raises `ValueError` when the two do not fit together or an id
+    is no string.
+    """
+    check_pairs(predictions, references)
+    scores = []
+    for index, (prediction, target) in enumerate(zip(predictions, references, strict=True)):
+        candidate = field_of(prediction, "candidate", index)
+        _check_ids([target] if candidate is None else [candidate, target], index)
+        scores.append(float(candidate == target))
+    return mean_of_items(scores)
+
+
+def average_precision(candidates: Sequence[str], targets: Collection[str], cut_off: int = CUT_OFF) -> float:
+    """Return the average precision of one ranking, in [0, 1].
+
+    AP@k = 1 / min(|targets|, k) * sum over ranks i <= k that hold a target of (targets found up to i) / i,
+    where a repeated candidate keeps its rank and counts at its first occurrence only. Raises `ValueError`
+    without targets.
+    """
+    wanted = set(targets)
+    if not wanted:
+        raise ValueError("Average precision needs at least one target, found none.")
+    found: set[str] = set()
+    total = 0.0
+    for rank, candidate in enumerate(candidates[:cut_off], start=1):
+        if candidate in wanted and candidate not in found:
+            found.add(candidate)
+            total += len(found) / rank
+    return total / min(len(wanted), cut_off)
+
+
+def reciprocal_rank(candidates: Sequence[str], targets: Collection[str], cut_off: int = CUT_OFF) -> float:
+    """Return 1 / the rank of the first target among the first `cut_off` candidates, 0 where there is none."""
+    wanted = set(targets)
+    if not wanted:
+        raise ValueError("Reciprocal rank needs at least one target, found none.")
+    ranks = (rank for rank, candidate in enumerate(candidates[:cut_off], start=1) if candidate in wanted)
+    return next((1 / rank for rank in ranks), 0.0)
+
+
+def map_at_20(
+    predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
+) -> MetricResult:
+    """Return the mean over queries of `average_precision` at 20.
+
+    A prediction is a list of candidate ids, best first, or a mapping with the key ``candidates``; a reference
+    is the list of the ids of all right candidates. Raises `ValueError` when the two do not fit together.
+    """
+    rankings = _rankings(predictions, references)
+    return mean_of_items(
+        average_precision(ranking, targets) for ranking, targets in zip(rankings, references, strict=True)
+    )
+
+
+def mrr_at_20(
+    predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
+) -> MetricResult:
+    """Return the mean over queries of `reciprocal_rank` at 20; the rest is as in `map_at_20`."""
+    rankings = _rankings(predictions, references)
+    return mean_of_items(
+        reciprocal_rank(ranking, targets) for ranking, targets in zip(rankings, references, strict=True)
+    )
+
+
+def _rankings(predictions: Sequence[Any], references: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    check_pairs(predictions, references)
+    rankings: list[Sequence[str]] = []
+    for index, (prediction, targets) in enumerate(zip(predictions, references, strict=True)):
+        ranking = field_of(prediction, "candidates", index)
+        _check_ids(ranking, index)
+        _check_ids(targets, index)
+        if not targets:
+            raise ValueError(f"Item {index}: expected at least one right candidate, found none.")
+        rankings.append(ranking)
+    return rankings
+
+
+def _check_ids(ids: Any, index: int) -> None:
+    if not isinstance(ids, list | tuple):
+        raise ValueError(f"Item {index}: expected a list of candidate ids, found {ids!r}.")
+    for candidate in ids:
+        if not isinstance(candidate, str):
+            raise ValueError(
+                f"Item {index}: expected a candidate id, which is a string, "
+                f"found {candidate!r} of type {type(candidate).__name__}."
+            )
