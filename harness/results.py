@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.errors import DataError, UsageError
 
-__all__ = ["SCHEMA", "ItemRecord", "Run", "RunFolder", "write_atomically"]
+__all__ = ["SCHEMA", "ItemRecord", "Run", "RunFolder", "with_baselines", "write_atomically"]
 
 SCHEMA = 1
 RECORD_COLUMNS = ("id", "inputs_digest", "prediction", "reference", "scores", "cluster", "group", "tags", "flags")
@@ -175,3 +175,10 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DataError(f"{path}: expected a JSON object.")
     return content
+
+
+def with_baselines(run: Run) -> list[Run]:
+    """Return a run followed by the runs of the baselines that were made beside it."""
+    folder = run.path / "baselines"
+    beside = sorted(path for path in folder.iterdir() if (path / "results.json").is_file()) if folder.is_dir() else []
+    return [run, *(Run(path) for path in beside)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -12,49 +12,70 @@ from typing import TYPE_CHECKING, Any
 
 from harness.data.records import Row
 from harness.data.resolve import DataOptions, DataRef, HubFiles, LocalFiles, ResolvedData, resolve
-from harness.errors import DataError, UnknownNameError
+from harness.errors import DataError, MissingDataError, UnknownNameError
 from harness.languages import Language
-from harness.specs.schema import HubSource, Source
+from harness.specs.schema import HubSource, LocalSource, Source
 
 if TYPE_CHECKING:
     from harness.registry import Registry
 
-__all__ = ["DataFinder", "FoundData", "data_ref", "read_rows"]
+__all__ = ["DataFinder", "FoundData", "data_ref"]
 
 Columns = Sequence[str] | Mapping[str, str] | None
 
 
-def data_ref(
-    source: Source, *, owner: str, language: Language, split: str, folder: Traversable | None
-) -> DataRef:
+def data_ref(source: Source, *, owner: str, language: Language, split: str, folder: Traversable | None) -> DataRef:
     """Return where a split may be found, with the language's codes filled into paths and configs."""
     codes = language.codes()
-    local = tuple(
-        LocalFiles(
-            paths=tuple(_fill(path, codes, owner) for path in alternative.paths), split=alternative.split
-        )
-        for alternative in source.alternatives
-    )
-    hub = None if source.hub is None else _hub_files(source.hub, codes, owner)
-    sample = None if source.sample is None else _fill(source.sample, codes, owner)
     return DataRef(
         owner=owner,
         language=language.code,
         split=split,
-        local=local,
-        hub=hub,
-        sample=sample,
+        local=tuple(_local_files(source, item, codes, owner) for item in source.alternatives),
+        hub=_hub_files(source.hub, codes, owner),
+        sample=_sample_files(source, codes, owner),
         sample_root=None if folder is None else folder.joinpath("sample"),
     )
 
 
-def _hub_files(hub: HubSource, codes: Mapping[str, str], owner: str) -> HubFiles:
+def _local_files(source: Source, item: LocalSource, codes: Mapping[str, str], owner: str) -> LocalFiles:
+    options = source.options if item.options is None else item.options
+    return LocalFiles(
+        paths=tuple(_fill(path, codes, owner) for path in item.paths),
+        split=item.split,
+        reader=item.reader or source.reader,
+        columns=_columns(source.columns if item.columns is None else item.columns),
+        options={name: _fill(value, codes, owner) for name, value in options.items()},
+        label_map=(source.label_map if item.label_map is None else item.label_map) or {},
+    )
+
+
+def _hub_files(hub: HubSource | None, codes: Mapping[str, str], owner: str) -> HubFiles | None:
+    if hub is None or codes["language"] in hub.lacks:
+        return None
     return HubFiles(
         path=hub.path,
         config=None if hub.config is None else _fill(hub.config, codes, owner),
         split=hub.split,
         revision=hub.revision,
+        reader=hub.reader,
+        columns=_columns(hub.columns),
+        options={name: _fill(value, codes, owner) for name, value in hub.options.items()},
+        label_map=hub.label_map or {},
     )
+
+
+def _sample_files(source: Source, codes: Mapping[str, str], owner: str) -> LocalFiles | None:
+    return None if source.sample is None else LocalFiles(paths=(_fill(source.sample, codes, owner),), reader="jsonl")
+
+
+def _columns(columns: Columns) -> str | None:
+    """Return the readers' ``columns`` option: names in order, or ``field=column`` pairs."""
+    if columns is None:
+        return None
+    if isinstance(columns, Mapping):
+        return ",".join(f"{field}={column}" for field, column in columns.items())
+    return ",".join(columns)
 
 
 def _fill(text: str, codes: Mapping[str, str], owner: str) -> str:
@@ -72,26 +93,31 @@ class FoundData:
 
     ref: DataRef
     files: ResolvedData
-    reader: str
-    columns: Columns
-    label_map: Mapping[str, str]
-    options: Mapping[str, str]
-    only: Mapping[str, str]
+    note: str = ""
+    """What makes scores on it differ from the benchmark's."""
+
+    @property
+    def label_map(self) -> Mapping[str, str]:
+        """Label in the files -> label of the task."""
+        return self.files.label_map
 
     def digest(self) -> str:
         """Return a digest of the bytes of the files and of how they are read."""
-        how = [self.reader, self.columns, self.label_map, self.options, self.only]
-        text = json.dumps([self.files.digest(), how], ensure_ascii=False, sort_keys=True, default=list)
+        files = self.files
+        how = [files.reader, files.columns, dict(files.options), dict(files.label_map)]
+        text = json.dumps([files.digest(), how], ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the manifest records of it."""
+        """Return what results and manifests record of it."""
         return {
             "origin": self.files.origin,
             "files": self.files.describe,
             "split": self.files.split_used,
             "stands_in": self.files.stands_in,
             "revision": self.files.revision,
+            "pinned": self.files.pinned,
+            "note": self.note,
             "digest": self.digest(),
         }
 
@@ -106,64 +132,25 @@ class DataFinder:
 
     def find(self, source: Source, ref: DataRef) -> FoundData:
         """Return the files of a split; raises `MissingDataError` with the way to get them."""
-        files = resolve(ref, self.options, lambda wanted: self._registry.resolve_data(wanted, self._cache))
-        if files.origin == "sample":
-            return _found(ref, files, reader="jsonl", columns=None, label_map={}, options={}, only={})
-        if files.origin == "hub":
-            assert source.hub is not None
-            hub = source.hub
-            return _found(
-                ref,
-                files,
-                reader=hub.reader,
-                columns=hub.columns,
-                label_map=hub.label_map or {},
-                options=hub.options or {},
-                only=hub.only or {},
+        lacks = {} if source.hub is None else source.hub.lacks
+        if self.options.mode == "hub" and ref.language in lacks:
+            raise MissingDataError(
+                f"The Hub dataset of {ref} cannot be used: {lacks[ref.language]}.",
+                hint="Get the published files and name their folder with --data DIR.",
             )
-        alternative = source.alternatives[files.alternative]
-        return _found(
-            ref,
-            files,
-            reader=alternative.reader or source.reader,
-            columns=source.columns if alternative.columns is None else alternative.columns,
-            label_map=(source.label_map or {}) if alternative.label_map is None else alternative.label_map,
-            options=source.options if alternative.options is None else alternative.options,
-            only={},
-        )
+        files = resolve(ref, self.options, lambda wanted: self._registry.resolve_data(wanted, self._cache))
+        note = source.hub.note if source.hub is not None and files.origin == "hub" else ""
+        return FoundData(ref=ref, files=files, note=note)
 
     def rows(self, found: FoundData) -> Iterator[Row]:
-        """Return the rows of a split, with the field names of the spec."""
-        reader = self._registry.readers.get(found.reader)
-        options = dict(found.options)
-        if not isinstance(found.columns, Mapping) and found.columns:
-            options["columns"] = ",".join(found.columns)
+        """Return the rows of a split, with the field names of the spec; raises `DataError`."""
+        files = found.files
+        assert files.reader is not None
+        reader = self._registry.readers.get(files.reader)
+        options = dict(files.options)
+        if files.columns is not None:
+            options["columns"] = files.columns
         unknown = sorted(set(options) - set(reader.options))
         if unknown:
             raise UnknownNameError(f"option of the reader {reader.name!r}", unknown[0], reader.options)
-        options = {key: value.replace("{language}", found.ref.language) for key, value in options.items()}
-        rows = reader.read(found.files.paths, options)
-        return read_rows(rows, found.columns, found.only)
-
-
-def _found(ref: DataRef, files: ResolvedData, **how: Any) -> FoundData:
-    return FoundData(ref=ref, files=files, **how)
-
-
-def read_rows(rows: Iterable[Row], columns: Columns, only: Mapping[str, str]) -> Iterator[Row]:
-    """Return rows with columns renamed (``{field: column}``) and with those left out that `only` excludes."""
-    renamed = dict(columns) if isinstance(columns, Mapping) else {}
-    for row in rows:
-        if any(not str(row.fields.get(name, "")).startswith(prefix) for name, prefix in only.items()):
-            continue
-        if not renamed:
-            yield row
-            continue
-        fields = dict(row.fields)
-        for name, column in renamed.items():
-            if column not in row.fields:
-                raise DataError(
-                    f"{row.where}: expected the column {column!r}, found {', '.join(sorted(row.fields))}."
-                )
-            fields[name] = row.fields[column]
-        yield Row(fields=fields, path=row.path, line=row.line)
+        return reader.read(files.paths, options)

@@ -74,9 +74,9 @@ class HubSource(SpecModel):
     reader: str = "parquet"
     columns: dict[str, str] | None = None
     label_map: dict[str, str] | None = None
-    options: dict[str, str] | None = None
-    only: dict[str, str] | None = None
-    """Keep only rows whose column starts with the value, for sets that mix languages in one split."""
+    options: dict[str, str] = {}
+    lacks: dict[str, str] = {}
+    """Languages that must not be taken from here, with the reason."""
     note: str = ""
     """What makes scores on it differ from the benchmark's; shown in reports."""
 

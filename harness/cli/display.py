@@ -1,0 +1,150 @@
+"""How commands show plans, progress and results."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from harness.planning import Plan
+
+__all__ = ["ConsoleProgress", "print_table", "show_plan", "show_run", "write_rows"]
+
+PLAIN_EVERY = 10.0
+"""Seconds between two lines about the same piece of work where there is no terminal."""
+PLAIN_WIDTH = 100
+
+
+def stdout() -> Console:
+    """Return the console for results: the terminal's width, or 100 columns into a pipe."""
+    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, soft_wrap=False)
+
+
+class ConsoleProgress:
+    """Bars with rates and an estimate in a terminal; plain lines elsewhere. Everything goes to stderr."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._live = self._console.is_terminal
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+        )
+        self._bars = Progress(*columns, console=self._console, transient=True, disable=not self._live)
+        self._task: TaskID | None = None
+        self._title, self._unit, self._total, self._done = "", "", 0, 0
+        self._started = self._told = 0.0
+
+    def __enter__(self) -> ConsoleProgress:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def announce(self, message: str) -> None:
+        """Print one line."""
+        self._console.print(escape(message), soft_wrap=True)
+
+    def start(self, title: str, total: int, unit: str) -> None:
+        """Begin a bar."""
+        self._title, self._unit, self._total, self._done = title, unit, total, 0
+        self._started = self._told = time.monotonic()
+        if self._live:
+            self._task = self._bars.add_task(escape(title), total=total, rate="")
+
+    def advance(self, count: int) -> None:
+        """Move the bar, or print a line if the last one is long ago."""
+        self._done += count
+        rate = self._done / max(time.monotonic() - self._started, 1e-6)
+        if self._task is not None:
+            self._bars.update(self._task, advance=count, rate=f"{rate:,.0f} {self._unit}/s")
+        elif time.monotonic() - self._told > PLAIN_EVERY:
+            self._told = time.monotonic()
+            self.announce(f"{self._title}: {self._done:,} of {self._total:,} {self._unit}, {rate:,.0f}/s")
+
+    def finish(self) -> None:
+        """Remove the bar; without a terminal, print one line about what was done."""
+        if self._task is not None:
+            self._bars.remove_task(self._task)
+            self._task = None
+        elif self._total and self._done == self._total:
+            seconds = time.monotonic() - self._started
+            self.announce(f"{self._title}: {self._done:,} {self._unit} in {seconds:,.1f} s")
+        self._total = 0
+
+
+def show_plan(plan: Plan, *, brief: bool) -> None:
+    """Print what will be run, fitted and skipped; the brief form leaves the table of cells out."""
+    console = Console(stderr=True, highlight=False) if brief else stdout()
+    counts = f"{len(plan.cells)} cells, {len(plan.fits)} models to fit, {len(plan.skipped)} skipped"
+    console.print(escape(f"{plan.model.reference} ({plan.model.description.adapter}): {counts}"))
+    for fit in plan.fits:
+        console.print(escape(f"  fit {fit.title}, recipe {fit.recipe}"), soft_wrap=True)
+    for note in plan.notes:
+        console.print(escape(f"  note: {note}"), soft_wrap=True)
+    if not brief:
+        table = Table("task", "language", "protocol", "method", "fit", "seed", "split", "data", box=None)
+        for cell in plan.cells:
+            fit = "none" if cell.fit is None else "+".join(stage.name for stage in cell.fit.stages)
+            place = cell.test.files.describe
+            fields = (cell.pairing.protocol, cell.pairing.method.name, fit, str(cell.seed))
+            split = cell.test.files.split_used + ("*" if cell.test.files.stands_in else "")
+            table.add_row(cell.spec.task, cell.language.code, *fields, split, escape(place))
+        console.print(table)
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for skip in plan.skipped:
+        shape = skip.reason.split(":", 1)[0].replace(repr(skip.language), "?")
+        grouped.setdefault((skip.task, shape), []).append(skip.language)
+    first = {(skip.task, skip.reason.split(":", 1)[0].replace(repr(skip.language), "?")): skip for skip in reversed(plan.skipped)}
+    for key, languages in grouped.items():
+        codes = " ".join(dict.fromkeys(languages))
+        console.print(escape(f"  skipped {key[0]} {codes}: {first[key].reason}"), soft_wrap=True)
+
+
+def show_run(folder: Path, json_file: Path | None = None) -> int:
+    """Print the summary of a run folder and of its baselines; return 1 where a cell failed, else 0."""
+    from harness.reporting.console import render_summary
+    from harness.reporting.rows import cell_rows
+    from harness.reporting.summary import summarise
+    from harness.results import Run, with_baselines
+
+    console = stdout()
+    runs = with_baselines(Run(folder))
+    console.print(render_summary(summarise(runs), width=console.width))
+    console.print(escape(f"Run folder: {folder}   Show it again: harness report {folder}"), soft_wrap=True)
+    if json_file is not None:
+        write_rows(json_file, cell_rows(runs))
+    return int(any(cell["status"] == "failed" for run in runs for cell in run.cells))
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a plain table that folds long fields."""
+    table = Table(*heads, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*(escape(field) for field in row))
+    stdout().print(table)
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows of plain objects as JSON."""
+    from harness.results import write_atomically
+
+    write_atomically(path, json.dumps(list(rows), ensure_ascii=False, indent=1) + "\n")

@@ -1,0 +1,47 @@
+"""``harness eval``."""
+
+from __future__ import annotations
+
+import typer
+
+from harness.cli import option as o
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def evaluate(
+    tasks: o.Tasks = [],  # noqa: B006
+    model: o.ModelOption = "",
+    options: o.Options = None,
+    languages: o.Languages = None,
+    tasks_from: o.TasksFrom = None,
+    protocols: o.Protocols = None,
+    method: o.MethodOption = None,
+    data: o.Data = None,
+    limit: o.Limit = None,
+    train_limit: o.TrainLimit = None,
+    seeds: o.Seeds = None,
+    recipe: o.Recipe = None,
+    train_languages: o.TrainLanguages = None,
+    select_on: o.SelectOn = None,
+    with_baselines: o.WithBaselines = False,
+    output: o.Output = None,
+    config: o.ConfigFile = None,
+    json_file: o.JsonFile = None,
+) -> int:
+    """Evaluate a model on tasks: fine-tune or prompt it, score every language, print a summary.
+
+    Example: harness eval --tasks xnli,xquad --model hf:xlm-roberta-base --data hub
+    """
+    given = dict(locals())
+    del given["config"], given["json_file"]
+    from harness.api import execute, prepare
+    from harness.cli.display import ConsoleProgress, show_plan, show_run
+
+    run_config = o.make_config(given, config)
+    prepared = prepare(run_config)
+    show_plan(prepared.plan, brief=True)
+    with ConsoleProgress() as progress:
+        folder = execute(run_config, prepared, progress)
+    return show_run(folder, json_file)

@@ -1,0 +1,168 @@
+"""The options that several commands share, and how their texts become a configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from harness.errors import UsageError, near_names
+
+__all__ = ["make_config", "key_values"]
+
+RUN, DATA, TRAINING, OUTPUT = "What to run", "Data", "Training", "Output"
+
+Tasks = Annotated[
+    list[str],
+    typer.Option("--tasks", "-t", help="Tasks, suites or globs; 'xnli:sw+hi' picks languages.", rich_help_panel=RUN),
+]
+ModelOption = Annotated[
+    str, typer.Option("--model", "-m", help="ADAPTER:NAME_OR_PATH, e.g. hf:xlm-roberta-base.", rich_help_panel=RUN)
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="KEY=VALUE", help="Option of the adapter.", rich_help_panel=RUN),
+]
+Languages = Annotated[
+    list[str] | None, typer.Option("--languages", "-l", help="Restrict all tasks to these codes.", rich_help_panel=RUN)
+]
+TasksFrom = Annotated[
+    list[Path] | None,
+    typer.Option("--tasks-from", help="File or folder with further specs.", rich_help_panel=RUN),
+]
+Protocols = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--protocol", help="zero_shot_transfer, in_language, frozen, prompted ...", rich_help_panel=RUN
+    ),
+]
+MethodOption = Annotated[
+    str | None, typer.Option("--method", help="head, embed, rank, generate, probe.", rich_help_panel=RUN)
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option("--data", "-d", help="hub (default), sample, or folders.", rich_help_panel=DATA),
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", help="At most so many items a cell, drawn by a seed.", rich_help_panel=DATA)
+]
+TrainLimit = Annotated[
+    int | None, typer.Option("--train-limit", help="At most so many training items a stage.", rich_help_panel=DATA)
+]
+Seeds = Annotated[
+    str | None, typer.Option("--seeds", help="Training seeds, e.g. 1,2,3.", rich_help_panel=TRAINING)
+]
+Recipe = Annotated[
+    str | None, typer.Option("--recipe", help="xtreme_r, xtreme_r_paper, quick.", rich_help_panel=TRAINING)
+]
+TrainLanguages = Annotated[
+    list[str] | None,
+    typer.Option("--train-languages", help="Train on these instead of English.", rich_help_panel=TRAINING),
+]
+SelectOn = Annotated[
+    str | None,
+    typer.Option("--select-on", help="Language whose dev set chooses the checkpoint.", rich_help_panel=TRAINING),
+]
+WithBaselines = Annotated[
+    bool, typer.Option("--with-baselines", help="Run the baselines too and show them.", rich_help_panel=OUTPUT)
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "--out", help="The run folder; default runs/<id>.", rich_help_panel=OUTPUT),
+]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="YAML file with any of these options.", rich_help_panel=RUN)
+]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", help="Also write the table's rows to this file.", rich_help_panel=OUTPUT)
+]
+
+
+def key_values(items: list[str] | None) -> dict[str, str]:
+    """Return the pairs of repeated ``key=value`` options; raises `UsageError` for anything else."""
+    pairs: dict[str, str] = {}
+    for item in items or []:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise UsageError(f"The option -o {item!r} is not of the form KEY=VALUE.")
+        pairs[key.strip()] = value
+    return pairs
+
+
+def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
+    """Return the `RunConfig` of a command: what was given, over what the configuration file says."""
+    from harness.api import data_options
+    from harness.planning import RunConfig
+    from harness.specs.selection import split_names
+
+    values = _from_file(config_file, set(given)) if config_file is not None else {}
+    values |= {name: value for name, value in given.items() if value not in (None, [], (), False)}
+    if not values.get("tasks"):
+        raise UsageError("No task was named.", hint="Give --tasks; run 'harness tasks list' to see all.")
+    if not values.get("model"):
+        raise UsageError("No model was named.", hint="Give --model; run 'harness models' to see the adapters.")
+    options = values.get("options") or []
+    languages = values.get("languages")
+    return RunConfig(
+        tasks=tuple(split_names(values["tasks"])),
+        model=values["model"],
+        options=options if isinstance(options, dict) else key_values(options),
+        languages=tuple(split_names(languages)) if languages else None,
+        tasks_from=tuple(Path(path) for path in values.get("tasks_from") or ()),
+        data=data_options(values.get("data") or []),
+        protocols=tuple(_protocols(split_names(values.get("protocols") or []))),
+        method=values.get("method"),
+        seeds=_seeds(values.get("seeds")),
+        limit=values.get("limit"),
+        train_limit=values.get("train_limit"),
+        recipe=values.get("recipe"),
+        train_languages=tuple(split_names(values.get("train_languages") or [])),
+        select_on=values.get("select_on"),
+        with_baselines=bool(values.get("with_baselines")),
+        output=None if values.get("output") is None else Path(values["output"]),
+    )
+
+
+def _from_file(path: Path, known: set[str]) -> dict[str, Any]:
+    from harness.errors import Problem, SpecError
+    from harness.specs.loading import read_yaml
+
+    try:
+        document = read_yaml(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise UsageError(f"The configuration file {str(path)!r} cannot be read: {error.strerror}.") from error
+    names = {"protocol": "protocols", "option": "options"}
+    values = {names.get(key.replace("-", "_"), key.replace("-", "_")): item for key, item in document.data.items()}
+    problems = []
+    for key, written in zip(values, document.data, strict=True):
+        if key not in known:
+            near = near_names(key, known)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            problems.append(Problem(message=f"unknown key {written!r}{meant}", line=document.line_of([written])))
+    if problems:
+        raise SpecError(path, problems)
+    lists = {"tasks", "languages", "data", "protocols", "train_languages", "tasks_from"}
+    return {key: [item] if key in lists and isinstance(item, str) else item for key, item in values.items()}
+
+
+def _seeds(text: Any) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    parts = [str(part) for part in text] if isinstance(text, list) else str(text).split(",")
+    try:
+        return tuple(dict.fromkeys(int(part) for part in parts if part.strip()))
+    except ValueError as error:
+        raise UsageError(f"--seeds {text} is not a list of whole numbers such as 1,2,3.") from error
+
+
+def _protocols(names: list[str]) -> list[str]:
+    from typing import get_args
+
+    from harness.errors import UnknownNameError
+    from harness.specs.schema import ProtocolName
+
+    for name in names:
+        if name not in get_args(ProtocolName):
+            raise UnknownNameError("protocol", name, get_args(ProtocolName))
+    return names

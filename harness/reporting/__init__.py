@@ -1,0 +1,1 @@
+"""Reports: pure tables first, then console, markdown, csv and json renderings of them."""

@@ -1,0 +1,119 @@
+"""The summary for a terminal, made with rich; readable at 80 columns, light or dark, and when piped."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from harness.reporting.summary import Column, Score, Summary, summarise
+from harness.results import Run
+
+__all__ = ["render_summary", "render_text"]
+
+LABEL_WIDTH = 20
+NO_SCORE = "-"
+SAMPLE_WARNING = (
+    "SAMPLE DATA: a few items written for this project. These scores show that the machinery works; "
+    "they say nothing about the model."
+)
+
+
+def render_text(runs: Sequence[Run], *, width: int = 100) -> str:
+    """Return the summary as plain text of a given width."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
+    console.print(render_summary(summarise(runs), width=width))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def render_summary(summary: Summary, *, width: int) -> RenderableType:
+    """Return the summary as something rich can print at this width."""
+    parts: list[RenderableType] = []
+    if summary.sample:
+        parts.append(Panel(Text(SAMPLE_WARNING, style="bold"), box=box.ASCII, expand=False))
+    intervals = _fits(summary, summary.columns, width, intervals=True)
+    for columns in _chunks(summary, width):
+        parts.append(_table(summary, columns, intervals=intervals))
+    legend = "Scores x100."
+    if intervals:
+        legend += " ± half the 95 % interval."
+    parts.append(Text(f"{legend} Mean: unweighted over languages. Transfer gap: source minus the others."))
+    parts += [Text(f"  {note}") for note in summary.notes]
+    parts += _skipped(summary)
+    return Group(*parts)
+
+
+def _chunks(summary: Summary, width: int) -> list[tuple[Column, ...]]:
+    chunks: list[tuple[Column, ...]] = []
+    current: tuple[Column, ...] = ()
+    for column in summary.columns:
+        if current and not _fits(summary, (*current, column), width, intervals=False):
+            chunks.append(current)
+            current = ()
+        current = (*current, column)
+    return [*chunks, current] if current else chunks
+
+
+def _fits(summary: Summary, columns: Sequence[Column], width: int, *, intervals: bool) -> bool:
+    indices = [summary.columns.index(column) for column in columns]
+    used = LABEL_WIDTH
+    for index, column in zip(indices, columns, strict=True):
+        texts = [line for line in column.title.split("\n")]
+        texts += [row[1][index] for row in summary.counts]
+        texts += [_text(scores[index]) for _, scores in summary.means]
+        for section in summary.sections:
+            texts += [_text(scores[index], interval=intervals) for _, _, scores in section.rows]
+        used += 2 + max(len(text) for text in texts)
+    return used <= width
+
+
+def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> Table:
+    indices = [summary.columns.index(column) for column in columns]
+    table = Table(title=summary.title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", padding=(0, 1))
+    table.add_column("language", no_wrap=True, max_width=LABEL_WIDTH)
+    for column in columns:
+        table.add_column(column.title, justify="right", no_wrap=True)
+    for section in summary.sections:
+        rows = [row for row in section.rows if any(row[2][index] != Score() for index in indices)]
+        if not rows:
+            continue
+        table.add_row(Text(section.family, style="bold"))
+        for code, name, scores in rows:
+            fields = [_text(scores[index], interval=intervals) for index in indices]
+            table.add_row(f"  {code:<3} {name}"[:LABEL_WIDTH], *fields)
+        table.add_section()
+    table.add_section()
+    for label, scores in summary.means:
+        style = "bold" if label == "mean" else ""
+        table.add_row(label, *(_text(scores[index]) for index in indices), style=style)
+    for label, texts in summary.counts:
+        table.add_row(label, *(texts[index] for index in indices), style="dim")
+    return table
+
+
+def _text(score: Score, *, interval: bool = False) -> str:
+    if score.value is None:
+        return score.mark or NO_SCORE
+    text = f"{score.value * 100:.1f}{score.mark}"
+    return f"{text} ±{score.reach * 100:.1f}" if interval and score.reach is not None else text
+
+
+def _skipped(summary: Summary) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for status, title in (("failed", "Failed"), ("skipped", "Skipped")):
+        groups = [group for group in summary.skipped if group.status == status]
+        if not groups:
+            continue
+        count = sum(len(group.languages) for group in groups)
+        parts.append(Text(f"{title}: {count} {'cell' if count == 1 else 'cells'}", style="bold"))
+        for group in groups:
+            named = group.task + (f" ({group.protocol})" if group.protocol else "")
+            more = "" if len(group.languages) == 1 else " (and likewise for the others)"
+            parts.append(Text(f"  {named} {' '.join(group.languages)}: {group.reason}{more}"))
+    return parts

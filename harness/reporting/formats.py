@@ -1,0 +1,23 @@
+"""What a report format is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from harness.results import Run
+
+__all__ = ["ReportFormat"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportFormat:
+    """One way to write a report about runs."""
+
+    name: str
+    """``markdown``, ``csv``: what ``--format`` takes."""
+    suffix: str
+    """Of files in this format: ``.md``."""
+    render: Callable[[Sequence[Run]], str]
+    """Runs, the first one foremost -> the text of the report."""
+    summary: str = ""

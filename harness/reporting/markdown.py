@@ -1,0 +1,47 @@
+"""The summary as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.reporting.console import SAMPLE_WARNING
+from harness.reporting.summary import Score, summarise
+from harness.results import Run
+
+__all__ = ["render_markdown"]
+
+
+def render_markdown(runs: Sequence[Run]) -> str:
+    """Return the summary of the first run, the others' means under it, as a Markdown document."""
+    summary = summarise(runs)
+    heads = [_escape(column.title.replace("\n", " ")) for column in summary.columns]
+    lines = [f"# {_escape(summary.title)}", ""]
+    lines += [f"> **{SAMPLE_WARNING}**", ""] if summary.sample else []
+    lines += ["| language | " + " | ".join(heads) + " |", "| --- |" + " ---: |" * len(heads)]
+    for section in summary.sections:
+        lines.append(f"| **{_escape(section.family)}** |" + " |" * len(heads))
+        for code, name, scores in section.rows:
+            lines.append(f"| {code} {_escape(name)} | " + " | ".join(_score(score) for score in scores) + " |")
+    for label, scores in summary.means:
+        lines.append(f"| **{_escape(label)}** | " + " | ".join(_score(score) for score in scores) + " |")
+    for label, texts in summary.counts:
+        lines.append(f"| {label} | " + " | ".join(texts) + " |")
+    lines += ["", "Scores x100, with half the 95 % interval. Mean: unweighted over languages.", ""]
+    lines += [f"- {_escape(note)}" for note in summary.notes]
+    for group in summary.skipped:
+        languages = " ".join(group.languages)
+        lines.append(f"- {group.status}: {group.task} {languages}: {_escape(group.reason)}")
+    return "\n".join(lines) + "\n"
+
+
+def _score(score: Score) -> str:
+    if score.value is None:
+        return score.mark or "-"
+    reach = "" if score.reach is None else f" ±{score.reach * 100:.1f}"
+    return f"{score.value * 100:.1f}{score.mark}{reach}"
+
+
+def _escape(text: str) -> str:
+    for character in "\\|<>*_`[]":
+        text = text.replace(character, f"\\{character}")
+    return text.replace("\n", " ")

@@ -1,0 +1,268 @@
+"""The summary of runs as a pure table: languages grouped by family against tasks, with means and gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from harness.languages import known_languages
+from harness.results import Run
+
+__all__ = ["Column", "Score", "Section", "SkippedGroup", "Summary", "summarise"]
+
+PROTOCOL_SHORT = {
+    "zero_shot_transfer": "",
+    "in_language": "in-lang.",
+    "translate_train": "tr-train",
+    "translate_train_all": "tr-train+",
+    "frozen": "frozen",
+    "prompted": "prompted",
+}
+METRIC_SHORT = {
+    "accuracy": "acc",
+    "f1": "F1",
+    "exact_match": "EM",
+    "chunk_f1": "F1",
+    "token_accuracy": "acc",
+    "top1_accuracy": "acc",
+    "map_at_20": "mAP",
+    "mrr_at_20": "MRR",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One headline metric of a task under one protocol, method and view."""
+
+    task: str
+    protocol: str
+    method: str
+    view: str
+    metric: str
+
+    @property
+    def title(self) -> str:
+        """The lines of its head: task, protocol where it is not the usual one, metric."""
+        lines = [self.task, PROTOCOL_SHORT.get(self.protocol, self.protocol), self.view]
+        return "\n".join([line for line in lines if line] + [METRIC_SHORT.get(self.metric, self.metric)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What stands in one field: a score in [0, 1], or why there is none."""
+
+    value: float | None = None
+    reach: float | None = None
+    """Half the width of the 95 % interval."""
+    mark: str = ""
+    """``*`` another split stands in for test, ``!`` failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """The languages of one family: (code, name, one score a column)."""
+
+    family: str
+    rows: tuple[tuple[str, str, tuple[Score, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedGroup:
+    """What was skipped or failed of one task for one reason."""
+
+    task: str
+    protocol: str | None
+    status: str
+    languages: tuple[str, ...]
+    reason: str
+    """The reason of the first language; the others' differ only in the language."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """All that a summary shows."""
+
+    title: str
+    sample: bool
+    columns: tuple[Column, ...]
+    sections: tuple[Section, ...]
+    means: tuple[tuple[str, tuple[Score, ...]], ...]
+    """Rows under the table: the mean of each run, chance, the transfer gap."""
+    counts: tuple[tuple[str, tuple[str, ...]], ...]
+    """Rows of languages, items and seconds."""
+    skipped: tuple[SkippedGroup, ...]
+    notes: tuple[str, ...]
+
+
+def summarise(runs: Sequence[Run]) -> Summary:
+    """Return the summary of the first run, with the means of the further ones (baselines) under it."""
+    run, others = runs[0], runs[1:]
+    specs: Mapping[str, Any] = run.manifest["tasks"]
+    columns = _columns(run, specs)
+    return Summary(
+        title=f"{run.manifest['model']} on {run.results['run']['data']} data",
+        sample=run.results["run"]["data"] == "sample",
+        columns=columns,
+        sections=_sections(run, columns),
+        means=_means(run, others, columns, specs),
+        counts=_counts(run, columns),
+        skipped=_skipped(run),
+        notes=_notes(run),
+    )
+
+
+def _columns(run: Run, specs: Mapping[str, Any]) -> tuple[Column, ...]:
+    found: dict[Column, None] = {}
+    for cell in run.cells:
+        if cell["status"] == "skipped" and "method" not in cell:
+            continue
+        for metric in specs[cell["task"]]["headline"]:
+            found[_column(cell, metric)] = None
+    return tuple(found)
+
+
+def _column(cell: Mapping[str, Any], metric: str) -> Column:
+    view = " ".join(f"{name}={value}" for name, value in sorted(cell["view"].items()))
+    return Column(task=cell["task"], protocol=cell["protocol"], method=cell["method"], view=view, metric=metric)
+
+
+def _matching(run: Run, column: Column) -> list[dict[str, Any]]:
+    return [cell for cell in run.cells if "method" in cell and _column(cell, column.metric) == column]
+
+
+def _sections(run: Run, columns: Sequence[Column]) -> tuple[Section, ...]:
+    scores: dict[str, dict[Column, Score]] = {}
+    for column in columns:
+        for code, cells in _by_language(_matching(run, column)).items():
+            scores.setdefault(code, {})[column] = _score(cells, column.metric)
+    families: dict[str, list[str]] = {}
+    for code in sorted(scores):
+        families.setdefault(_language(run, code)[1], []).append(code)
+    ordered = sorted(families.items(), key=lambda item: (-len(item[1]), item[0]))
+    return tuple(
+        Section(
+            family=family,
+            rows=tuple(
+                (code, _language(run, code)[0], tuple(scores[code].get(column, Score()) for column in columns))
+                for code in codes
+            ),
+        )
+        for family, codes in ordered
+    )
+
+
+def _language(run: Run, code: str) -> tuple[str, str]:
+    table = known_languages()
+    if code in table:
+        language = table.get(code)
+        return language.name, language.family
+    for spec in run.manifest["tasks"].values():
+        if code in spec["languages"]:
+            return code, str(spec["languages"][code][0])
+    return code, "other"
+
+
+def _by_language(cells: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    grouped: dict[str, list[dict[str, Any]]] = {}
+    for cell in cells:
+        grouped.setdefault(cell["language"], []).append(cell)
+    return grouped
+
+
+def _score(cells: Sequence[Mapping[str, Any]], metric: str) -> Score:
+    """Return the score of one language: the mean over its seeds."""
+    if any(cell["status"] == "failed" for cell in cells):
+        return Score(mark="!")
+    found = [cell["metrics"][metric] for cell in cells if metric in cell["metrics"]]
+    if not found:
+        return Score()
+    value = fmean(entry["value"] for entry in found)
+    interval = found[0]["ci"] if len(found) == 1 else None
+    reach = None if interval is None else (interval[1] - interval[0]) / 2
+    return Score(value=value, reach=reach, mark="*" if cells[0]["stands_in"] else "")
+
+
+def _task_row(run: Run, column: Column) -> Mapping[str, Any] | None:
+    for row in run.results["tasks"]:
+        view = " ".join(f"{name}={value}" for name, value in sorted(row["view"].items()))
+        same = (row["task"], row["protocol"], view, row["metric"])
+        if same == (column.task, column.protocol, column.view, column.metric):
+            found: Mapping[str, Any] = row
+            return found
+    return None
+
+
+def _means(
+    run: Run, others: Sequence[Run], columns: Sequence[Column], specs: Mapping[str, Any]
+) -> tuple[tuple[str, tuple[Score, ...]], ...]:
+    rows = []
+    for index, candidate in enumerate((run, *others)):
+        label = "mean" if index == 0 else f"mean {candidate.manifest['model'].removeprefix('baseline:')}"
+        found = [_task_row(candidate, column) for column in columns]
+        rows.append((label, tuple(Score() if row is None else Score(value=row["value"]) for row in found)))
+    chance = [specs[column.task].get("chance") for column in columns]
+    if any(value is not None for value in chance):
+        rows.append(("chance", tuple(Score(value=value) for value in chance)))
+    gaps = [_task_row(run, column) for column in columns]
+    rows.append(
+        ("transfer gap", tuple(Score() if row is None else Score(value=row["transfer_gap"]) for row in gaps))
+    )
+    return tuple(rows)
+
+
+def _counts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    languages, items, seconds = [], [], []
+    for column in columns:
+        cells = [cell for cell in _matching(run, column) if cell["status"] == "ok"]
+        languages.append(str(len({cell["language"] for cell in cells})))
+        items.append(f"{sum(cell['n'] for cell in cells):,}")
+        seconds.append(f"{sum(cell['seconds'] for cell in cells):,.0f}")
+    return (("languages", tuple(languages)), ("items", tuple(items)), ("seconds", tuple(seconds)))
+
+
+def _skipped(run: Run) -> tuple[SkippedGroup, ...]:
+    groups: dict[tuple[str, str | None, str, str], list[dict[str, Any]]] = {}
+    for cell in run.cells:
+        if cell["status"] == "ok":
+            continue
+        shape = cell["reason"].replace(repr(cell["language"]), "?").replace(f"-{cell['language']}.", "?")
+        shape = shape if cell["status"] == "failed" else shape.split(":", 1)[0]
+        key = (cell["task"], cell.get("protocol"), cell["status"], shape)
+        groups.setdefault(key, []).append(cell)
+    return tuple(
+        SkippedGroup(
+            task=task,
+            protocol=protocol,
+            status=status,
+            languages=tuple(dict.fromkeys(cell["language"] for cell in cells)),
+            reason=cells[0]["reason"],
+        )
+        for (task, protocol, status, _), cells in groups.items()
+    )
+
+
+def _notes(run: Run) -> tuple[str, ...]:
+    notes: list[str] = list(run.results["notes"])
+    for fit in run.results["fits"].values():
+        for stage in fit["stages"]:
+            count = stage.get("train", {}).get("examples")
+            made = "reused" if stage["reused"] else f"{stage.get('seconds', 0):,.0f} s"
+            notes.append(f"fit {stage['digest'][:8]}: {fit['title']}, {count:,} examples, {made}")
+    scored = [cell for cell in run.cells if cell["status"] == "ok"]
+    if any(cell["stands_in"] for cell in scored):
+        codes = sorted({f"{cell['task']}:{cell['language']}" for cell in scored if cell["stands_in"]})
+        notes.append(f"* scored on another split than test, which was not found: {', '.join(codes)}")
+    unpinned = sorted({cell["task"] for cell in scored if not cell["data"]["pinned"]})
+    if unpinned:
+        notes.append(f"Hub data of {', '.join(unpinned)} is not pinned to a revision")
+    notes += sorted({f"{cell['task']}: {cell['data']['note']}" for cell in scored if cell["data"]["note"]})
+    for name in ("truncated", "unparsed"):
+        count = sum(cell[name] for cell in scored)
+        if count:
+            notes.append(f"{count:,} items were {name}")
+    unscored = sorted({f"{cell['task']}:{cell['language']}" for cell in scored if not cell["metrics"]})
+    if unscored:
+        notes.append(f"predicted but not scored, since the test file has no labels: {', '.join(unscored)}")
+    return tuple(notes)
