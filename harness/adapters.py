@@ -87,5 +87,7 @@ class AdapterEntry:
         factory: Callable[[ModelDescription, AdapterOptions], Adapter] = self.load(self.target)
         adapter = factory(description, options)
         if not (hasattr(adapter, "identity") and hasattr(adapter, "close")):
-            raise AdapterError(f"The adapter {self.name!r} opened something that lacks identity() or close().")
+            raise AdapterError(
+                f"The adapter {self.name!r} opened something that lacks identity() or close()."
+            )
         return adapter

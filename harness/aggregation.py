@@ -30,7 +30,9 @@ def headline_value(cell: Mapping[str, Any], metrics: Sequence[str]) -> float | N
     return fmean(known) if known and len(known) == len(values) else None
 
 
-def aggregate_tasks(cells: Iterable[Mapping[str, Any]], specs: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def aggregate_tasks(
+    cells: Iterable[Mapping[str, Any]], specs: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """Return one row for every task, protocol, method, view and metric, in the order of the cells.
 
     Seeds of one language are averaged first. `specs` holds by task what `harness.running.spec_summary` returns.

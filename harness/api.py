@@ -26,7 +26,7 @@ from harness.results import Run, RunFolder
 from harness.running import Runner, spec_summary
 from harness.specs.catalog import Catalog
 
-__all__ = ["Session", "data_options", "evaluate", "execute", "open_session", "prepare"]
+__all__ = ["Prepared", "Session", "data_options", "evaluate", "execute", "open_session", "prepare"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,9 @@ def open_session(tasks_from: Sequence[Path] = ()) -> Session:
 
 def data_options(data: Sequence[str | Path]) -> DataOptions:
     """Return where data are looked for: ``hub`` (default), ``sample``, or folders; ``$HARNESS_DATA`` adds folders."""
-    given = [str(item) for item in data] or [item for item in os.environ.get("HARNESS_DATA", "").split(os.pathsep) if item]
+    given = [str(item) for item in data] or [
+        item for item in os.environ.get("HARNESS_DATA", "").split(os.pathsep) if item
+    ]
     if given == ["sample"]:
         return DataOptions(mode="sample")
     if not given or given == ["hub"]:
@@ -166,7 +168,9 @@ def _manifest(config: RunConfig, plan: Plan, registry: Registry, created: str) -
         "specs": {name: spec.model_dump(mode="json", exclude_defaults=True) for name, spec in specs.items()},
         "cells": [{**cell.identity(), "digest": cell.digest} for cell in plan.cells],
         "fits": [fit.title for fit in plan.fits],
-        "versions": {name: _version(name) for name in ("multilingual-harness", "numpy", "torch", "transformers")},
+        "versions": {
+            name: _version(name) for name in ("multilingual-harness", "numpy", "torch", "transformers")
+        },
         "plugins": {item.name: f"{item.distribution} {item.version}" for item in registry.plugins.loaded},
         "hardware": {
             "machine": platform.machine(),

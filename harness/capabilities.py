@@ -308,7 +308,9 @@ class Generates(Protocol):
 class Fits(Protocol):
     """Can be fine-tuned; what `fit` returns has the head's capability."""
 
-    def fit(self, train: Sequence[Any], validation: Sequence[Any], spec: HeadSpec, options: FitOptions) -> Adapter:
+    def fit(
+        self, train: Sequence[Any], validation: Sequence[Any], spec: HeadSpec, options: FitOptions
+    ) -> Adapter:
         """Train on examples of the head's record type, save into ``options.directory``, return the fitted model.
 
         An empty `validation` means that the last checkpoint is kept. Raises `TrainingError`.

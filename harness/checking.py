@@ -66,7 +66,9 @@ def _languages(entry: TaskEntry) -> Iterator[tuple[KeyPath, str]]:
 
 def _sources(entry: TaskEntry, registry: Registry) -> Iterator[tuple[KeyPath, str]]:
     spec = entry.spec
-    places: list[tuple[KeyPath, Source]] = [(("splits", split), source) for split, source in spec.splits.items()]
+    places: list[tuple[KeyPath, Source]] = [
+        (("splits", split), source) for split, source in spec.splits.items()
+    ]
     for code, language in spec.languages.items():
         given = language or LanguageEntry()
         for split in SPLITS:

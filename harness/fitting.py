@@ -59,9 +59,13 @@ class FitStore:
     def fit(self, adapter: Adapter, plan: FitPlan) -> Fitted:
         """Return the model fitted by a plan, from the cache where it has been fitted before."""
         digests = _stage_digests(adapter, plan)
-        first = max((i + 1 for i, digest in enumerate(digests) if (self._folder / digest).is_dir()), default=0)
+        first = max(
+            (i + 1 for i, digest in enumerate(digests) if (self._folder / digest).is_dir()), default=0
+        )
         current = adapter
-        records = [self._cached(stage, digest) for stage, digest in zip(plan.stages[:first], digests, strict=False)]
+        records = [
+            self._cached(stage, digest) for stage, digest in zip(plan.stages[:first], digests, strict=False)
+        ]
         if first:
             self._progress.announce(f"Reusing the fit {digests[first - 1]}: {plan.title}.")
             current = self._load(adapter, digests[first - 1], plan.stages[first - 1].head)
@@ -114,7 +118,11 @@ class FitStore:
         for code, found in stage.train:
             examples = self._read(stage, found, "train")
             kept = draw(
-                [example.id for example in examples], stage.limit, seed=DATA_SEED, task=stage.name, language=code
+                [example.id for example in examples],
+                stage.limit,
+                seed=DATA_SEED,
+                task=stage.name,
+                language=code,
             )
             train += [examples[index] for index in kept]
         validation = [] if stage.validation is None else self._read(stage, stage.validation[1], "validation")

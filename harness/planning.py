@@ -28,7 +28,18 @@ from harness.specs.catalog import Catalog
 from harness.specs.schema import Source, TaskSpec
 from harness.specs.selection import SelectedTask, select
 
-__all__ = ["Cell", "FitPlan", "Model", "Plan", "RunConfig", "Skip", "StagePlan", "make_plan", "refuse_empty", "resolve_model"]
+__all__ = [
+    "Cell",
+    "FitPlan",
+    "Model",
+    "Plan",
+    "RunConfig",
+    "Skip",
+    "StagePlan",
+    "make_plan",
+    "refuse_empty",
+    "resolve_model",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +222,9 @@ def resolve_model(registry: Registry, text: str, options: Mapping[str, str]) -> 
     return Model(reference=reference, entry=entry, options=parsed, description=description)
 
 
-def make_plan(config: RunConfig, registry: Registry, catalog: Catalog, finder: DataFinder, model: Model) -> Plan:
+def make_plan(
+    config: RunConfig, registry: Registry, catalog: Catalog, finder: DataFinder, model: Model
+) -> Plan:
     """Return the plan for one model; raises `UsageError` for what no run could do."""
     _check_config(config)
     planner = _Planner(config, registry, catalog, finder, model)
@@ -224,7 +237,11 @@ def _check_config(config: RunConfig) -> None:
     for name, value in (("--limit", config.limit), ("--train-limit", config.train_limit)):
         if value is not None and value < 1:
             raise UsageError(f"{name} {value} asks for no items; expected 1 or more.")
-    for code in (*config.train_languages, *(config.languages or ()), *((config.select_on,) if config.select_on else ())):
+    for code in (
+        *config.train_languages,
+        *(config.languages or ()),
+        *((config.select_on,) if config.select_on else ()),
+    ):
         if code not in known_languages() and not config.tasks_from:
             known_languages().get(code)
 
@@ -302,7 +319,9 @@ class _Planner:
             for seed in seeds:
                 self._add_cell(spec, language, pairing, seed, test)
 
-    def _add_cell(self, spec: TaskSpec, language: Language, pairing: Pairing, seed: int, test: FoundData) -> None:
+    def _add_cell(
+        self, spec: TaskSpec, language: Language, pairing: Pairing, seed: int, test: FoundData
+    ) -> None:
         fit = None
         if pairing.fits:
             try:
@@ -358,7 +377,9 @@ class _Planner:
                     f"The training set {name!r} has no training split in {code!r}.",
                     hint=f"It has: {', '.join(c for c in table.languages if table.source(c, 'train'))}.",
                 )
-            train.append((code, self._find(source, name, known_languages().get(code), "train", folders.get(code))))
+            train.append(
+                (code, self._find(source, name, known_languages().get(code), "train", folders.get(code)))
+            )
         validation = self._validation(spec, name, table, folders, self._config.select_on or languages[0])
         return StagePlan(
             name=name,
@@ -417,7 +438,8 @@ def _without_selection_on_test(cells: Sequence[Cell]) -> tuple[list[Cell], list[
     for cell in cells:
         fit = cell.fit
         if fit is not None and any(
-            stage.validation is not None and tested & set(stage.validation[1].files.paths) for stage in fit.stages
+            stage.validation is not None and tested & set(stage.validation[1].files.paths)
+            for stage in fit.stages
         ):
             stages = tuple(_last_checkpoint(stage, tested, notes) for stage in fit.stages)
             fit = replace(fit, stages=stages)

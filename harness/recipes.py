@@ -14,7 +14,11 @@ def resolve_settings(recipe: RecipeSpec, head: Head, stage: str, model: ModelDes
 
     Raises `UsageError` where learning rate, epochs or batch size are given nowhere.
     """
-    patches: list[SettingsPatch | None] = [recipe.settings, recipe.heads.get(head.value), recipe.stages.get(stage)]
+    patches: list[SettingsPatch | None] = [
+        recipe.settings,
+        recipe.heads.get(head.value),
+        recipe.stages.get(stage),
+    ]
     if model.layers is not None and model.layers >= recipe.large_layers:
         patches += [recipe.large, recipe.large_heads.get(head.value), recipe.large_stages.get(stage)]
     values: dict[str, float | int | bool] = {}

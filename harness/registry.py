@@ -128,6 +128,8 @@ class Registry:
         for plugin, item in self.plugins.declarations(hook):
             name = getattr(item, "name", None)
             if not isinstance(name, str):
-                raise BrokenPluginError(f"The plugin {plugin!r} returned {item!r} from {hook}; expected a {sort}.")
+                raise BrokenPluginError(
+                    f"The plugin {plugin!r} returned {item!r} from {hook}; expected a {sort}."
+                )
             pairs.append((plugin, name, item))
         return Table(sort, pairs)

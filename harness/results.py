@@ -16,7 +16,17 @@ from harness.errors import DataError, UsageError
 __all__ = ["SCHEMA", "ItemRecord", "Run", "RunFolder", "with_baselines", "write_atomically"]
 
 SCHEMA = 1
-RECORD_COLUMNS = ("id", "inputs_digest", "prediction", "reference", "scores", "cluster", "group", "tags", "flags")
+RECORD_COLUMNS = (
+    "id",
+    "inputs_digest",
+    "prediction",
+    "reference",
+    "scores",
+    "cluster",
+    "group",
+    "tags",
+    "flags",
+)
 _SAFE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")
 
 
@@ -150,7 +160,10 @@ class Run:
                 inputs_digest=row["inputs_digest"],
                 cluster=row["cluster"],
                 group=row["group"],
-                **{name: json.loads(row[name]) for name in ("prediction", "reference", "scores", "tags", "flags")},
+                **{
+                    name: json.loads(row[name])
+                    for name in ("prediction", "reference", "scores", "tags", "flags")
+                },
             )
 
 
@@ -180,5 +193,9 @@ def _read_json(path: Path) -> dict[str, Any]:
 def with_baselines(run: Run) -> list[Run]:
     """Return a run followed by the runs of the baselines that were made beside it."""
     folder = run.path / "baselines"
-    beside = sorted(path for path in folder.iterdir() if (path / "results.json").is_file()) if folder.is_dir() else []
+    beside = (
+        sorted(path for path in folder.iterdir() if (path / "results.json").is_file())
+        if folder.is_dir()
+        else []
+    )
     return [run, *(Run(path) for path in beside)]

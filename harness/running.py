@@ -42,7 +42,13 @@ class Runner:
     """One run of one model, from its plan to the results on disk."""
 
     def __init__(
-        self, plan: Plan, registry: Registry, finder: DataFinder, store: FitStore, folder: RunFolder, progress: Progress
+        self,
+        plan: Plan,
+        registry: Registry,
+        finder: DataFinder,
+        store: FitStore,
+        folder: RunFolder,
+        progress: Progress,
     ) -> None:
         self._plan = plan
         self._registry = registry
@@ -82,7 +88,9 @@ class Runner:
         finally:
             adapter.close()
 
-    def _run_group(self, adapter: Adapter, fit: FitPlan | None, cells: Sequence[Cell], limit: int | None) -> None:
+    def _run_group(
+        self, adapter: Adapter, fit: FitPlan | None, cells: Sequence[Cell], limit: int | None
+    ) -> None:
         fitted: Fitted | None = None
         if fit is not None:
             try:
@@ -173,7 +181,9 @@ class Runner:
             self._progress.advance(len(chunk))
         return predictions
 
-    def _cell_result(self, cell: Cell, predictions: Sequence[Prediction], scores: CellScores) -> dict[str, Any]:
+    def _cell_result(
+        self, cell: Cell, predictions: Sequence[Prediction], scores: CellScores
+    ) -> dict[str, Any]:
         reason = "" if scores.metrics else "the test file has no labels: predicted, not scored"
         return {
             **self._cell_head(cell),
@@ -240,7 +250,11 @@ class Runner:
         description = self._plan.model.description
         return {
             "schema": SCHEMA,
-            "run": {**header, "seconds": round(time.monotonic() - self._started, 2), "requests": self._requests},
+            "run": {
+                **header,
+                "seconds": round(time.monotonic() - self._started, 2),
+                "requests": self._requests,
+            },
             "model": {
                 "adapter": description.adapter,
                 "ref": description.ref,
@@ -301,7 +315,10 @@ def _empty(status: str, reason: str) -> dict[str, Any]:
 
 
 def _records(
-    examples: Sequence[Any], predictions: Sequence[Prediction], inputs: Sequence[ScoreInput], scores: CellScores
+    examples: Sequence[Any],
+    predictions: Sequence[Prediction],
+    inputs: Sequence[ScoreInput],
+    scores: CellScores,
 ) -> list[ItemRecord]:
     return [
         ItemRecord(

@@ -62,7 +62,9 @@ def score_cell(metrics: Sequence[Metric], items: Sequence[ScoreInput], context: 
         try:
             result = metric.compute(predictions, references, context)
         except ValueError as error:
-            raise HarnessError(f"The metric {metric.name!r} cannot score these predictions: {error}.") from error
+            raise HarnessError(
+                f"The metric {metric.name!r} cannot score these predictions: {error}."
+            ) from error
         se = low = high = ci_method = None
         if result.items is not None:
             interval = clustered_mean(result.items, clusters)

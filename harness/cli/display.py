@@ -113,7 +113,10 @@ def show_plan(plan: Plan, *, brief: bool) -> None:
     for skip in plan.skipped:
         shape = skip.reason.split(":", 1)[0].replace(repr(skip.language), "?")
         grouped.setdefault((skip.task, shape), []).append(skip.language)
-    first = {(skip.task, skip.reason.split(":", 1)[0].replace(repr(skip.language), "?")): skip for skip in reversed(plan.skipped)}
+    first = {
+        (skip.task, skip.reason.split(":", 1)[0].replace(repr(skip.language), "?")): skip
+        for skip in reversed(plan.skipped)
+    }
     for key, languages in grouped.items():
         codes = " ".join(dict.fromkeys(languages))
         console.print(escape(f"  skipped {key[0]} {codes}: {first[key].reason}"), soft_wrap=True)

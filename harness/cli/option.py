@@ -15,17 +15,23 @@ RUN, DATA, TRAINING, OUTPUT = "What to run", "Data", "Training", "Output"
 
 Tasks = Annotated[
     list[str],
-    typer.Option("--tasks", "-t", help="Tasks, suites or globs; 'xnli:sw+hi' picks languages.", rich_help_panel=RUN),
+    typer.Option(
+        "--tasks", "-t", help="Tasks, suites or globs; 'xnli:sw+hi' picks languages.", rich_help_panel=RUN
+    ),
 ]
 ModelOption = Annotated[
-    str, typer.Option("--model", "-m", help="ADAPTER:NAME_OR_PATH, e.g. hf:xlm-roberta-base.", rich_help_panel=RUN)
+    str,
+    typer.Option(
+        "--model", "-m", help="ADAPTER:NAME_OR_PATH, e.g. hf:xlm-roberta-base.", rich_help_panel=RUN
+    ),
 ]
 Options = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="KEY=VALUE", help="Option of the adapter.", rich_help_panel=RUN),
 ]
 Languages = Annotated[
-    list[str] | None, typer.Option("--languages", "-l", help="Restrict all tasks to these codes.", rich_help_panel=RUN)
+    list[str] | None,
+    typer.Option("--languages", "-l", help="Restrict all tasks to these codes.", rich_help_panel=RUN),
 ]
 TasksFrom = Annotated[
     list[Path] | None,
@@ -45,10 +51,12 @@ Data = Annotated[
     typer.Option("--data", "-d", help="hub (default), sample, or folders.", rich_help_panel=DATA),
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", help="At most so many items a cell, drawn by a seed.", rich_help_panel=DATA)
+    int | None,
+    typer.Option("--limit", help="At most so many items a cell, drawn by a seed.", rich_help_panel=DATA),
 ]
 TrainLimit = Annotated[
-    int | None, typer.Option("--train-limit", help="At most so many training items a stage.", rich_help_panel=DATA)
+    int | None,
+    typer.Option("--train-limit", help="At most so many training items a stage.", rich_help_panel=DATA),
 ]
 Seeds = Annotated[
     str | None, typer.Option("--seeds", help="Training seeds, e.g. 1,2,3.", rich_help_panel=TRAINING)
@@ -62,10 +70,13 @@ TrainLanguages = Annotated[
 ]
 SelectOn = Annotated[
     str | None,
-    typer.Option("--select-on", help="Language whose dev set chooses the checkpoint.", rich_help_panel=TRAINING),
+    typer.Option(
+        "--select-on", help="Language whose dev set chooses the checkpoint.", rich_help_panel=TRAINING
+    ),
 ]
 WithBaselines = Annotated[
-    bool, typer.Option("--with-baselines", help="Run the baselines too and show them.", rich_help_panel=OUTPUT)
+    bool,
+    typer.Option("--with-baselines", help="Run the baselines too and show them.", rich_help_panel=OUTPUT),
 ]
 Output = Annotated[
     Path | None,
@@ -75,7 +86,8 @@ ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="YAML file with any of these options.", rich_help_panel=RUN)
 ]
 JsonFile = Annotated[
-    Path | None, typer.Option("--json", help="Also write the table's rows to this file.", rich_help_panel=OUTPUT)
+    Path | None,
+    typer.Option("--json", help="Also write the table's rows to this file.", rich_help_panel=OUTPUT),
 ]
 
 
@@ -101,7 +113,9 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
     if not values.get("tasks"):
         raise UsageError("No task was named.", hint="Give --tasks; run 'harness tasks list' to see all.")
     if not values.get("model"):
-        raise UsageError("No model was named.", hint="Give --model; run 'harness models' to see the adapters.")
+        raise UsageError(
+            "No model was named.", hint="Give --model; run 'harness models' to see the adapters."
+        )
     options = values.get("options") or []
     languages = values.get("languages")
     return RunConfig(
@@ -133,13 +147,17 @@ def _from_file(path: Path, known: set[str]) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"The configuration file {str(path)!r} cannot be read: {error.strerror}.") from error
     names = {"protocol": "protocols", "option": "options"}
-    values = {names.get(key.replace("-", "_"), key.replace("-", "_")): item for key, item in document.data.items()}
+    values = {
+        names.get(key.replace("-", "_"), key.replace("-", "_")): item for key, item in document.data.items()
+    }
     problems = []
     for key, written in zip(values, document.data, strict=True):
         if key not in known:
             near = near_names(key, known)
             meant = f"; did you mean {near[0]!r}?" if near else ""
-            problems.append(Problem(message=f"unknown key {written!r}{meant}", line=document.line_of([written])))
+            problems.append(
+                Problem(message=f"unknown key {written!r}{meant}", line=document.line_of([written]))
+            )
     if problems:
         raise SpecError(path, problems)
     lists = {"tasks", "languages", "data", "protocols", "train_languages", "tasks_from"}

@@ -24,7 +24,9 @@ __all__ = ["DataFinder", "FoundData", "data_ref"]
 Columns = Sequence[str] | Mapping[str, str] | None
 
 
-def data_ref(source: Source, *, owner: str, language: Language, split: str, folder: Traversable | None) -> DataRef:
+def data_ref(
+    source: Source, *, owner: str, language: Language, split: str, folder: Traversable | None
+) -> DataRef:
     """Return where a split may be found, with the language's codes filled into paths and configs."""
     codes = language.codes()
     return DataRef(
@@ -66,7 +68,11 @@ def _hub_files(hub: HubSource | None, codes: Mapping[str, str], owner: str) -> H
 
 
 def _sample_files(source: Source, codes: Mapping[str, str], owner: str) -> LocalFiles | None:
-    return None if source.sample is None else LocalFiles(paths=(_fill(source.sample, codes, owner),), reader="jsonl")
+    return (
+        None
+        if source.sample is None
+        else LocalFiles(paths=(_fill(source.sample, codes, owner),), reader="jsonl")
+    )
 
 
 def _columns(columns: Columns) -> str | None:
@@ -82,9 +88,13 @@ def _fill(text: str, codes: Mapping[str, str], owner: str) -> str:
     try:
         return text.format_map(codes)
     except KeyError as error:
-        raise UnknownNameError(f"language code in {text!r} of {owner!r}", str(error.args[0]), codes) from error
+        raise UnknownNameError(
+            f"language code in {text!r} of {owner!r}", str(error.args[0]), codes
+        ) from error
     except (ValueError, IndexError, AttributeError) as error:
-        raise DataError(f"The path {text!r} of {owner!r} has a brace that is no {{code}}: {error}.") from error
+        raise DataError(
+            f"The path {text!r} of {owner!r} has a brace that is no {{code}}: {error}."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

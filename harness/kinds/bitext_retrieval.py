@@ -77,12 +77,12 @@ def _predict_by_embedding(
     candidates = adapter.embed([example.target for example in pool], side="query", options=options)
     for side, vectors, count in (("query", queries, len(examples)), ("target", candidates, len(pool))):
         if len(vectors) != count or not np.isfinite(vectors).all():
-            raise ContractError(f"embed() returned {len(vectors)} vectors for {count} {side} texts, or NaN in them.")
+            raise ContractError(
+                f"embed() returned {len(vectors)} vectors for {count} {side} texts, or NaN in them."
+            )
     best, similarity = nearest(queries, candidates)
     return [
-        Prediction(
-            id=example.id, output={"candidate": pool[row].id, "similarity": round(float(cosine), 6)}
-        )
+        Prediction(id=example.id, output={"candidate": pool[row].id, "similarity": round(float(cosine), 6)})
         for example, row, cosine in zip(examples, best.tolist(), similarity, strict=True)
     ]
 

@@ -73,7 +73,9 @@ def read_examples(kind: TaskKind, rows: Iterable[Row], context: ReadContext) -> 
         unlabelled = None if has_label else row.where
         examples.append(example)
     if not examples:
-        raise DataError(f"The {context.split} split of {context.owner!r} in {context.language!r} holds no items.")
+        raise DataError(
+            f"The {context.split} split of {context.owner!r} in {context.language!r} holds no items."
+        )
     return examples
 
 

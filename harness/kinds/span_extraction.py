@@ -53,7 +53,8 @@ def _predict_with_head(
     adapter: ExtractsSpans, examples: Sequence[SpanExample], context: MethodContext
 ) -> list[Prediction]:
     questions = [
-        SpanQuestion(id=example.id, question=example.question, context=example.context) for example in examples
+        SpanQuestion(id=example.id, question=example.question, context=example.context)
+        for example in examples
     ]
     spans = adapter.extract_spans(questions)
     if len(spans) != len(examples):

@@ -76,7 +76,9 @@ def _predict_with_head(
             raise ContractError(
                 f"tag() returned {len(tags)} tags for the {len(example.tokens)} tokens of sentence {example.id!r}."
             )
-    return [Prediction(id=example.id, output=list(tags)) for example, tags in zip(examples, tagged, strict=True)]
+    return [
+        Prediction(id=example.id, output=list(tags)) for example, tags in zip(examples, tagged, strict=True)
+    ]
 
 
 METHODS = (

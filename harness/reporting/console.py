@@ -75,7 +75,9 @@ def _fits(summary: Summary, columns: Sequence[Column], width: int, *, intervals:
 
 def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> Table:
     indices = [summary.columns.index(column) for column in columns]
-    table = Table(title=summary.title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", padding=(0, 1))
+    table = Table(
+        title=summary.title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", padding=(0, 1)
+    )
     table.add_column("language", no_wrap=True, max_width=LABEL_WIDTH)
     for column in columns:
         table.add_column(column.title, justify="right", no_wrap=True)

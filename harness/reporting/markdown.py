@@ -21,7 +21,9 @@ def render_markdown(runs: Sequence[Run]) -> str:
     for section in summary.sections:
         lines.append(f"| **{_escape(section.family)}** |" + " |" * len(heads))
         for code, name, scores in section.rows:
-            lines.append(f"| {code} {_escape(name)} | " + " | ".join(_score(score) for score in scores) + " |")
+            lines.append(
+                f"| {code} {_escape(name)} | " + " | ".join(_score(score) for score in scores) + " |"
+            )
     for label, scores in summary.means:
         lines.append(f"| **{_escape(label)}** | " + " | ".join(_score(score) for score in scores) + " |")
     for label, texts in summary.counts:

@@ -125,7 +125,9 @@ def _columns(run: Run, specs: Mapping[str, Any]) -> tuple[Column, ...]:
 
 def _column(cell: Mapping[str, Any], metric: str) -> Column:
     view = " ".join(f"{name}={value}" for name, value in sorted(cell["view"].items()))
-    return Column(task=cell["task"], protocol=cell["protocol"], method=cell["method"], view=view, metric=metric)
+    return Column(
+        task=cell["task"], protocol=cell["protocol"], method=cell["method"], view=view, metric=metric
+    )
 
 
 def _matching(run: Run, column: Column) -> list[dict[str, Any]]:
@@ -145,7 +147,11 @@ def _sections(run: Run, columns: Sequence[Column]) -> tuple[Section, ...]:
         Section(
             family=family,
             rows=tuple(
-                (code, _language(run, code)[0], tuple(scores[code].get(column, Score()) for column in columns))
+                (
+                    code,
+                    _language(run, code)[0],
+                    tuple(scores[code].get(column, Score()) for column in columns),
+                )
                 for code in codes
             ),
         )

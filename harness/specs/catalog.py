@@ -13,9 +13,16 @@ from harness.languages import Language, LanguageTable, known_languages
 from harness.specs.loading import Document, read_yaml
 
 if TYPE_CHECKING:
-    from harness.specs.schema import FragmentSpec, LanguageEntry, RecipeSpec, SuiteSpec, TaskSpec, TrainingSpec
+    from harness.specs.schema import (
+        FragmentSpec,
+        LanguageEntry,
+        RecipeSpec,
+        SuiteSpec,
+        TaskSpec,
+        TrainingSpec,
+    )
 
-__all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "read_folder"]
+__all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "read_entry", "read_folder"]
 
 SORTS = ("task", "training", "recipe", "suite", "extends")
 """The key that says of what sort a document is; its value is the name."""
@@ -92,10 +99,14 @@ class Catalog:
 
     def task(self, name: str) -> TaskEntry:
         """Return a validated task, joined with the fragments that extend it."""
+        entry = self.entry("task", name)
+        return self.joined(entry, self.validate_task(entry))
+
+    def joined(self, entry: Entry, spec: TaskSpec) -> TaskEntry:
+        """Return a task with the languages of the fragments that extend it; raises `DuplicateNameError`."""
         from harness.specs.schema import LanguageEntry
 
-        entry = self.entry("task", name)
-        spec = self.validate_task(entry)
+        name = spec.task
         added: dict[str, str] = {}
         folders = dict.fromkeys(spec.languages, entry.folder)
         languages = dict(spec.languages)
@@ -103,7 +114,10 @@ class Catalog:
             for code, language in self._fragment(fragment_entry).languages.items():
                 if code in languages:
                     raise DuplicateNameError(
-                        f"language {code!r} of task", name, added.get(code, entry.plugin), fragment_entry.plugin
+                        f"language {code!r} of task",
+                        name,
+                        added.get(code, entry.plugin),
+                        fragment_entry.plugin,
                     )
                 languages[code] = language
                 added[code] = fragment_entry.plugin
@@ -156,7 +170,9 @@ class Catalog:
     def languages_of(self, name: str) -> list[str]:
         """Return the language codes of a task, fragments included, without validating anything."""
         codes = self.entry("task", name).languages
-        return codes + [code for entry in self._fragments(name) for code in entry.languages if code not in codes]
+        return codes + [
+            code for entry in self._fragments(name) for code in entry.languages if code not in codes
+        ]
 
     def _fragments(self, task: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.sort == "extends" and entry.name == task]
@@ -197,9 +213,7 @@ def read_entry(plugin: str, file: Traversable, folder: Traversable) -> Entry:
     if len(sorts) != 1 or not isinstance(document.data[sorts[0]], str):
         expected = ", ".join(f"'{sort}: NAME'" for sort in SORTS)
         raise SpecError(str(file), [Problem(message=f"expected exactly one of {expected}", line=1)])
-    return Entry(
-        sort=sorts[0], name=document.data[sorts[0]], plugin=plugin, document=document, folder=folder
-    )
+    return Entry(sort=sorts[0], name=document.data[sorts[0]], plugin=plugin, document=document, folder=folder)
 
 
 def _yaml_files(folder: Traversable) -> list[Traversable]:
@@ -242,5 +256,3 @@ def _language(code: str, entry: LanguageEntry, task: str) -> Language | None:
 
 def _list_hint(sort: str) -> str | None:
     return "Run 'harness tasks list' to see all." if sort in {"task", "suite"} else None
-
-

@@ -97,7 +97,9 @@ def read_yaml(text: str, source: str) -> Document:
     return Document(source=source, data=data, lines=lines)
 
 
-def _record_lines(node: yaml.Node, path: tuple[str | int, ...], lines: dict[tuple[str | int, ...], int]) -> None:
+def _record_lines(
+    node: yaml.Node, path: tuple[str | int, ...], lines: dict[tuple[str | int, ...], int]
+) -> None:
     if isinstance(node, yaml.MappingNode):
         for key_node, value_node in node.value:
             key_path = (*path, str(key_node.value))

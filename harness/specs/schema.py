@@ -275,7 +275,9 @@ def validate_document(model: type[Model], document: Document) -> Model:
     try:
         return model.model_validate_json(json.dumps(document.data), strict=True)
     except ValidationError as error:
-        raise SpecError(document.source, [_problem(fault, model, document) for fault in error.errors()]) from error
+        raise SpecError(
+            document.source, [_problem(fault, model, document) for fault in error.errors()]
+        ) from error
 
 
 def _problem(fault: Any, model: type[SpecModel], document: Document) -> Problem:

@@ -29,7 +29,9 @@ def split_names(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
-def select(catalog: Catalog, patterns: Sequence[str], languages: Sequence[str] | None = None) -> list[SelectedTask]:
+def select(
+    catalog: Catalog, patterns: Sequence[str], languages: Sequence[str] | None = None
+) -> list[SelectedTask]:
     """Return the tasks that the patterns name, in the order they were named.
 
     A pattern is a task, a suite, or a glob over both, with ``:code+code`` behind it to pick languages;
@@ -48,7 +50,10 @@ def select(catalog: Catalog, patterns: Sequence[str], languages: Sequence[str] |
                 suites.setdefault(task, []).append(suite)
     if not chosen:
         raise UsageError("No task was named.", hint="Run 'harness tasks list' to see all.")
-    return [_with_languages(catalog, task, codes, languages, suites.get(task, [])) for task, codes in chosen.items()]
+    return [
+        _with_languages(catalog, task, codes, languages, suites.get(task, []))
+        for task, codes in chosen.items()
+    ]
 
 
 def _tasks_of(catalog: Catalog, name: str) -> list[tuple[str, str | None]]:
@@ -61,7 +66,9 @@ def _tasks_of(catalog: Catalog, name: str) -> list[tuple[str, str | None]]:
         matching = fnmatch.filter(tasks, name)
         if matching:
             return [(task, None) for task in matching]
-    raise UnknownNameError("task or suite", name, [*tasks, *suites], hint="Run 'harness tasks list' to see all.")
+    raise UnknownNameError(
+        "task or suite", name, [*tasks, *suites], hint="Run 'harness tasks list' to see all."
+    )
 
 
 def _with_languages(

@@ -1,0 +1,77 @@
+"""``harness models``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from harness.adapters import AdapterEntry
+    from harness.registry import Registry
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def models(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="An adapter, or ADAPTER:REF to see what a model offers."),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write the rows to this file.")
+    ] = None,
+) -> None:
+    """List the model adapters; with a name, show its options, or what a model can do."""
+    from harness.cli.display import print_table, write_rows
+    from harness.discovery import discover
+    from harness.registry import Registry
+
+    registry = Registry(discover())
+    rows: list[dict[str, Any]]
+    if name is None:
+        rows = [
+            {"adapter": entry.name, "summary": entry.summary, "examples": list(entry.examples)}
+            for entry in registry.adapters
+        ]
+        shown = [[row["adapter"], row["summary"], "  ".join(row["examples"])] for row in rows]
+        print_table(["adapter", "summary", "try"], shown)
+    elif ":" in name:
+        rows = [_description(registry, name)]
+        print_table(["field", name], [[key, str(value)] for key, value in rows[0].items()])
+    else:
+        rows = _options(registry.adapters.get(name))
+        print_table(
+            ["option", "default", "meaning"],
+            [[row["option"], row["default"], row["meaning"]] for row in rows],
+        )
+    if json_file is not None:
+        write_rows(json_file, rows)
+
+
+def _options(entry: AdapterEntry) -> list[dict[str, Any]]:
+    from harness.options import options_model
+
+    return [
+        {"option": key, "default": str(field.default), "meaning": field.description or ""}
+        for key, field in options_model(entry).model_fields.items()
+    ]
+
+
+def _description(registry: Registry, name: str) -> dict[str, Any]:
+    from harness.planning import resolve_model
+
+    description = resolve_model(registry, name, {}).description
+    fitted = {head.value: sorted(offers) for head, offers in description.after_fit.items()}
+    return {
+        "adapter": description.adapter,
+        "parameters": "unknown" if description.parameters is None else f"{description.parameters:,}",
+        "layers": description.layers,
+        "revision": description.revision,
+        "labels": ", ".join(description.labels),
+        "offers": ", ".join(sorted(description.offers)) or "nothing",
+        **{f"after fitting {head}": ", ".join(offers) for head, offers in sorted(fitted.items())},
+        "note": description.note,
+    }

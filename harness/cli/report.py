@@ -1,0 +1,44 @@
+"""``harness report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def report(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders; the first one foremost.")
+    ],
+    format_name: Annotated[
+        str, typer.Option("--format", "-f", help="console, markdown, csv, json, or a plugin's.")
+    ] = "console",
+    output: Annotated[Path | None, typer.Option("--output", "--out", help="Write to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write the rows to this file.")
+    ] = None,
+) -> None:
+    """Print or write the report of a run; baselines that were run beside it are shown too."""
+    from harness.api import open_session
+    from harness.cli.display import stdout, write_rows
+    from harness.reporting.console import render_summary
+    from harness.reporting.rows import cell_rows
+    from harness.reporting.summary import summarise
+    from harness.results import Run, with_baselines, write_atomically
+
+    chosen = open_session().registry.reports.get(format_name)
+    runs = [run for folder in folders for run in with_baselines(Run(folder))]
+    if json_file is not None:
+        write_rows(json_file, cell_rows(runs))
+    if output is not None:
+        write_atomically(output, chosen.render(runs))
+    elif format_name == "console":
+        console = stdout()
+        console.print(render_summary(summarise(runs), width=console.width))
+    else:
+        typer.echo(chosen.render(runs), nl=False)

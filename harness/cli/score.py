@@ -1,0 +1,30 @@
+"""``harness score``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def score(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    metrics: Annotated[
+        list[str] | None, typer.Option("--metrics", help="Further metrics, where they fit the kind of task.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write the rows to this file.")
+    ] = None,
+) -> int:
+    """Score a run again from its records; needs neither the model nor the data."""
+    from harness.api import open_session
+    from harness.cli.display import show_run
+    from harness.rescoring import rescore
+    from harness.specs.selection import split_names
+
+    rescore(folder, open_session().registry, split_names(metrics or []))
+    return show_run(folder, json_file)

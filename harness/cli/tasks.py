@@ -1,0 +1,176 @@
+"""``harness tasks list|show|validate|schema``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from harness.specs.catalog import Catalog
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="List, show and validate task specs.")
+
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
+TasksFrom = Annotated[
+    list[Path] | None, typer.Option("--tasks-from", help="File or folder with further specs.")
+]
+
+
+def open_catalog(tasks_from: Sequence[Path] = ()) -> Catalog:
+    """Return the specs of this environment as they were found, without loading what would validate them."""
+    from harness.discovery import discover
+    from harness.registry import Registry
+    from harness.specs.catalog import Catalog
+
+    return Catalog(Registry(discover()).task_spec_folders(), kind_models={}, extra_paths=tasks_from)
+
+
+@app.command("list")
+def list_tasks(
+    pattern: Annotated[str | None, typer.Argument(help="Only names that match this glob.")] = None,
+    language: Annotated[str | None, typer.Option("--language", "-l", help="Only tasks that have it.")] = None,
+    tasks_from: TasksFrom = None,
+    json_file: JsonFile = None,
+) -> None:
+    """List the tasks and suites: kind, languages, licence."""
+    from fnmatch import fnmatch
+
+    from harness.cli.display import print_table, write_rows
+    from harness.languages import known_languages
+
+    catalog = open_catalog(tasks_from or ())
+    if language is not None:
+        known_languages().get(language)
+    rows: list[dict[str, Any]] = []
+    for name in catalog.names("task"):
+        entry, languages = catalog.entry("task", name), catalog.languages_of(name)
+        if (pattern is None or fnmatch(name, pattern)) and (language is None or language in languages):
+            data = entry.document.data
+            rows.append(
+                {
+                    "task": name,
+                    "kind": data.get("kind"),
+                    "languages": languages,
+                    "metrics": data.get("metrics"),
+                    "license": data.get("license"),
+                    "plugin": entry.plugin,
+                }
+            )
+    table = [
+        [row["task"], row["kind"], f"{len(row['languages'])}: {' '.join(row['languages'])}", row["license"]]
+        for row in rows
+    ]
+    print_table(["task", "kind", "languages", "licence"], table)
+    suites = catalog.names("suite")
+    for suite in suites:
+        tasks = catalog.entry("suite", suite).document.data.get("tasks") or []
+        typer.echo(f"suite {suite}: {' '.join(map(str, tasks))}")
+    for problem in catalog.problems:
+        typer.echo(f"Warning: {problem}", err=True)
+    if json_file is not None:
+        write_rows(json_file, rows)
+
+
+@app.command()
+def show(name: str, tasks_from: TasksFrom = None, json_file: JsonFile = None) -> None:
+    """Show a task: what it is, how it is scored and trained, and where its data come from."""
+    from harness.api import open_session
+    from harness.cli.display import print_table, write_rows
+
+    entry = open_session(tasks_from or ()).catalog.task(name)
+    spec = entry.spec
+    transfer = spec.transfer
+    print_table(
+        ["task", spec.task],
+        [
+            ["description", spec.description],
+            ["kind", spec.kind],
+            ["version", str(spec.version)],
+            ["inputs", ", ".join(spec.input_names)],
+            ["labels", ", ".join(spec.label_names)],
+            ["metrics", ", ".join(spec.metrics)],
+            ["protocols", ", ".join(spec.protocols)],
+            [
+                "training",
+                "" if transfer is None else f"{' then '.join(transfer.stages)}, recipe {transfer.recipe}",
+            ],
+            ["licence", spec.license],
+            ["citation", spec.citation],
+            ["plugin", entry.plugin],
+            ["file", entry.document.source],
+        ],
+    )
+    typer.echo("")
+    rows = [_language_row(entry, code) for code in spec.languages]
+    print_table(list(rows[0]), [[str(value or "") for value in row.values()] for row in rows])
+    if json_file is not None:
+        write_rows(
+            json_file, [{"spec": spec.model_dump(mode="json", exclude_defaults=True), "languages": rows}]
+        )
+
+
+def _language_row(entry: Any, code: str) -> dict[str, Any]:
+    from harness.data.sources import data_ref
+
+    language = entry.languages.get(code)
+    source = entry.spec.source(code, "test")
+    given = entry.spec.languages[code]
+    row = {"code": code, "language": language.name, "test files": "", "hub": "", "provenance": ""}
+    if given is not None and given.provenance is not None:
+        row["provenance"] = given.provenance
+    if code in entry.added:
+        row["provenance"] += f" (from {entry.added[code]})"
+    if source is not None:
+        ref = data_ref(source, owner=entry.spec.task, language=language, split="test", folder=None)
+        row["test files"] = " | ".join(" + ".join(files.paths) for files in ref.local)
+        if ref.hub is not None:
+            pin = (ref.hub.revision or "unpinned")[:12]
+            row["hub"] = f"{ref.hub.path} {ref.hub.config or ''} {ref.hub.split} ({pin})"
+    return row
+
+
+@app.command()
+def validate(
+    targets: Annotated[
+        list[str] | None, typer.Argument(metavar="[TASK|FILE...]", help="Default: all tasks.")
+    ] = None,
+    tasks_from: TasksFrom = None,
+    json_file: JsonFile = None,
+) -> int:
+    """Check specs: schema, names, labels. All faults of a file are shown, with lines; exit status 2 where one is."""
+    from harness.api import open_session
+    from harness.cli.display import write_rows
+    from harness.validation import validate_specs
+
+    session = open_session(tasks_from or ())
+    checked = validate_specs(session.registry, session.catalog, targets or [])
+    for item in checked:
+        if item["problems"]:
+            typer.echo(f"{item['source']}: {len(item['problems'])} faults", err=True)
+            for problem in item["problems"]:
+                typer.echo(f"  {problem}", err=True)
+        else:
+            typer.echo(f"ok  {item['sort']} {item['name']}")
+    if json_file is not None:
+        write_rows(json_file, checked)
+    return 2 if any(item["problems"] for item in checked) else 0
+
+
+@app.command()
+def schema(
+    output: Annotated[Path | None, typer.Option("--output", "--out", help="Write to this file.")] = None,
+) -> None:
+    """Print the JSON schema of spec files; editors use it to complete and check them."""
+    from harness.api import open_session
+    from harness.results import write_atomically
+    from harness.validation import spec_schema
+
+    text = json.dumps(spec_schema(open_session().registry), indent=1, ensure_ascii=False) + "\n"
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_atomically(output, text)

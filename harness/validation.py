@@ -1,0 +1,74 @@
+"""Validates spec files and gives the JSON schema that editors check them with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from harness.checking import task_problems
+from harness.errors import HarnessError, SpecError
+from harness.registry import Registry
+from harness.specs.catalog import Catalog, Entry, read_entry
+from harness.specs.schema import FragmentSpec, RecipeSpec, SuiteSpec, TrainingSpec, validate_document
+
+__all__ = ["spec_schema", "validate_specs"]
+
+MODELS = {"training": TrainingSpec, "recipe": RecipeSpec, "suite": SuiteSpec, "extends": FragmentSpec}
+
+
+def validate_specs(registry: Registry, catalog: Catalog, targets: Sequence[str]) -> list[dict[str, Any]]:
+    """Return one row for every target (a name or a file; none means every document), with all its problems."""
+    rows: list[dict[str, Any]] = []
+    if not targets:
+        rows += [_unreadable(problem) for problem in catalog.problems]
+        rows += [_checked(entry, registry, catalog) for entry in catalog.entries]
+    for target in targets:
+        if Path(target).suffix in {".yaml", ".yml"} or Path(target).is_file():
+            rows.append(_checked_file(Path(target), registry, catalog))
+        else:
+            rows.append(_checked(catalog.entry("task", target), registry, catalog))
+    return rows
+
+
+def _checked_file(path: Path, registry: Registry, catalog: Catalog) -> dict[str, Any]:
+    try:
+        entry = read_entry(str(path), path, path.parent)
+    except SpecError as error:
+        return _unreadable(error)
+    except OSError as error:
+        raise HarnessError(f"The spec {str(path)!r} cannot be read: {error.strerror}.") from error
+    return _checked(entry, registry, catalog)
+
+
+def _checked(entry: Entry, registry: Registry, catalog: Catalog) -> dict[str, Any]:
+    row = {"sort": entry.sort, "name": entry.name, "source": entry.document.source}
+    try:
+        if entry.sort == "task":
+            joined = catalog.joined(entry, catalog.validate_task(entry))
+            problems = [str(problem) for problem in task_problems(joined, registry, catalog)]
+        else:
+            validate_document(MODELS[entry.sort], entry.document)
+            problems = []
+    except SpecError as error:
+        problems = [str(problem) for problem in error.problems]
+    except HarnessError as error:
+        problems = [str(error)]
+    return {**row, "problems": problems}
+
+
+def _unreadable(error: HarnessError) -> dict[str, Any]:
+    source = error.source if isinstance(error, SpecError) else "?"
+    problems = [str(problem) for problem in error.problems] if isinstance(error, SpecError) else [str(error)]
+    return {"sort": "?", "name": source, "source": source, "problems": problems}
+
+
+def spec_schema(registry: Registry) -> dict[str, Any]:
+    """Return the JSON schema of all documents: any kind of task, training set, recipe, suite or fragment."""
+    models: list[Any] = [kind.spec_model for kind in registry.kinds]
+    union: Any = models[0]
+    for model in [*models[1:], *MODELS.values()]:
+        union = union | model
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **TypeAdapter(union).json_schema()}
