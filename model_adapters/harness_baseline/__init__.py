@@ -1,0 +1,23 @@
+"""Baselines that need no download: the majority class, a random guess, and hashed character n-grams."""
+
+from __future__ import annotations
+
+from harness.adapters import AdapterEntry
+from harness.hookspecs import hookimpl
+
+__all__ = ["BASELINE", "harness_register_adapters"]
+
+BASELINE = AdapterEntry(
+    name="baseline",
+    target="harness_baseline.model:open_baseline",
+    describe="harness_baseline.description:describe",
+    options="harness_baseline.description:BaselineOptions",
+    summary="Majority class, random guess, or hashed character n-grams; numpy only, no download.",
+    examples=("baseline:majority", "baseline:random", "baseline:char-ngram"),
+)
+
+
+@hookimpl
+def harness_register_adapters() -> list[AdapterEntry]:
+    """Return the declaration of the adapter ``baseline``."""
+    return [BASELINE]

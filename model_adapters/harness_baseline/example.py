@@ -1,0 +1,130 @@
+"""Training examples, checked once before a baseline learns from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from harness.capabilities import Choice, Head, HeadSpec, SpanQuestion, TextInput
+from harness.data.records import (
+    BitextExample,
+    ClassificationExample,
+    Example,
+    MultipleChoiceExample,
+    SpanExample,
+    TaggedSentence,
+)
+from harness.errors import TrainingError, near_names
+
+__all__ = ["EXAMPLE_TYPE", "checked_examples", "choice_of", "label_names", "question_of", "text_input_of"]
+
+EXAMPLE_TYPE: dict[Head, type[Example]] = {
+    Head.CLASSIFICATION: ClassificationExample,
+    Head.MULTIPLE_CHOICE: MultipleChoiceExample,
+    Head.TAGGING: TaggedSentence,
+    Head.SPAN_EXTRACTION: SpanExample,
+    Head.DUAL_ENCODER: BitextExample,
+}
+"""What each head learns from."""
+
+E = TypeVar("E", bound=Example)
+
+
+def checked_examples(train: Sequence[Any], spec: HeadSpec, record: type[E]) -> list[E]:
+    """Return the examples; raises `TrainingError` that names the first one that cannot be learnt from."""
+    if not train:
+        raise TrainingError(
+            f"There is no training example for the head {spec.head.value!r}.",
+            hint="Give the task a training split, or raise --train-limit.",
+        )
+    examples: list[E] = []
+    for example in train:
+        if not isinstance(example, record):
+            found = type(example).__name__
+            raise TrainingError(
+                f"The head {spec.head.value!r} learns from {record.__name__}, not from {found}."
+            )
+        fault = _fault(example, spec)
+        if fault:
+            raise TrainingError(f"The training example {example.id!r} {fault}.")
+        examples.append(example)
+    return examples
+
+
+def label_names(examples: Sequence[ClassificationExample], spec: HeadSpec) -> tuple[str, ...]:
+    """Return the labels of the head: those of the spec, or else the sorted labels of the examples."""
+    return spec.labels or tuple(sorted({example.label for example in examples if example.label is not None}))
+
+
+def text_input_of(example: ClassificationExample, spec: HeadSpec) -> TextInput:
+    """Return the one or two input texts of an example in the order of the spec."""
+    names = spec.inputs or tuple(example.inputs)
+    texts = [example.inputs[name] for name in names]
+    return TextInput(text=texts[0], text_pair=texts[1] if len(texts) > 1 else None)
+
+
+def choice_of(example: MultipleChoiceExample) -> Choice:
+    """Return the item without its answer."""
+    return Choice(context=example.context, choices=example.choices)
+
+
+def question_of(example: SpanExample) -> SpanQuestion:
+    """Return the question without its answers."""
+    return SpanQuestion(id=example.id, question=example.question, context=example.context)
+
+
+def _fault(example: Example, spec: HeadSpec) -> str | None:
+    """Return what is wrong with a training example, or None."""
+    match example:
+        case ClassificationExample():
+            return _classification_fault(example, spec)
+        case MultipleChoiceExample(label=None):
+            return "has no label"
+        case MultipleChoiceExample(label=int(label), choices=choices) if not 0 <= label < len(choices):
+            return f"has the label {label}, but {len(choices)} choices"
+        case TaggedSentence():
+            return _tagging_fault(example, spec)
+        case SpanExample():
+            return _span_fault(example)
+        case _:
+            return None
+
+
+def _classification_fault(example: ClassificationExample, spec: HeadSpec) -> str | None:
+    if example.label is None:
+        return "has no label"
+    names = spec.inputs or tuple(example.inputs)
+    if not 1 <= len(names) <= 2:
+        return f"has {len(names)} input fields, expected one or two"
+    missing = [name for name in names if name not in example.inputs]
+    if missing:
+        return f"lacks the input field {missing[0]!r}; it has {sorted(example.inputs)}"
+    return _unknown_label(example.label, spec)
+
+
+def _unknown_label(label: str, spec: HeadSpec) -> str | None:
+    if not spec.labels or label in spec.labels:
+        return None
+    near = near_names(label, spec.labels)
+    return f"has the label {label!r}, expected one of {', '.join(spec.labels)}" + (
+        f" (did you mean {near[0]!r}?)" if near else ""
+    )
+
+
+def _tagging_fault(example: TaggedSentence, spec: HeadSpec) -> str | None:
+    if example.tags is None:
+        return "has no tags"
+    if len(example.tags) != len(example.tokens):
+        return f"has {len(example.tokens)} tokens, but {len(example.tags)} tags"
+    faults = (_unknown_label(tag, spec) for tag in example.tags)
+    return next((fault for fault in faults if fault), None)
+
+
+def _span_fault(example: SpanExample) -> str | None:
+    if not example.answers:
+        return "has no answer"
+    for answer in example.answers:
+        found = example.context[max(answer.start, 0) : max(answer.start, 0) + len(answer.text)]
+        if answer.start < 0 or not answer.text or found != answer.text:
+            return f"has the answer {answer.text!r} at {answer.start}, where its context has {found!r}"
+    return None

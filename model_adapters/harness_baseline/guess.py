@@ -1,0 +1,117 @@
+"""The random baseline: uniform guesses that depend on the seed and the item, never on batch or order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.capabilities import (
+    Choice,
+    FloatArray,
+    Head,
+    HeadSpec,
+    SpanAnswer,
+    SpanQuestion,
+    TextInput,
+    TrainingSettings,
+)
+from harness.data.records import ClassificationExample, TaggedSentence
+from harness_baseline.description import BaselineOptions
+from harness_baseline.example import EXAMPLE_TYPE, checked_examples, label_names
+from harness_baseline.hashing import Hashes, combine, hash_text, uniform
+from harness_baseline.state import FitState
+from harness_baseline.strategy import no_span
+from harness_baseline.word import split_words
+
+__all__ = ["Guess"]
+
+_LONGEST_SPAN = 5
+"""Words of the longest guessed span; most answers of SQuAD are that short."""
+
+
+class Guess:
+    """Draws from a hash of (option seed, fit seed, item): two items with the same text get the same guess.
+
+    From the training data it takes only the labels and tags that there are.
+    """
+
+    def __init__(self, options: BaselineOptions) -> None:
+        self._dimension = options.dimension
+        self._seed = options.seed
+
+    def embed(self, texts: Sequence[str]) -> FloatArray:
+        """Return unit vectors with independent, uniformly drawn coordinates."""
+        vectors = np.empty((len(texts), self._dimension), dtype=np.float32)
+        for row, text in enumerate(texts):
+            drawn = self._draw(hash_text(self._seed, "embed", text), self._dimension) * 2 - 1
+            vectors[row] = drawn / np.linalg.norm(drawn)
+        return vectors
+
+    def learn(
+        self,
+        train: Sequence[Any],
+        spec: HeadSpec,
+        settings: TrainingSettings,
+        seed: int,
+        start: FitState | None,
+    ) -> FitState:
+        """Return the labels or tags of the training data; `settings` and `start` change nothing."""
+        labels: tuple[str, ...] = ()
+        match spec.head:
+            case Head.CLASSIFICATION:
+                labels = label_names(checked_examples(train, spec, ClassificationExample), spec)
+            case Head.TAGGING:
+                sentences = checked_examples(train, spec, TaggedSentence)
+                labels = tuple(sorted({tag for sentence in sentences for tag in sentence.tags or ()}))
+            case _:
+                checked_examples(train, spec, EXAMPLE_TYPE[spec.head])
+        return FitState(ref="random", head=spec.head, labels=labels, seed=seed)
+
+    def classify(self, state: FitState, inputs: Sequence[TextInput]) -> FloatArray:
+        """Return independent uniform scores in [0, 1)."""
+        scores = np.empty((len(inputs), len(state.labels)), dtype=np.float32)
+        for row, item in enumerate(inputs):
+            key = hash_text(
+                self._seed, state.seed, "classify", item.text, item.text_pair is None, item.text_pair or ""
+            )
+            scores[row] = self._draw(key, len(state.labels))
+        return scores
+
+    def choose(self, state: FitState, items: Sequence[Choice]) -> list[tuple[float, ...]]:
+        """Return independent uniform scores in [0, 1)."""
+        answers: list[tuple[float, ...]] = []
+        for item in items:
+            key = hash_text(self._seed, state.seed, "choose", item.context, *item.choices)
+            answers.append(tuple(float(value) for value in self._draw(key, len(item.choices))))
+        return answers
+
+    def tag(self, state: FitState, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return tags drawn uniformly from those that the training data has."""
+        answers: list[list[str]] = []
+        for sentence in sentences:
+            drawn = self._draw(hash_text(self._seed, state.seed, "tag", *sentence), len(sentence))
+            answers.append([state.labels[int(value * len(state.labels))] for value in drawn])
+        return answers
+
+    def extract_spans(self, state: FitState, items: Sequence[SpanQuestion]) -> list[SpanAnswer]:
+        """Return spans with a uniformly drawn first word and a uniformly drawn length of 1 to 5 words."""
+        return [self._guess_span(state, item) for item in items]
+
+    def _guess_span(self, state: FitState, item: SpanQuestion) -> SpanAnswer:
+        words = split_words(item.context)
+        if not words:
+            return no_span()
+        key = hash_text(self._seed, state.seed, "span", item.question, item.context)
+        where, length, score = self._draw(key, 3)
+        first = int(where * len(words))
+        last = min(first + int(length * _LONGEST_SPAN), len(words) - 1)
+        start, end = words[first].start, words[last].end
+        return SpanAnswer(text=item.context[start:end], start=start, end=end, score=float(score))
+
+    @staticmethod
+    def _draw(key: int, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return `count` numbers in [0, 1) that the key determines."""
+        counters: Hashes = np.arange(count, dtype=np.uint64)
+        return uniform(combine(np.full(count, key, dtype=np.uint64), counters))
