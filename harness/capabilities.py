@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "HEAD_CAPABILITY",
     "Adapter",
     "Capability",
     "Choice",
     "ChoosesBest",
     "Classifies",
-    "Embeds",
     "EmbedOptions",
+    "Embeds",
     "ExposesHiddenStates",
     "ExtractsSpans",
     "FitOptions",
@@ -30,7 +31,6 @@ __all__ = [
     "FloatArray",
     "GenerateOptions",
     "Generates",
-    "HEAD_CAPABILITY",
     "Head",
     "HeadSpec",
     "LikelihoodAnswer",

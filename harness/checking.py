@@ -51,8 +51,8 @@ def _names(entry: TaskEntry, registry: Registry, catalog: Catalog) -> Iterator[t
         if name not in stages:
             yield ("transfer", "stages", index), str(UnknownNameError("training set", name, stages))
     if spec.transfer.recipe not in catalog.names("recipe"):
-        error = UnknownNameError("recipe", spec.transfer.recipe, catalog.names("recipe"))
-        yield ("transfer", "recipe"), str(error)
+        unknown = UnknownNameError("recipe", spec.transfer.recipe, catalog.names("recipe"))
+        yield ("transfer", "recipe"), str(unknown)
 
 
 def _languages(entry: TaskEntry) -> Iterator[tuple[KeyPath, str]]:
@@ -93,8 +93,8 @@ def _readers(path: KeyPath, source: Source, registry: Registry) -> Iterator[tupl
             continue
         for option in options:
             if option not in reader.options:
-                error = UnknownNameError(f"option of the reader {name!r}", option, reader.options)
-                yield (*path, "options", option), str(error)
+                unknown = UnknownNameError(f"option of the reader {name!r}", option, reader.options)
+                yield (*path, "options", option), str(unknown)
 
 
 def _labels(path: KeyPath, source: Source, labels: tuple[str, ...]) -> Iterator[tuple[KeyPath, str]]:

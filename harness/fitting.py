@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from harness.capabilities import HEAD_CAPABILITY, Adapter, FitOptions, Fits, Hea
 from harness.data.sampling import draw
 from harness.data.sources import DataFinder, FoundData
 from harness.errors import ContractError, DataError, TrainingError
-from harness.kinds.kind import ReadContext, TaskKind, read_examples
+from harness.kinds.kind import ReadContext, read_examples
 from harness.planning import FitPlan, StagePlan
 from harness.progress import Progress
 from harness.results import write_atomically

@@ -12,11 +12,23 @@ from harness.checking import task_problems
 from harness.errors import HarnessError, SpecError
 from harness.registry import Registry
 from harness.specs.catalog import Catalog, Entry, read_entry
-from harness.specs.schema import FragmentSpec, RecipeSpec, SuiteSpec, TrainingSpec, validate_document
+from harness.specs.schema import (
+    FragmentSpec,
+    RecipeSpec,
+    SpecModel,
+    SuiteSpec,
+    TrainingSpec,
+    validate_document,
+)
 
 __all__ = ["spec_schema", "validate_specs"]
 
-MODELS = {"training": TrainingSpec, "recipe": RecipeSpec, "suite": SuiteSpec, "extends": FragmentSpec}
+MODELS: dict[str, type[SpecModel]] = {
+    "training": TrainingSpec,
+    "recipe": RecipeSpec,
+    "suite": SuiteSpec,
+    "extends": FragmentSpec,
+}
 
 
 def validate_specs(registry: Registry, catalog: Catalog, targets: Sequence[str]) -> list[dict[str, Any]]:

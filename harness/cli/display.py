@@ -18,7 +18,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from harness.planning import Plan
+    from harness.planning import Plan, Skip
 
 __all__ = ["ConsoleProgress", "print_table", "show_plan", "show_run", "write_rows"]
 
@@ -101,25 +101,32 @@ def show_plan(plan: Plan, *, brief: bool) -> None:
     for note in plan.notes:
         console.print(escape(f"  note: {note}"), soft_wrap=True)
     if not brief:
-        table = Table("task", "language", "protocol", "method", "fit", "seed", "split", "data", box=None)
-        for cell in plan.cells:
-            fit = "none" if cell.fit is None else "+".join(stage.name for stage in cell.fit.stages)
-            place = cell.test.files.describe
-            fields = (cell.pairing.protocol, cell.pairing.method.name, fit, str(cell.seed))
-            split = cell.test.files.split_used + ("*" if cell.test.files.stands_in else "")
-            table.add_row(cell.spec.task, cell.language.code, *fields, split, escape(place))
-        console.print(table)
-    grouped: dict[tuple[str, str], list[str]] = {}
+        console.print(_cell_table(plan))
+    for languages, skip in _grouped_skips(plan):
+        codes = " ".join(languages)
+        console.print(escape(f"  skipped {skip.task} {codes}: {skip.reason}"), soft_wrap=True)
+
+
+def _cell_table(plan: Plan) -> Table:
+    table = Table("task", "language", "protocol", "method", "fit", "seed", "split", "data", box=None)
+    for cell in plan.cells:
+        stages = "none" if cell.fit is None else "+".join(stage.name for stage in cell.fit.stages)
+        files = cell.test.files
+        how = (cell.pairing.protocol, cell.pairing.method.name, stages, str(cell.seed))
+        split = files.split_used + ("*" if files.stands_in else "")
+        table.add_row(cell.spec.task, cell.language.code, *how, split, escape(files.describe))
+    return table
+
+
+def _grouped_skips(plan: Plan) -> list[tuple[list[str], Skip]]:
+    """Return the languages that are skipped for the same reason, with the first of them."""
+    groups: dict[tuple[str, str], tuple[list[str], Skip]] = {}
     for skip in plan.skipped:
         shape = skip.reason.split(":", 1)[0].replace(repr(skip.language), "?")
-        grouped.setdefault((skip.task, shape), []).append(skip.language)
-    first = {
-        (skip.task, skip.reason.split(":", 1)[0].replace(repr(skip.language), "?")): skip
-        for skip in reversed(plan.skipped)
-    }
-    for key, languages in grouped.items():
-        codes = " ".join(dict.fromkeys(languages))
-        console.print(escape(f"  skipped {key[0]} {codes}: {first[key].reason}"), soft_wrap=True)
+        languages, _ = groups.setdefault((skip.task, shape), ([], skip))
+        if skip.language not in languages:
+            languages.append(skip.language)
+    return list(groups.values())
 
 
 def show_run(folder: Path, json_file: Path | None = None) -> int:

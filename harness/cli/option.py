@@ -9,7 +9,7 @@ import typer
 
 from harness.errors import UsageError, near_names
 
-__all__ = ["make_config", "key_values"]
+__all__ = ["key_values", "make_config"]
 
 RUN, DATA, TRAINING, OUTPUT = "What to run", "Data", "Training", "Output"
 

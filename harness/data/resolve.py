@@ -218,9 +218,8 @@ def _sample(ref: DataRef) -> ResolvedData:
     found = _files_in(root, ref.sample.paths)
     if found is None:
         raise MissingDataError(
-            f"The embedded sample of {ref} is not installed: "
-            f"looked for {', '.join(ref.sample.paths)} in {root}.",
-            hint="Install the package again.",
+            f"The embedded sample has no {ref}: there is no {', '.join(ref.sample.paths)}.",
+            hint="Run with --data hub or --data DIR.",
         )
     return _resolved(
         ref, ref.sample, found, origin="sample", place=f"embedded sample {', '.join(ref.sample.paths)}"

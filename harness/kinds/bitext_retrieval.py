@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from harness.capabilities import Capability, EmbedOptions, Embeds, FloatArray
 from harness.data.records import BitextExample, Prediction, Row
@@ -36,7 +37,7 @@ class BitextRetrievalSpec(TaskSpec):
     """The spec of a bitext retrieval task."""
 
     kind: Literal["bitext_retrieval"]
-    embedding: dict[str, EmbeddingSpec] = {}
+    embedding: dict[str, EmbeddingSpec] = Field(default_factory=dict)
     """By protocol."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -44,7 +45,7 @@ def render_summary(summary: Summary, *, width: int) -> RenderableType:
     if intervals:
         legend += " ± half the 95 % interval."
     parts.append(Text(f"{legend} Mean: unweighted over languages. Transfer gap: source minus the others."))
-    parts += [Text(f"  {note}") for note in summary.notes]
+    parts += [Padding(Text(note), (0, 0, 0, 2)) for note in summary.notes]
     parts += _skipped(summary)
     return Group(*parts)
 
@@ -69,7 +70,7 @@ def _fits(summary: Summary, columns: Sequence[Column], width: int, *, intervals:
         texts += [_text(scores[index]) for _, scores in summary.means]
         for section in summary.sections:
             texts += [_text(scores[index], interval=intervals) for _, _, scores in section.rows]
-        used += 2 + max(len(text) for text in texts)
+        used += 3 + max(len(text) for text in texts)
     return used <= width
 
 
@@ -117,5 +118,6 @@ def _skipped(summary: Summary) -> list[RenderableType]:
         for group in groups:
             named = group.task + (f" ({group.protocol})" if group.protocol else "")
             more = "" if len(group.languages) == 1 else " (and likewise for the others)"
-            parts.append(Text(f"  {named} {' '.join(group.languages)}: {group.reason}{more}"))
+            line = Text(f"{named} {' '.join(group.languages)}: {group.reason}{more}")
+            parts.append(Padding(line, (0, 0, 0, 2)))
     return parts

@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from harness.adapters import AdapterOptions
 from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
 from harness.errors import UnknownNameError, UsageError
+from harness.options import AdapterOptions
 
 __all__ = ["HEADS", "REFS", "BaselineOptions", "describe"]
 
