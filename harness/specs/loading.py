@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -22,7 +22,7 @@ except ImportError:  # a PyYAML built without libyaml is slower but reads the sa
 class _Loader(_SafeLoader):
     """YAML 1.1 reads the language code ``no`` as False, ``1e-4`` as text, and keeps the last of two equal keys."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """Return the mapping; raises at the second of two equal keys."""
