@@ -204,7 +204,7 @@ def _download(hub: HubFiles, revision: str | None, patterns: Sequence[str]) -> P
             f"The Hub dataset {name} is not on this machine, and the Hub cannot be reached.",
             hint="Run once with a connection and without HF_HUB_OFFLINE, or use --data DIR.",
         ) from error
-    # Which HTTP library raises below the client, and so which other errors there are, changes with its version.
+    # The HTTP library below the client, and so the other errors there are, changes with its version.
     except Exception as error:
         raise MissingDataError(
             f"The Hub dataset {name} could not be downloaded: {_reason(error)}.",
