@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -97,17 +98,14 @@ def _recipe(hub: HubFiles, card_folder: Path) -> _Recipe:
     config = _config(hub, configs)
     folder = str(config.get("data_dir") or "")
     options = {name: value for name, value in config.items() if name not in _NOT_OPTIONS}
+    _refuse_outside(hub, folder)
     if config.get("data_files") is None:
-        _refuse_outside(hub, folder)
         return _Recipe(download=_all_data(folder), folder=folder, options=options)
-    patterns = tuple(
-        str(PurePosixPath(folder) / pattern) for pattern in _split_patterns(hub, config["data_files"])
-    )
+    patterns = _split_patterns(hub, config["data_files"])
     for pattern in patterns:
         _refuse_outside(hub, pattern)
-    # The downloader's patterns know no {a,b}: a wider pattern takes a file too many, never one too few.
-    download = tuple(re.sub(r"\{[^}]*\}", "*", pattern) for pattern in patterns)
-    return _Recipe(download=download, data_files=patterns, options=options)
+    data_files = tuple(str(PurePosixPath(folder) / pattern) for pattern in patterns)
+    return _Recipe(download=data_files, data_files=data_files, options=options)
 
 
 def _card_configs(hub: HubFiles, card_folder: Path) -> Mapping[str, Mapping[str, Any]]:
@@ -252,5 +250,5 @@ def _convert(hub: HubFiles, recipe: _Recipe, snapshot: Path, scratch: Path, part
 
 
 def _reason(error: Exception) -> str:
-    text = str(error).strip().split("\n", maxsplit=1)[0].rstrip(".")
-    return text or type(error).__name__
+    text = str(error).strip().split("\n", maxsplit=1)[0].rstrip(".") or type(error).__name__
+    return textwrap.shorten(text, width=300, placeholder=" ...")
