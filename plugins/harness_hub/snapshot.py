@@ -17,7 +17,14 @@ from harness.errors import DataError, MissingDataError, near_names
 __all__ = ["fetch"]
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_NOT_OPTIONS = frozenset({"config_name", "data_files", "data_dir", "default"})
+_CARD_FIELDS = frozenset(
+    {"data_files", "data_dir", "default", "description", "version", "drop_labels", "drop_metadata"}
+)
+# A card is text from outside: only options that say how its own files are read reach the loader.
+_READING_OPTIONS = frozenset(
+    "column_names columns delimiter encoding escapechar features field header keep_linebreaks names "
+    "quotechar quoting sample_by sep skiprows".split()
+)
 _DATA_SUFFIXES = ("parquet", "jsonl", "json", "csv", "tsv", "txt", "arrow")
 
 
@@ -47,7 +54,7 @@ def fetch(ref: DataRef, cache: Path) -> ResolvedData:
 
 def _resolved(ref: DataRef, hub: HubFiles, commit: str, kept: Path) -> ResolvedData:
     name = ", ".join(part for part in (hub.path, hub.config, hub.split) if part)
-    pinned = hub.revision is not None
+    pinned = hub.revision == commit
     return ResolvedData(
         reader=hub.reader,
         columns=hub.columns,
@@ -97,7 +104,12 @@ def _recipe(hub: HubFiles, card_folder: Path) -> _Recipe:
         return _Recipe(download=_all_data(""))
     config = _config(hub, configs)
     folder = str(config.get("data_dir") or "")
-    options = {name: value for name, value in config.items() if name not in _NOT_OPTIONS}
+    options = {name: value for name, value in config.items() if name not in _CARD_FIELDS}
+    for name in options:
+        if name not in _READING_OPTIONS:
+            raise DataError(
+                f"The card of the Hub dataset {hub.path!r} has an option {name!r}, which is unknown."
+            )
     _refuse_outside(hub, folder)
     if config.get("data_files") is None:
         return _Recipe(download=_all_data(folder), folder=folder, options=options)

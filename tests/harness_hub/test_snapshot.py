@@ -114,6 +114,23 @@ def test_a_pinned_commit_is_taken_and_then_asks_nobody(hub: _Hub, tmp_path: Path
     assert fetch(pinned, tmp_path / "kept") == resolved
 
 
+def test_a_branch_is_no_pin(hub: _Hub, tmp_path: Path) -> None:
+    hub.put("someone/xnli", {"README.md": _CARD, "sw/test-0.parquet": _TEST})
+    resolved = fetch(_ref(revision="main"), tmp_path / "kept")
+    assert (resolved.revision, resolved.pinned) == (_COMMIT, False)
+
+
+@pytest.mark.parametrize("option", ["trust_remote_code", "cache_dir", "token", "storage_options"])
+def test_a_card_cannot_steer_the_loader(hub: _Hub, tmp_path: Path, option: str) -> None:
+    card = _CARD.replace("config_name: sw\n", f"config_name: sw\n  {option}: true\n")
+    hub.put("someone/xnli", {"README.md": card, "sw/test-0.parquet": _TEST})
+    with pytest.raises(DataError) as caught:
+        fetch(_ref(), tmp_path / "kept")
+    assert str(caught.value) == (
+        f"The card of the Hub dataset 'someone/xnli' has an option {option!r}, which is unknown."
+    )
+
+
 def test_files_of_several_parts_are_joined_in_order(hub: _Hub, tmp_path: Path) -> None:
     parts = {f"sw/test-0000{number}-of-00002.parquet": [_TEST[number]] for number in (1, 0)}
     hub.put("someone/xnli", {"README.md": _CARD, **parts})
