@@ -60,7 +60,7 @@ class HubFiles(Reading):
     config: str | None = None
     split: str
     revision: str | None = None
-    """Commit; None is the newest one, and shown as unpinned."""
+    """Commit (40 hexadecimal digits); None is the newest one. All but a commit is shown as unpinned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class ResolvedData(Reading):
     revision: str | None = None
     """The commit of a Hub dataset."""
     pinned: bool = True
-    """Whether the source names what it wants; a Hub dataset without a revision does not."""
+    """Whether the source names exactly what it wants; a Hub dataset without a commit does not."""
     describe: str
     """The place, for tables and manifests: ``xnli/test-sw.tsv in /data``."""
 

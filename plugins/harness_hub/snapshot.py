@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -16,7 +17,14 @@ from harness.errors import DataError, MissingDataError, near_names
 __all__ = ["fetch"]
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_NOT_OPTIONS = frozenset({"config_name", "data_files", "data_dir", "default"})
+_CARD_FIELDS = frozenset(
+    {"data_files", "data_dir", "default", "description", "version", "drop_labels", "drop_metadata"}
+)
+# A card is text from outside: only options that say how its own files are read reach the loader.
+_READING_OPTIONS = frozenset(
+    "column_names columns delimiter encoding escapechar features field header keep_linebreaks names "
+    "quotechar quoting sample_by sep skiprows".split()
+)
 _DATA_SUFFIXES = ("parquet", "jsonl", "json", "csv", "tsv", "txt", "arrow")
 
 
@@ -46,7 +54,7 @@ def fetch(ref: DataRef, cache: Path) -> ResolvedData:
 
 def _resolved(ref: DataRef, hub: HubFiles, commit: str, kept: Path) -> ResolvedData:
     name = ", ".join(part for part in (hub.path, hub.config, hub.split) if part)
-    pinned = hub.revision is not None
+    pinned = hub.revision == commit
     return ResolvedData(
         reader=hub.reader,
         columns=hub.columns,
@@ -96,18 +104,20 @@ def _recipe(hub: HubFiles, card_folder: Path) -> _Recipe:
         return _Recipe(download=_all_data(""))
     config = _config(hub, configs)
     folder = str(config.get("data_dir") or "")
-    options = {name: value for name, value in config.items() if name not in _NOT_OPTIONS}
+    options = {name: value for name, value in config.items() if name not in _CARD_FIELDS}
+    for name in options:
+        if name not in _READING_OPTIONS:
+            raise DataError(
+                f"The card of the Hub dataset {hub.path!r} has an option {name!r}, which is unknown."
+            )
+    _refuse_outside(hub, folder)
     if config.get("data_files") is None:
-        _refuse_outside(hub, folder)
         return _Recipe(download=_all_data(folder), folder=folder, options=options)
-    patterns = tuple(
-        str(PurePosixPath(folder) / pattern) for pattern in _split_patterns(hub, config["data_files"])
-    )
+    patterns = _split_patterns(hub, config["data_files"])
     for pattern in patterns:
         _refuse_outside(hub, pattern)
-    # The downloader's patterns know no {a,b}: a wider pattern takes a file too many, never one too few.
-    download = tuple(re.sub(r"\{[^}]*\}", "*", pattern) for pattern in patterns)
-    return _Recipe(download=download, data_files=patterns, options=options)
+    data_files = tuple(str(PurePosixPath(folder) / pattern) for pattern in patterns)
+    return _Recipe(download=data_files, data_files=data_files, options=options)
 
 
 def _card_configs(hub: HubFiles, card_folder: Path) -> Mapping[str, Mapping[str, Any]]:
@@ -204,7 +214,7 @@ def _download(hub: HubFiles, revision: str | None, patterns: Sequence[str]) -> P
             f"The Hub dataset {name} is not on this machine, and the Hub cannot be reached.",
             hint="Run once with a connection and without HF_HUB_OFFLINE, or use --data DIR.",
         ) from error
-    # Which HTTP library raises below the client, and so which other errors there are, changes with its version.
+    # The HTTP library below the client, and so the other errors there are, changes with its version.
     except Exception as error:
         raise MissingDataError(
             f"The Hub dataset {name} could not be downloaded: {_reason(error)}.",
@@ -252,5 +262,5 @@ def _convert(hub: HubFiles, recipe: _Recipe, snapshot: Path, scratch: Path, part
 
 
 def _reason(error: Exception) -> str:
-    text = str(error).strip().split("\n", maxsplit=1)[0].rstrip(".")
-    return text or type(error).__name__
+    text = str(error).strip().split("\n", maxsplit=1)[0].rstrip(".") or type(error).__name__
+    return textwrap.shorten(text, width=300, placeholder=" ...")

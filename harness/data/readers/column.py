@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.errors import DataError, UsageError, near_names
 
-__all__ = ["COLUMNS", "Column", "pick", "wanted_columns"]
+__all__ = ["COLUMNS", "Column", "counted", "missing_column", "pick", "wanted_columns"]
 
 COLUMNS = "the columns to keep, separated by commas; 'tags=ner_tags' keeps the column 'ner_tags' as 'tags'"
 
@@ -63,3 +63,8 @@ def missing_column(name: str, found: Mapping[str, Any] | Sequence[str], where: s
     shown = ", ".join(repr(candidate) for candidate in found) or "none"
     hint = f"Did you mean {near[0]!r}?" if near else None
     return DataError(f"{where}: expected a column {name!r}, found {shown}.", hint=hint)
+
+
+def counted(count: int) -> str:
+    """Return ``1 column`` or ``2 columns``."""
+    return "1 column" if count == 1 else f"{count} columns"

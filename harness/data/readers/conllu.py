@@ -35,6 +35,7 @@ _ZERO_WIDTH_NON_JOINER = "\u200c"
 class _Word:
     """A syntactic word."""
 
+    line: int
     form: str
     tag: str
     head: int | None
@@ -45,6 +46,7 @@ class _Word:
 class _Fusion:
     """A multi-word token: the surface form of the words `first` to `last`."""
 
+    line: int
     form: str
     first: int
     last: int
@@ -102,14 +104,14 @@ def _fused_tokens(sentence: _Sentence, rank: Sequence[str]) -> list[tuple[str, s
         fusion = sentence.fusions.get(position)
         if fusion is None:
             word = sentence.words[position - 1]
-            form, tag = word.form, word.tag
+            line, form, tag = word.line, word.form, word.tag
             position += 1
         else:
-            form, tag = fusion.form, _head_tag(sentence, fusion, rank)
+            line, form, tag = fusion.line, fusion.form, _head_tag(sentence, fusion, rank)
             position = fusion.last + 1
         joined = form.replace(_ZERO_WIDTH_NON_JOINER, "").replace(" ", "")
         if not joined:
-            raise sentence.fault(sentence.line, "words with visible characters", repr(form))
+            raise sentence.fault(line, "a word with visible characters", repr(form))
         tokens.append((joined, tag))
     return tokens
 
@@ -120,20 +122,20 @@ def _head_tag(sentence: _Sentence, fusion: _Fusion, rank: Sequence[str]) -> str:
     A tag outside the list ranks last: upstream's converter stops with an error there.
     """
     span = range(fusion.first, fusion.last + 1)
-    depths = {position: _depth(sentence, position) for position in span}
+    depths = {position: _depth(sentence, position, fusion.line) for position in span}
     nearest = [position for position in span if depths[position] == min(depths.values())]
     tags = [sentence.words[position - 1].tag for position in nearest]
     return min(tags, key=lambda tag: rank.index(tag) if tag in rank else len(rank))
 
 
-def _depth(sentence: _Sentence, position: int) -> int:
+def _depth(sentence: _Sentence, position: int, line: int) -> int:
     """Return the number of arcs between a word and the root of the basic tree."""
     depth = 0
     head: int | None = position
     while head != 0:
         if head is None or depth > len(sentence.words):
             found = "a word without a head" if head is None else "a cycle of heads"
-            raise sentence.fault(sentence.line, "a tree for the words of a multi-word token", found)
+            raise sentence.fault(line, "a tree for the words of a multi-word token", found)
         head = sentence.words[head - 1].head
         depth += 1
     return depth
@@ -158,10 +160,10 @@ def _sentences(path: Path) -> Iterator[_Sentence]:
             sentence = sentence or _Sentence(path=path, line=line)
             _add_line(sentence, line, text)
         elif sentence is not None:
-            yield _complete(sentence, line)
+            yield _complete(sentence)
             sentence = None
     if sentence is not None:
-        yield _complete(sentence, line)
+        yield _complete(sentence)
 
 
 def _add_line(sentence: _Sentence, line: int, text: str) -> None:
@@ -177,7 +179,7 @@ def _add_line(sentence: _Sentence, line: int, text: str) -> None:
     if _WORD_ID.fullmatch(identifier):
         _add_word(sentence, line, cells)
     elif span := _SPAN_ID.fullmatch(identifier):
-        _add_fusion(sentence, line, _Fusion(form=form, first=int(span[1]), last=int(span[2])))
+        _add_fusion(sentence, line, _Fusion(line=line, form=form, first=int(span[1]), last=int(span[2])))
     elif not _EMPTY_NODE_ID.fullmatch(identifier):
         raise sentence.fault(line, "an id such as '3', '3-4' or '3.1'", repr(identifier))
 
@@ -201,7 +203,7 @@ def _add_word(sentence: _Sentence, line: int, cells: Sequence[str]) -> None:
         raise sentence.fault(line, "a part-of-speech tag or '_'", "an empty column")
     if head not in ("0", "_") and not _WORD_ID.fullmatch(head):
         raise sentence.fault(line, "a head that is the id of a word, 0 or '_'", repr(head))
-    sentence.words.append(_Word(form=form, tag=tag, head=None if head == "_" else int(head)))
+    sentence.words.append(_Word(line=line, form=form, tag=tag, head=None if head == "_" else int(head)))
 
 
 def _add_fusion(sentence: _Sentence, line: int, fusion: _Fusion) -> None:
@@ -216,18 +218,18 @@ def _add_fusion(sentence: _Sentence, line: int, fusion: _Fusion) -> None:
     sentence.fusions[fusion.first] = fusion
 
 
-def _complete(sentence: _Sentence, line: int) -> _Sentence:
+def _complete(sentence: _Sentence) -> _Sentence:
     count = len(sentence.words)
     if not count:
-        raise sentence.fault(line, "the words of a sentence", "none")
+        raise sentence.fault(sentence.line, "the words of a sentence", "none")
     for fusion in sentence.fusions.values():
         if fusion.last > count:
             raise sentence.fault(
-                line, f"the words of the multi-word token '{fusion.first}-{fusion.last}'", f"{count} words"
+                fusion.line, f"{fusion.last} words for '{fusion.first}-{fusion.last}'", str(count)
             )
-    for position, word in enumerate(sentence.words, start=1):
+    for word in sentence.words:
         if word.head is not None and word.head > count:
-            raise sentence.fault(line, f"heads from 0 to {count}", f"the head {word.head} of word {position}")
+            raise sentence.fault(word.line, f"a head from 0 to {count}", str(word.head))
     return sentence
 
 

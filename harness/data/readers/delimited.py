@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.data.readers.column import COLUMNS, Column, pick, wanted_columns
+from harness.data.readers.column import COLUMNS, Column, counted, pick, wanted_columns
 from harness.data.readers.reader import Reader, choice, flag
 from harness.data.readers.text import numbered_lines
 from harness.data.records import Row
@@ -78,7 +78,7 @@ def _file_rows(path: Path, dialect: _Dialect) -> Iterator[Row]:
     for line, cells in records:
         if len(cells) != len(names):
             raise DataError(
-                f"{path}:{line}: expected {len(names)} columns ({', '.join(names)}), found {len(cells)}."
+                f"{path}:{line}: expected {counted(len(names))} ({', '.join(names)}), found {len(cells)}."
             )
         record = dict(zip(names, cells, strict=True))
         yield Row(fields=pick(record, columns, f"{path}:{line}"), path=str(path), line=line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from harness.data.readers.column import counted
 from harness.data.readers.reader import Reader, choice
 from harness.data.readers.text import numbered_lines
 from harness.data.records import Row
@@ -33,7 +34,7 @@ def _sentences(path: Path) -> Iterator[list[tuple[int, str]]]:
     for line, text in numbered_lines(path):
         if text:
             if empty is not None:
-                raise DataError(f"{path}:{empty}: expected a sentence, found a second blank line.")
+                raise DataError(f"{path}:{empty}: expected a sentence, found a blank line.")
             sentence.append((line, text))
         elif sentence:
             yield sentence
@@ -48,9 +49,9 @@ def _cells(path: Path, line: int, text: str, width: int, *, prefixed: bool) -> t
     cells = text.split("\t")
     if len(cells) != width:
         expected = _EXPECTED.get(width, _EXPECTED[2])
-        raise DataError(f"{path}:{line}: expected {expected}, found {len(cells)} columns: {text!r}.")
+        raise DataError(f"{path}:{line}: expected {expected}, found {counted(len(cells))}: {text!r}.")
     if width not in _EXPECTED:
-        raise DataError(f"{path}:{line}: expected {_EXPECTED[2]}, found {width} columns: {text!r}.")
+        raise DataError(f"{path}:{line}: expected {_EXPECTED[2]}, found {counted(width)}: {text!r}.")
     word, tag = cells[0], cells[-1] if width == 2 else ""
     if prefixed:
         _, colon, word = word.partition(":")

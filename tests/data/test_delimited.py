@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import csv
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.data.records import Row
+from harness.errors import DataError, UsageError
+
+Read = Callable[..., list[Row]]
+Write = Callable[[str, str | bytes], Path]
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r"))
+
+
+def test_tsv_gives_the_named_columns_and_takes_quotes_as_text(read: Read, write: Write) -> None:
+    path = write("a.tsv", 'He said "no".\t"\tneutral\nx\ty\tentailment\n')
+    rows = read("tsv", path, columns="premise,hypothesis,label")
+    assert [dict(row.fields) for row in rows] == [
+        {"premise": 'He said "no".', "hypothesis": '"', "label": "neutral"},
+        {"premise": "x", "hypothesis": "y", "label": "entailment"},
+    ]
+    assert [row.where for row in rows] == [f"{path}:1", f"{path}:2"]
+
+
+def test_files_are_read_in_the_given_order(read: Read, write: Write) -> None:
+    first, second = write("b.tsv", "1\n"), write("a.tsv", "2\n")
+    assert [row.fields["x"] for row in read("tsv", [first, second], columns="x")] == ["1", "2"]
+
+
+def test_a_header_names_the_columns_and_columns_picks_among_them(read: Read, write: Write) -> None:
+    path = write("a.tsv", "id\tsentence1\tsentence2\n7\ta\tb\n")
+    assert read("tsv", path, header="true")[0].fields == {"id": "7", "sentence1": "a", "sentence2": "b"}
+    row = read("tsv", path, header="true", columns="text=sentence2")[0]
+    assert (row.fields, row.line) == ({"text": "b"}, 2)
+
+
+def test_csv_follows_rfc_4180(read: Read, write: Write) -> None:
+    path = write("a.csv", 'id,text\r\n1,"a, ""b""\r\nc"\r\n2,d\r\n')
+    rows = read("csv", path)
+    assert [row.fields for row in rows] == [{"id": "1", "text": 'a, "b"\nc'}, {"id": "2", "text": "d"}]
+    assert [row.line for row in rows] == [2, 4]
+
+
+def test_tsv_can_be_quoted(read: Read, write: Write) -> None:
+    path = write("a.tsv", '"a\tb"\tc\n')
+    assert read("tsv", path, columns="x,y", quoting="rfc4180")[0].fields == {"x": "a\tb", "y": "c"}
+
+
+@pytest.mark.parametrize(
+    ("reader", "content", "options", "message"),
+    [
+        ("tsv", "a\tb\na\n", {"columns": "x,y"}, "{path}:2: expected 2 columns (x, y), found 1."),
+        ("tsv", "a\tb\tc\n", {"columns": "x,y"}, "{path}:1: expected 2 columns (x, y), found 3."),
+        ("tsv", "a\tb\n\nc\td\n", {"columns": "x,y"}, "{path}:2: expected a row, found a blank line."),
+        ("tsv", "a\n\n\n", {"columns": "x"}, "{path}:2: expected a row, found a blank line."),
+        ("tsv", "", {"header": "true"}, "{path}:1: expected a header line, found an empty file."),
+        ("tsv", "a\ta\n", {"header": "true"}, "{path}:1: expected unique column names, found 'a' twice."),
+        (
+            "tsv",
+            "premis\tlabel\nx\ty\n",
+            {"header": "true", "columns": "premise"},
+            "{path}:2: expected a column 'premise', found 'premis', 'label'. Did you mean 'premis'?",
+        ),
+        ("csv", "a,b\n1\n", {}, "{path}:2: expected 2 columns (a, b), found 1."),
+        (
+            "csv",
+            'a,b\n1,"2\n3,4\n',
+            {},
+            "{path}:2: expected cells quoted as RFC 4180 says, found a fault: unexpected end of data.",
+        ),
+        (
+            "csv",
+            'a,b\n1,"2"3\n',
+            {},
+            "{path}:2: expected cells quoted as RFC 4180 says, found a fault: ',' expected after '\"'.",
+        ),
+    ],
+)
+def test_a_fault_is_told_with_its_line(
+    read: Read, write: Write, reader: str, content: str, options: dict[str, str], message: str
+) -> None:
+    path = write("table", content)
+    with pytest.raises(DataError) as caught:
+        read(reader, path, **options)
+    assert str(caught.value) == message.format(path=path)
+
+
+def test_the_last_line_may_be_blank(read: Read, write: Write) -> None:
+    assert len(read("tsv", write("a.tsv", "a\tb\n\n"), columns="x,y")) == 1
+    assert len(read("csv", write("a.csv", "x,y\na,b\n\n"))) == 1
+
+
+def test_a_table_without_names_is_refused(read: Read, write: Write) -> None:
+    with pytest.raises(UsageError) as caught:
+        read("tsv", write("a.tsv", "a\n"))
+    assert str(caught.value) == (
+        "The reader 'tsv' needs the option 'columns' when there is no header, "
+        "such as 'premise,hypothesis,label'."
+    )
+    with pytest.raises(UsageError, match="cannot rename 'b' where there is no header"):
+        read("csv", write("a.csv", "a\n"), header="false", columns="a=b")
+
+
+@given(st.lists(st.tuples(_TEXT, _TEXT), max_size=8))
+def test_tsv_reads_back_what_was_written(read: Read, records: list[tuple[str, str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.tsv"
+        path.write_bytes("".join(f"{a}\t{b}\n" for a, b in records).encode())
+        rows = read("tsv", path, columns="a,b")
+    # A byte order mark that begins the first cell is the file's, as everywhere.
+    found = [(row.fields["a"], row.fields["b"]) for row in rows]
+    assert found == [
+        (a.removeprefix("\ufeff") if index == 0 else a, b) for index, (a, b) in enumerate(records)
+    ]
+    assert [row.line for row in rows] == list(range(1, len(records) + 1))
+
+
+@given(st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"])), _TEXT), max_size=8))
+def test_csv_reads_back_what_python_wrote(read: Read, records: list[tuple[str, str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("a", "b"), *records])
+        rows = read("csv", path)
+    expected = [(a.replace("\r\n", "\n").replace("\r", "\n"), b) for a, b in records]
+    assert [(row.fields["a"], row.fields["b"]) for row in rows] == expected

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from harness.data.records import Row
+from harness.errors import DataError
+
+Read = Callable[..., list[Row]]
+Write = Callable[[str, str | bytes], Path]
+
+_HINT = "A copy whose contexts were stripped can be read with check_offsets: nearest."
+_CONTEXT = "नदी लंबी है। नदी 🙂 गहरी है।"
+
+
+def _question(identifier: str, *answers: tuple[str, int]) -> dict[str, Any]:
+    found = [{"text": text, "answer_start": start} for text, start in answers]
+    return {"id": identifier, "question": "कैसी?", "answers": found}
+
+
+def _document(*questions: dict[str, Any], context: str = _CONTEXT) -> str:
+    article = {"title": "नदी", "paragraphs": [{"context": context, "qas": list(questions)}]}
+    return json.dumps({"version": "1.1", "data": [article]})
+
+
+def test_questions_come_with_context_and_answers(read: Read, write: Write) -> None:
+    path = write("a.json", _document(_question("q1", ("गहरी", 19), ("लंबी", 4)), _question("q2", ("है", 9))))
+    rows = read("squad", path)
+    assert rows[0].fields == {
+        "id": "q1",
+        "title": "नदी",
+        "paragraph": "0-0",
+        "context": _CONTEXT,
+        "question": "कैसी?",
+        "answers": [{"text": "गहरी", "start": 19}, {"text": "लंबी", "start": 4}],
+    }
+    assert [row.line for row in rows] == [1, 2]
+    assert all(
+        _CONTEXT[answer["start"] :].startswith(answer["text"])
+        for row in rows
+        for answer in row.fields["answers"]
+    )
+
+
+def test_articles_are_numbered_over_all_files(read: Read, write: Write) -> None:
+    first, second = write("a.json", _document(_question("1"))), write("b.json", _document(_question("2")))
+    assert [row.fields["paragraph"] for row in read("squad", [first, second])] == ["0-0", "1-0"]
+
+
+def test_a_question_may_have_no_answers(read: Read, write: Write) -> None:
+    bare = {"id": "q1", "question": "?"}
+    # What XTREME's script leaves of a test set.
+    removed = _question("q2", ("", 0))
+    rows = read("squad", write("a.json", _document(bare, removed)))
+    assert [row.fields["answers"] for row in rows] == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            ("नदी", 1),
+            "{path}: question 'q1': expected the answer 'नदी' at offset 1, found 'दी '. " + _HINT,
+        ),
+        (
+            ("नदी", -5),
+            "{path}: question 'q1': expected the answer 'नदी' at offset -5, found ''. " + _HINT,
+        ),
+        (("झील", 0), "{path}: question 'q1': expected the answer 'झील' in the context, found it nowhere."),
+        (("", 3), "{path}: question 'q1': expected the answer '' in the context, found it nowhere."),
+    ],
+)
+def test_an_answer_that_is_not_at_its_offset_is_told(
+    read: Read, write: Write, answer: tuple[str, int], message: str
+) -> None:
+    path = write("a.json", _document(_question("q1", answer)))
+    with pytest.raises(DataError) as caught:
+        read("squad", path)
+    assert str(caught.value) == message.format(path=path)
+    kept = read("squad", path, check_offsets="false")[0].fields["answers"]
+    assert kept == [{"text": answer[0], "start": answer[1]}]
+
+
+@pytest.mark.parametrize(("start", "found"), [(0, 0), (1, 0), (6, 0), (7, 13), (12, 13), (99, 13)])
+def test_nearest_moves_an_answer_to_its_nearest_occurrence(
+    read: Read, write: Write, start: int, found: int
+) -> None:
+    path = write("a.json", _document(_question("q1", ("नदी", start))))
+    assert read("squad", path, check_offsets="nearest")[0].fields["answers"][0]["start"] == found
+
+
+def test_nearest_does_not_invent_an_answer(read: Read, write: Write) -> None:
+    path = write("a.json", _document(_question("q1", ("झील", 0))))
+    with pytest.raises(DataError, match="expected the answer 'झील' in the context, found it nowhere"):
+        read("squad", path, check_offsets="nearest")
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("[]", "{path}: expected an object with 'data', found list."),
+        ('{"dta": []}', "{path}: expected 'data', found 'dta'."),
+        ('{"data": [{}]}', "{path}: article 1: expected 'paragraphs', found nothing."),
+        (
+            '{"data": [{"paragraphs": [{"context": 3, "qas": []}]}]}',
+            "{path}: article 1, paragraph 1: expected 'context' to be of type str, found int.",
+        ),
+        (
+            '{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "q"}]}]}]}',
+            "{path}: article 1, paragraph 1, question 'q': expected 'question', found 'id'.",
+        ),
+        (
+            '{"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "q", "question": "?", '
+            '"answers": [{"text": "a", "answer_start": "0"}]}]}]}]}',
+            "{path}: article 1, paragraph 1, question 'q': "
+            "expected 'answer_start' to be of type int, found str.",
+        ),
+        ('{"data": [}', "{path}:1: expected JSON, found a fault at column 11: Expecting value."),
+    ],
+)
+def test_a_fault_of_the_layout_is_told_with_its_place(
+    read: Read, write: Write, document: str, message: str
+) -> None:
+    path = write("a.json", document)
+    with pytest.raises(DataError) as caught:
+        read("squad", path)
+    assert str(caught.value) == message.format(path=path)
+
+
+def _columns(path: Path, *answers: dict[str, Any]) -> Path:
+    records = [
+        {"id": f"q{number}", "context": context, "question": "?", "answers": answer}
+        for number, (context, answer) in enumerate(zip("aba", answers, strict=True))
+    ]
+    parquet.write_table(pa.Table.from_pylist(records), path)
+    return path
+
+
+def test_the_columns_of_the_hub_give_the_same_fields(read: Read, tmp_path: Path) -> None:
+    answer = {"text": ["a"], "answer_start": [0]}
+    empty: dict[str, list[Any]] = {"text": [], "answer_start": []}
+    rows = read("squad_parquet", _columns(tmp_path / "a.parquet", answer, empty, answer))
+    assert rows[0].fields == {
+        "id": "q0",
+        "title": "",
+        "paragraph": "0-0",
+        "context": "a",
+        "question": "?",
+        "answers": [{"text": "a", "start": 0}],
+    }
+    assert [row.fields["paragraph"] for row in rows] == ["0-0", "0-1", "0-0"]
+    assert rows[1].fields["answers"] == []
+
+
+def test_faults_of_the_columns_are_told(read: Read, tmp_path: Path) -> None:
+    good = {"text": ["a"], "answer_start": [0]}
+    path = _columns(tmp_path / "a.parquet", good, {"text": ["b"], "answer_start": [1]}, good)
+    with pytest.raises(DataError) as caught:
+        read("squad_parquet", path)
+    assert str(caught.value) == (
+        f"{path}: question 'q1': expected the answer 'b' at offset 1, found ''. {_HINT}"
+    )
+    path = _columns(tmp_path / "b.parquet", good, {"text": ["b", "b"], "answer_start": [0]}, good)
+    with pytest.raises(DataError) as caught:
+        read("squad_parquet", path)
+    assert str(caught.value) == (
+        f"{path}: question 'q1': expected as many offsets as answers, found 1 for 2."
+    )

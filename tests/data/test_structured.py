@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from harness.data.records import Row
+from harness.errors import DataError
+
+Read = Callable[..., list[Row]]
+Write = Callable[[str, str | bytes], Path]
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+_VALUE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | _TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def test_jsonl_gives_one_row_a_line(read: Read, write: Write) -> None:
+    path = write("a.jsonl", '{"premise": "a", "label": 0}\r\n{"premise": "b\\u2028c", "label": 1}\r\n')
+    rows = read("jsonl", path)
+    assert [row.fields for row in rows] == [
+        {"premise": "a", "label": 0},
+        {"premise": "b\u2028c", "label": 1},
+    ]
+    assert [row.line for row in rows] == [1, 2]
+    assert read("jsonl", path, columns="text=premise")[1].fields == {"text": "b\u2028c"}
+
+
+def test_json_numbers_the_records(read: Read, write: Write) -> None:
+    rows = read("json", write("a.json", '\ufeff[{"x": 1},\n {"x": 2}]'))
+    assert [(row.fields, row.line) for row in rows] == [({"x": 1}, 1), ({"x": 2}, 2)]
+
+
+def test_parquet_gives_python_values_and_numbers_the_records(read: Read, tmp_path: Path) -> None:
+    records = [
+        {"id": "q1", "answers": {"text": ["b"], "answer_start": [2]}, "n": 1},
+        {"id": "q2", "answers": None, "n": None},
+    ]
+    parquet.write_table(pa.Table.from_pylist(records), tmp_path / "a.parquet")
+    rows = read("parquet", tmp_path / "a.parquet")
+    assert [row.fields for row in rows] == records
+    assert [row.line for row in rows] == [1, 2]
+    assert read("parquet", tmp_path / "a.parquet", columns="key=id")[1].fields == {"key": "q2"}
+
+
+@pytest.mark.parametrize(
+    ("reader", "content", "message"),
+    [
+        ("jsonl", '{"x": 1}\n[1]\n', "{path}:2: expected a JSON object, found an array."),
+        ("jsonl", '{"x": 1}\n"a"\n', "{path}:2: expected a JSON object, found a string."),
+        ("jsonl", '{"x": 1}\n\n{"x": 2}\n', "{path}:2: expected a JSON object, found a blank line."),
+        (
+            "jsonl",
+            '{"x": 1}\n{"x": \n',
+            "{path}:2: expected JSON, found a fault at column 7: Expecting value.",
+        ),
+        ("jsonl", '{"x": 1, "x": 2}\n', "{path}:1: expected unique keys, found 'x' twice in one object."),
+        ("jsonl", '{"x": NaN}\n', "{path}:1: expected finite numbers, found NaN."),
+        ("jsonl", '{"x": "\\ud800"}\n', "{path}:1: expected Unicode text, found half of a surrogate pair."),
+        ("jsonl", "[" * 100_000, "{path}:1: expected JSON, found too many nested values."),
+        ("json", '{"data": []}', "{path}:1: expected an array of objects, found an object."),
+        ("json", '[{"x": 1},\n 2]', "{path}: record 2: expected a JSON object, found a number."),
+        (
+            "json",
+            '[{"x": 1},\n {]',
+            "{path}:2: expected JSON, found a fault at column 3: "
+            "Expecting property name enclosed in double quotes.",
+        ),
+    ],
+)
+def test_a_fault_is_told_with_its_place(
+    read: Read, write: Write, reader: str, content: str, message: str
+) -> None:
+    path = write("records", content)
+    with pytest.raises(DataError) as caught:
+        read(reader, path)
+    assert str(caught.value) == message.format(path=path)
+
+
+def test_a_missing_column_is_told(read: Read, write: Write, tmp_path: Path) -> None:
+    path = write("a.jsonl", '{"text": "a"}\n{"txt": "b"}\n')
+    with pytest.raises(DataError) as caught:
+        read("jsonl", path, columns="text")
+    assert str(caught.value) == f"{path}:2: expected a column 'text', found 'txt'. Did you mean 'txt'?"
+    parquet.write_table(pa.table({"tokens": ["a"]}), tmp_path / "a.parquet")
+    with pytest.raises(DataError) as caught:
+        read("parquet", tmp_path / "a.parquet", columns="label")
+    assert str(caught.value) == f"{tmp_path / 'a.parquet'}: expected a column 'label', found 'tokens'."
+
+
+def test_a_file_that_is_not_parquet_is_told(read: Read, write: Write) -> None:
+    path = write("a.parquet", b"not a parquet file at all")
+    with pytest.raises(DataError, match="expected a Parquet file, found: Parquet magic bytes not found"):
+        read("parquet", path)
+
+
+@given(st.lists(st.dictionaries(_TEXT, _VALUE, max_size=4), max_size=6), st.booleans())
+def test_jsonl_reads_back_what_was_written(
+    read: Read, records: list[dict[str, Any]], ascii_only: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.jsonl"
+        lines = [json.dumps(record, ensure_ascii=ascii_only) + "\n" for record in records]
+        path.write_bytes("".join(lines).encode())
+        rows = read("jsonl", path)
+    assert [row.fields for row in rows] == records
