@@ -158,12 +158,14 @@ def _local(ref: DataRef, folders: Sequence[Path]) -> ResolvedData:
     for files in ref.local:
         for path in files.paths:
             check_relative(path)
-    for folder in folders:
-        for files in ref.local:
-            found = _files_in(folder, files.paths)
-            if found is not None:
-                place = f"{', '.join(files.paths)} in {folder}"
-                return _resolved(ref, files, found, origin="local", place=place)
+    # A split that stands in for another one is the last resort, wherever it lies.
+    for standing_in in (False, True):
+        for folder in folders:
+            for files in ref.local:
+                found = _files_in(folder, files.paths) if (files.split is not None) is standing_in else None
+                if found is not None:
+                    place = f"{', '.join(files.paths)} in {folder}"
+                    return _resolved(ref, files, found, origin="local", place=place)
     raise _missing_locally(ref, folders)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.capabilities import Head
@@ -50,15 +51,21 @@ class TaskKind:
 def read_examples(kind: TaskKind, rows: Iterable[Row], context: ReadContext) -> list[Any]:
     """Return the examples of a split.
 
-    Raises `DataError` where a row is malformed, an id comes twice, some items are labelled and others not, or
-    the split holds no items.
+    Raises `DataError` where a row is malformed, some items are labelled and others not, or the split holds no
+    items. Ids must be unique where items are scored; in training data, where published files repeat them, the
+    second ``7`` becomes ``7#2``.
     """
     examples: list[Example] = []
     places: dict[str, str] = {}
+    repeated: Counter[str] = Counter()
     unlabelled: str | None = None
     for number, row in enumerate(rows, start=1):
         example = kind.example(row, number, context)
-        if example.id in places:
+        if context.split == "train":
+            repeated[example.id] += 1
+            if repeated[example.id] > 1:
+                example = replace(example, id=f"{example.id}#{repeated[example.id]}")
+        elif example.id in places:
             raise DataError(
                 f"{row.where}: the item id {example.id!r} was already used at {places[example.id]}; "
                 f"ids must be unique in the {context.split} split of {context.owner!r}."

@@ -118,7 +118,7 @@ def test_a_sample_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert str(caught.value) == (
         "No embedded sample of 'xnli' in 'sw' (test) exists. Run with --data hub or --data DIR."
     )
-    with pytest.raises(MissingDataError, match=r"is not installed: looked for a\.jsonl in"):
+    with pytest.raises(MissingDataError, match=r"The embedded sample has no .*: there is no a\.jsonl"):
         resolve(_ref(sample=_files("a.jsonl"), sample_root=tmp_path), options)
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("a.jsonl", "{}")
