@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harness.errors import DataError, MissingDataError, UsageError, near_names
 from harness.metrics.metric import MetricContext
@@ -17,6 +17,9 @@ from harness_xtreme_r.submission.format import FilePair
 from harness_xtreme_r.submission.layout import TASKS, LanguageFiles, SubmissionTask, find_languages
 
 __all__ = ["LanguageScore", "SubmissionScore", "TaskScore", "score_language", "score_submission"]
+
+_WITHOUT_FORMAT: Final = "lareqa"
+"""The task of XTREME-R whose predictions have no public file format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +161,7 @@ def _raise_faults(faults: Sequence[DataError]) -> None:
 def _unknown_folders(predictions: Path) -> Iterator[str]:
     for folder in sorted(path for path in predictions.iterdir() if path.is_dir()):
         if folder.name not in TASKS and not folder.name.startswith("."):
-            near = near_names(folder.name, TASKS)
+            near = [] if folder.name == _WITHOUT_FORMAT else near_names(folder.name, TASKS)
             suggestion = f" Did you mean {near[0]!r}?" if near else ""
             yield f"{folder} was not scored: no task of that name has a public file format.{suggestion}"
 

@@ -12,10 +12,10 @@ from harness_xtreme_r.submission.scoring import SubmissionScore
 
 __all__ = ["score_table"]
 
-_CELL: Final = 12
-"""Characters of one language and its score, with the space after it."""
-_OTHER_COLUMNS: Final = 40
-"""Characters of the columns before the languages at their widest, with the space between them."""
+_GAP: Final = 2
+"""Characters between two columns, and between two languages of a line."""
+_OTHER_COLUMNS: Final = len("mewslix") + len("exact_match") + len("100.0") + len("48*") + 4 * _GAP
+"""Characters of the columns before the languages at their widest."""
 _ONLY_MEAN: Final = frozenset({"precision", "recall"})
 """Metrics whose languages would repeat the shape of F1; the JSON has them."""
 
@@ -23,7 +23,7 @@ _ONLY_MEAN: Final = frozenset({"precision", "recall"})
 def score_table(score: SubmissionScore, width: int) -> Table:
     """Return one row a task and metric: the mean, the number of languages, and the languages' points."""
     table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title="XTREME-R submission (points)", title_justify="left"
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title="XTREME-R submission (points)", title_justify="left"
     )
     table.add_column("task", no_wrap=True)
     table.add_column("metric", no_wrap=True)
@@ -48,7 +48,8 @@ def score_table(score: SubmissionScore, width: int) -> Table:
 
 
 def _cells(points: Mapping[str, float], width: int) -> str:
-    per_line = max(1, width // _CELL)
-    cells = [f"{language:<4}{value:>6.1f}" for language, value in points.items()]
+    code = max(map(len, points))
+    cells = [f"{language:<{code}} {value:>5.1f}" for language, value in points.items()]
+    per_line = max(1, (width + _GAP) // (len(cells[0]) + _GAP))
     lines = [cells[start : start + per_line] for start in range(0, len(cells), per_line)]
-    return "\n".join("  ".join(line) for line in lines)
+    return "\n".join((" " * _GAP).join(line) for line in lines)
