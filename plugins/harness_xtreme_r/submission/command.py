@@ -11,8 +11,6 @@ from rich.console import Console
 
 from harness.errors import UsageError
 from harness_xtreme_r.submission.format import write_text
-from harness_xtreme_r.submission.scoring import score_submission
-from harness_xtreme_r.submission.table import score_table
 
 __all__ = ["app"]
 
@@ -33,6 +31,10 @@ def score(
     ] = None,
 ) -> None:
     """Score a folder of predictions as the benchmark's own scorer does."""
+    # Imported here so that help loads no numpy.
+    from harness_xtreme_r.submission.scoring import score_submission
+    from harness_xtreme_r.submission.table import score_table
+
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise UsageError(
             f"Cannot write {str(json_file)!r}: the folder {str(json_file.parent)!r} does not exist.",
