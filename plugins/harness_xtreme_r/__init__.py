@@ -1,1 +1,37 @@
-"""What only XTREME-R needs."""
+"""XTREME-R (Ruder et al., 2021): what only this benchmark needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from harness.adapters import AdapterEntry
+from harness.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from harness.methods import Method
+
+__all__ = ["SUBMISSION", "harness_register_adapters", "harness_register_methods"]
+
+SUBMISSION = AdapterEntry(
+    name="submission",
+    target="harness_xtreme_r.submission.model:open_submission",
+    describe="harness_xtreme_r.submission.model:describe",
+    options="harness_xtreme_r.submission.model:SubmissionOptions",
+    summary="Predictions in the public XTREME-R layout, as if a model gave them.",
+    examples=("submission:DIR",),
+)
+
+
+@hookimpl
+def harness_register_adapters() -> list[AdapterEntry]:
+    """Return the declaration of the adapter ``submission``."""
+    return [SUBMISSION]
+
+
+@hookimpl
+def harness_register_methods() -> Iterable[Method]:
+    """Return the method that reads predictions from a submission, for every kind that has a public format."""
+    from harness_xtreme_r.submission.model import METHODS
+
+    return METHODS

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.data.records import Prediction
+from harness.errors import DataError, UnknownNameError, UsageError
+from harness_xtreme_r.submission.exchange import read_predictions, write_predictions
+from harness_xtreme_r.submission.layout import TASKS, get_task
+
+IDS = ["7", "8", "9"]
+ENGLISH = ["c", "a", "b"]
+OUTPUTS: dict[str, list[Any]] = {
+    "xnli": [{"label": label} for label in ("neutral", "entailment", "contradiction")],
+    "pawsx": [{"label": label} for label in ("0", "1", "1")],
+    "xcopa": [{"label": label} for label in (0, 1, 1)],
+    "udpos": [["DET", "NOUN"], ["VERB"], ["X"]],
+    "panx": [["B-PER"], ["O", "I-LOC"], ["O"]],
+    "xquad": [{"text": "cat"}, {"text": ""}, {"text": "獅子"}],
+    "mlqa": [{"text": "cat"}, {"text": ""}, {"text": "獅子"}],
+    "tydiqa": [{"text": "cat"}, {"text": ""}, {"text": "獅子"}],
+    "tatoeba": [{"candidate": "8"}, {"candidate": "8"}, {"candidate": "7"}],
+    "mewslix": [{"candidates": ["Q1", "Q2"]}, {"candidates": []}, {"candidates": ["Q3"]}],
+}
+
+
+def predictions(name: str, outputs: list[Any] | None = None) -> list[Prediction]:
+    return [Prediction(id=key, output=out) for key, out in zip(IDS, outputs or OUTPUTS[name], strict=True)]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_round_trip(name: str, tmp_path: Path) -> None:
+    english = ENGLISH if name == "tatoeba" else None
+    path = write_predictions(TASKS[name], tmp_path, "fi", predictions(name), english=english)
+    assert path.parent == tmp_path / name
+    assert read_predictions(TASKS[name], path, IDS, english=english) == predictions(name)
+
+
+def test_tatoeba_is_written_in_the_order_of_the_sorted_english_lines(tmp_path: Path) -> None:
+    path = write_predictions(TASKS["tatoeba"], tmp_path, "fi", predictions("tatoeba"), english=ENGLISH)
+    assert path.read_text(encoding="utf-8") == "1\n0\n1\n"  # the candidates of "a", "b", "c"
+
+
+def test_scores_and_offsets_stay_behind(tmp_path: Path) -> None:
+    outputs = [{"text": "cat", "start": 3, "end": 6, "score": 0.5}] * 3
+    path = write_predictions(TASKS["xquad"], tmp_path, "fi", predictions("xquad", outputs))
+    assert [p.output for p in read_predictions(TASKS["xquad"], path, IDS)] == [{"text": "cat"}] * 3
+
+
+@pytest.mark.parametrize(("name", "empty"), [("xquad", {"text": None}), ("mewslix", {"candidates": []})])
+def test_an_absent_id_is_an_unparsed_prediction(name: str, empty: dict[str, Any], tmp_path: Path) -> None:
+    path = write_predictions(TASKS[name], tmp_path, "fi", predictions(name)[:2])
+    assert read_predictions(TASKS[name], path, IDS)[2] == Prediction(id="9", output=empty, unparsed=True)
+
+
+def test_a_question_without_an_answer_is_left_out(tmp_path: Path) -> None:
+    outputs: list[Any] = [{"text": None}, {"text": "x"}, {"text": "y"}]
+    path = write_predictions(TASKS["xquad"], tmp_path, "fi", predictions("xquad", outputs))
+    assert [p.unparsed for p in read_predictions(TASKS["xquad"], path, IDS)] == [True, False, False]
+
+
+@pytest.mark.parametrize(("name", "key"), [("xnli", "label"), ("xcopa", "label"), ("tatoeba", "candidate")])
+def test_refuses_to_leave_out_a_line(name: str, key: str, tmp_path: Path) -> None:
+    outputs = [*OUTPUTS[name][:2], {key: None}]
+    with pytest.raises(DataError, match=r"item '9' has no answer, and its file has a line for every item"):
+        write_predictions(TASKS[name], tmp_path, "fi", predictions(name, outputs), english=ENGLISH)
+
+
+def test_refuses_other_counts_and_names_the_file(tmp_path: Path) -> None:
+    path = write_predictions(TASKS["xnli"], tmp_path, "fi", predictions("xnli"))
+    with pytest.raises(DataError, match=r"test-fi.tsv: xnli: expected 2 items, found 3"):
+        read_predictions(TASKS["xnli"], path, IDS[:2])
+
+
+def test_tatoeba_needs_the_english_sentences(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"'tatoeba' are ordered by the English sentences"):
+        write_predictions(TASKS["tatoeba"], tmp_path, "fi", predictions("tatoeba"))
+
+
+def test_unknown_task() -> None:
+    assert get_task("panx") is TASKS["panx"]
+    with pytest.raises(UnknownNameError, match=r"No submission task named 'xqad'. Did you mean 'xquad'"):
+        get_task("xqad")
