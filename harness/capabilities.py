@@ -63,6 +63,8 @@ class Capability(StrEnum):
     SCORES_CONTINUATIONS = "ScoresContinuations"
     GENERATES = "Generates"
     FITS = "Fits"
+    PREDICTS = "Predicts"
+    """Has predictions already, as a submission does; the method that asks for it knows how to look them up."""
 
 
 class Head(StrEnum):

@@ -78,7 +78,7 @@ def choose_pairings(
         description: What the model offers.
         head: The head that the task's training stages fit; None where it has no stages.
         protocols: What the user asked for; empty takes the spec's own, or `frozen` for a checkpoint that has
-            already been fine-tuned for this kind of task.
+            already been fine-tuned for this kind of task, or what a model that cannot be fitted serves as it is.
         method_name: The method that the user asked for.
     """
     wanted = tuple(protocols) or _default_protocols(spec, methods, description, head)
@@ -101,7 +101,11 @@ def _default_protocols(
     already_fitted = head is not None and HEAD_CAPABILITY[head] in description.offers
     if already_fitted and any("frozen" in method.protocols for method in methods):
         return ("frozen",)
-    return spec.protocols
+    if Capability.FITS in description.offers:
+        return spec.protocols
+    able = [method for method in methods if method.requires in description.offers]
+    as_it_stands = sorted({name for method in able for name in method.protocols} - FITTING_PROTOCOLS)
+    return tuple(as_it_stands) or spec.protocols
 
 
 def _is_able(method: Method, protocol: str, description: ModelDescription, head: Head | None) -> bool:

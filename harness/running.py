@@ -146,7 +146,7 @@ class Runner:
         scores = score_cell(metrics, inputs, metric_context(cell.spec, cell.language.code))
         path = self._folder.records_path(cell.spec.task, cell.language.code, cell.digest)
         self._folder.write_records(path, _records(chosen, predictions, inputs, scores))
-        return self._cell_result(cell, predictions, scores)
+        return {**self._cell_result(cell, predictions, scores), "size": len(examples)}
 
     def _read(self, cell: Cell) -> list[Any]:
         context = ReadContext(

@@ -60,6 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except Exception as error:  # a fault of ours or of a plugin still ends in one line
+        told = "" if debug else " This is a fault of the harness or of a plugin; --debug shows where."
+        _tell(f"Error: {type(error).__name__}: {error}.{told}", debug=debug)
+        return 1
 
 
 def _dispatch(given: list[str]) -> int:

@@ -222,7 +222,8 @@ def _counts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[str, 
     languages, items, seconds = [], [], []
     for column in columns:
         cells = [cell for cell in _matching(run, column) if cell["status"] == "ok"]
-        languages.append(str(len({cell["language"] for cell in cells})))
+        asked = {cell["language"] for cell in run.cells if cell["task"] == column.task}
+        languages.append(f"{len({cell['language'] for cell in cells})}/{len(asked)}")
         items.append(f"{sum(cell['n'] for cell in cells):,}")
         seconds.append(f"{sum(cell['seconds'] for cell in cells):,.0f}")
     return (("languages", tuple(languages)), ("items", tuple(items)), ("seconds", tuple(seconds)))

@@ -43,7 +43,51 @@ def score(
     result = score_submission(predictions, gold)
     if json_file is not None:
         write_text(json_file, json.dumps(result.as_json(), indent=2) + "\n")
-    console, errors = Console(), Console(stderr=True, highlight=False)
+    console = Console()
     console.print(score_table(result, console.width))
     for warning in result.warnings:
-        errors.print(f"warning: {warning}", markup=False, soft_wrap=True)
+        _warn(warning)
+
+
+@app.command()
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where TASK/test-LANG.EXT files are written.")
+    ],
+    protocol: Annotated[
+        str | None, typer.Option(help="Only cells of this protocol, where a task was run under several.")
+    ] = None,
+) -> None:
+    """Write the predictions of a run as a submission."""
+    from harness_xtreme_r.submission.run import export_run
+
+    written, left_out = export_run(run, target, protocol=protocol)
+    typer.echo(f"Wrote {len(written)} files below {target}.")
+    for reason in left_out:
+        _warn(f"left out {reason}")
+
+
+@app.command("import")
+def import_(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder of predictions in the public layout.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "--out", help="The run folder to make.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Option("--data", "-d", help="Where the test data are: hub, sample, or folders."),
+    ] = None,
+) -> int:
+    """Make a run of a submission: scored, reported and compared like any other."""
+    from harness.cli.display import show_run
+    from harness_xtreme_r.submission.run import import_submission
+
+    _, left_out = import_submission(folder, data or [], output)
+    for reason in left_out:
+        _warn(f"left out {reason}")
+    return show_run(output)
+
+
+def _warn(message: str) -> None:
+    Console(stderr=True, highlight=False).print(f"warning: {message}", markup=False, soft_wrap=True)

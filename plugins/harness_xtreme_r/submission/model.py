@@ -1,0 +1,96 @@
+"""A submission as a model: its predictions are looked up in its files, so that a run can be made of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.capabilities import Capability, ModelDescription
+from harness.data.records import BitextExample, Prediction
+from harness.errors import MissingDataError, UsageError
+from harness.methods import Method, MethodContext
+from harness.options import AdapterOptions
+from harness_xtreme_r.submission.exchange import read_predictions
+from harness_xtreme_r.submission.layout import TASKS, SubmissionTask
+
+__all__ = ["METHODS", "SubmissionModel", "SubmissionOptions", "describe", "open_submission", "public_task"]
+
+FOLDERS = {"wikiann": "panx", "tydiqa_goldp": "tydiqa", "mewsli_x": "mewslix"}
+"""Public folder names of tasks that are called otherwise here."""
+
+
+class SubmissionOptions(AdapterOptions):
+    """A submission has no options."""
+
+
+class SubmissionModel:
+    """A folder of predictions."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def identity(self) -> Mapping[str, str]:
+        """Return a digest over the names and bytes of all files."""
+        digest = hashlib.sha256()
+        for path in sorted(path for path in self.folder.rglob("*") if path.is_file()):
+            digest.update(f"{path.relative_to(self.folder)}\0".encode())
+            digest.update(path.read_bytes())
+        return {"submission": digest.hexdigest()}
+
+    def close(self) -> None:
+        """Do nothing: no file stays open."""
+
+    def predictions(self, task: SubmissionTask, language: str, examples: Sequence[Any]) -> list[Prediction]:
+        """Return a prediction for each example of a whole test set, in its order.
+
+        Raises `MissingDataError` where the submission lacks the file, `DataError` where it does not fit.
+        """
+        path = task.path(self.folder, language)
+        if not path.is_file():
+            raise MissingDataError(f"The submission has no {path.relative_to(self.folder)}.")
+        english = [example.query for example in examples if isinstance(example, BitextExample)] or None
+        return read_predictions(task, path, [example.id for example in examples], english=english)
+
+
+def public_task(name: str) -> SubmissionTask | None:
+    """Return the public format of a task of ours, or None where it has none."""
+    folder = FOLDERS.get(name, name)
+    return TASKS.get(folder)
+
+
+def describe(ref: str, options: AdapterOptions) -> ModelDescription:
+    """Return what a submission offers: predictions that exist already; raises `UsageError` where it is no folder."""
+    if not Path(ref).is_dir():
+        raise UsageError(
+            f"The submission {ref!r} is no folder.", hint="Expected TASK/test-LANG.EXT files in it."
+        )
+    return ModelDescription(adapter="submission", ref=ref, offers=frozenset({Capability.PREDICTS}))
+
+
+def open_submission(description: ModelDescription, options: AdapterOptions) -> SubmissionModel:
+    """Return the submission."""
+    return SubmissionModel(Path(description.ref))
+
+
+def _predict(adapter: SubmissionModel, examples: Sequence[Any], context: MethodContext) -> list[Prediction]:
+    task = public_task(context.spec.task)
+    if task is None:
+        raise UsageError(f"Task {context.spec.task!r} has no public submission format.")
+    found = adapter.predictions(task, context.language.code, context.pool)
+    by_id = {prediction.id: prediction for prediction in found}
+    return [by_id[example.id] for example in examples]
+
+
+METHODS = tuple(
+    Method(
+        name="recorded",
+        kind=kind,
+        requires=Capability.PREDICTS,
+        protocols=frozenset({"frozen"}),
+        predict=_predict,
+        needs_all=True,
+    )
+    for kind in sorted({task.kind for task in TASKS.values()})
+)
