@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from harness.adapters import AdapterEntry
 from harness.hookspecs import hookimpl
+
+from harness.adapters import AdapterEntry
 
 __all__ = ["harness_register_adapters"]
 

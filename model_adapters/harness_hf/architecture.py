@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.capabilities import Head
 
-__all__ = ["Architecture", "Family", "GENERIC_LABEL", "HEAD_ARCHITECTURE", "read_architecture"]
+__all__ = ["GENERIC_LABEL", "HEAD_ARCHITECTURE", "Architecture", "Family", "read_architecture"]
 
 GENERIC_LABEL = "LABEL_"
 """How transformers names labels that nobody named: ``LABEL_0``."""
@@ -22,11 +22,11 @@ HEAD_ARCHITECTURE: Mapping[Head, str] = {
 }
 """How the names of `transformers` classes with that head end."""
 
-# Types that transformers 5 has an encoder and a fast tokenizer for. A test compares the tables with its auto classes.
+# What transformers 5 has; a test compares these tables with its auto classes.
 ENCODER_TYPES = frozenset(
-    "albert bert camembert convbert data2vec-text deberta deberta-v2 distilbert electra ernie eurobert flaubert "
-    "jina_embeddings_v3 megatron-bert mobilebert modernbert mpnet nomic_bert rembert roberta roberta-prelayernorm "
-    "roformer squeezebert xlm xlm-roberta xlm-roberta-xl".split()
+    "albert bert camembert convbert data2vec-text deberta deberta-v2 distilbert electra ernie eurobert "
+    "flaubert jina_embeddings_v3 megatron-bert mobilebert modernbert mpnet nomic_bert rembert roberta "
+    "roberta-prelayernorm roformer squeezebert xlm xlm-roberta xlm-roberta-xl".split()
 )
 MISSING_HEADS: Mapping[str, frozenset[Head]] = {
     "deberta": frozenset({Head.MULTIPLE_CHOICE}),
@@ -35,15 +35,16 @@ MISSING_HEADS: Mapping[str, frozenset[Head]] = {
     "nomic_bert": frozenset({Head.MULTIPLE_CHOICE, Head.SPAN_EXTRACTION}),
 }
 SEQ2SEQ_TYPES = frozenset(
-    "bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder fsmt led longt5 m2m_100 marian mbart mt5 mvp "
-    "nllb-moe pegasus pegasus_x plbart prophetnet seamless_m4t seamless_m4t_v2 switch_transformers t5 t5gemma umt5".split()
+    "bart bigbird_pegasus blenderbot blenderbot-small encoder-decoder fsmt led longt5 m2m_100 marian "
+    "mbart mt5 mvp nllb-moe pegasus pegasus_x plbart prophetnet seamless_m4t seamless_m4t_v2 "
+    "switch_transformers t5 t5gemma umt5".split()
 )
 CAUSAL_TYPES = frozenset(
-    "apertus biogpt bloom codegen cohere cohere2 ctrl deepseek_v2 deepseek_v3 exaone4 falcon falcon_h1 falcon_mamba "
-    "gemma gemma2 gemma3 gemma3_text glm glm4 gpt-sw3 gpt2 gpt_bigcode gpt_neo gpt_neox gpt_oss gptj granite "
-    "internlm3 jamba llama llama4 llama4_text mamba mamba2 minicpm3 ministral mistral mixtral modernbert-decoder mpt "
-    "nemotron olmo olmo2 olmo3 olmoe openai-gpt opt persimmon phi phi3 qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next rwkv "
-    "smollm3 stablelm starcoder2 xglm".split()
+    "apertus biogpt bloom codegen cohere cohere2 ctrl deepseek_v2 deepseek_v3 exaone4 falcon falcon_h1 "
+    "falcon_mamba gemma gemma2 gemma3 gemma3_text glm glm4 gpt-sw3 gpt2 gpt_bigcode gpt_neo gpt_neox "
+    "gpt_oss gptj granite internlm3 jamba llama llama4 llama4_text mamba mamba2 minicpm3 ministral "
+    "mistral mixtral modernbert-decoder mpt nemotron olmo olmo2 olmo3 olmoe openai-gpt opt persimmon "
+    "phi phi3 qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next rwkv smollm3 stablelm starcoder2 xglm".split()
 )
 
 
@@ -74,7 +75,7 @@ class Architecture:
     remote_code: bool
     """Whether the repository ships Python code of its own for the model."""
     regression: bool
-    """Whether a sequence classifier's outputs are not exclusive labels (one score, or several labels at once)."""
+    """Whether a sequence classifier gives one score, or several labels at once."""
 
 
 def read_architecture(config: Mapping[str, Any]) -> Architecture:
@@ -128,14 +129,14 @@ def _heads(config: Mapping[str, Any], model_type: str) -> frozenset[Head]:
 
 
 def _is_remote_encoder(config: Mapping[str, Any], name: str) -> bool:
-    """Return whether code of the repository's own declares an encoder: masked language model, head or bare."""
+    """Return whether the repository's own code declares an encoder: bare, masked or with a head."""
     auto_map = config.get("auto_map") or {}
     endings = ("ForMaskedLM", "Model", *HEAD_ARCHITECTURE.values())
     return "AutoModel" in auto_map and "AutoModelForCausalLM" not in auto_map and name.endswith(endings)
 
 
 def _labels(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the label names by index; transformers leaves ``id2label`` out where there are two generic ones."""
+    """Return the label names by index; transformers does not write two generic ones down."""
     table = config.get("id2label")
     if table:
         return tuple(str(table[index]) for index in sorted(table, key=int))

@@ -27,7 +27,8 @@ class Encoded:
 def length_sorted_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
     """Yield lists of indices, shortest sequences first, with (size x longest) of each at most `budget`.
 
-    A sequence longer than the budget stands alone. Ties keep their order, so the batches are the same every time.
+    A sequence longer than the budget stands alone. Ties keep their order, so the batches are the same every
+    time.
     """
     batch: list[int] = []
     for index in np.argsort(np.asarray(lengths, dtype=np.int64), kind="stable").tolist():

@@ -69,7 +69,7 @@ def prepare_classification(
     spec: HeadSpec,
     max_length: int,
 ) -> HeadTraining:
-    """Return features and the score (accuracy) of a classification head; raises `TrainingError`, `DataError`."""
+    """Return what training a classification head needs; raises `TrainingError` or `DataError`."""
     if len(spec.labels) < 2 or len(spec.inputs) not in (1, 2):
         raise TrainingError(
             f"A classification head needs two labels and one or two input fields; "
@@ -99,7 +99,8 @@ def _features(
             )
         if example.label not in index:
             raise DataError(
-                f"The example {example.id!r} has the label {example.label!r}; expected one of {list(spec.labels)}."
+                f"The example {example.id!r} has the label {example.label!r}; "
+                f"expected one of {list(spec.labels)}."
             )
         texts = [example.inputs[name] for name in spec.inputs]
         inputs.append(TextInput(text=texts[0], text_pair=texts[1] if len(texts) > 1 else None))

@@ -19,8 +19,8 @@ RIGHT_ADAPTER = {Family.SEQ2SEQ: "hf-seq2seq", Family.CAUSAL: "hf-causal"}
 def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     """Return what the encoder in a local folder, or behind a hub id, offers as it stands and after fitting.
 
-    Reads small JSON files and the headers of weight files only. Raises `CapabilityError` for a model that is no
-    encoder, `UsageError` or `AdapterError` for one that cannot be found or understood.
+    Reads small JSON files and the headers of weight files only. Raises `CapabilityError` for a model that is
+    no encoder, `UsageError` or `AdapterError` for one that cannot be found or understood.
     """
     assert isinstance(options, EncoderOptions)
     found = read_config(ref, options)
@@ -90,6 +90,7 @@ def _usable_head(architecture: Architecture) -> tuple[Head | None, str]:
         )
     if architecture.labels and all(label.startswith(GENERIC_LABEL) for label in architecture.labels):
         return architecture.head, (
-            f"its labels are unnamed ({', '.join(architecture.labels[:3])}): name them in id2label of its config.json"
+            f"its labels are unnamed ({', '.join(architecture.labels[:3])}): "
+            "name them in id2label of its config.json"
         )
     return architecture.head, ""

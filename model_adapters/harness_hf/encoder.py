@@ -36,7 +36,7 @@ SENTENCE_CHUNK = 1024
 
 
 def open_encoder(description: ModelDescription, options: AdapterOptions) -> Adapter:
-    """Load the encoder that was described, with its head where it has been fine-tuned; raises `AdapterError`."""
+    """Load the described encoder, with its head where it has been fine-tuned; raises `AdapterError`."""
     assert isinstance(options, EncoderOptions)
     folder = resolve_folder(description.ref, options, description.revision)
     architecture = find_architecture(read_config(str(folder), options), options)
@@ -123,8 +123,9 @@ class Encoder:
     ) -> Iterator[tuple[int, FloatArray]]:
         """Yield (index of the sentence, vectors of shape (layers, words, dimension)), in any order.
 
-        A word's vector is that of its first piece; a word without a piece gets zeros. Sentences longer than the
-        model's limit are split between words and re-joined. Raises `UsageError` for a layer that is not there.
+        A word's vector is that of its first piece; a word without a piece gets zeros. Sentences longer than
+        the model's limit are split between words and re-joined. Raises `UsageError` for a layer that is not
+        there.
         """
         chosen = [resolve_layer(layer, self._session.depth) for layer in layers]
         for start in range(0, len(sentences), SENTENCE_CHUNK):
@@ -165,7 +166,7 @@ class Encoder:
                     yield offset + number, waiting.pop(number)
 
     def _pooling(self, asked: Pooling | None) -> Pooling:
-        """Return the pooling of the request, the options or the model folder; raises where it is impossible."""
+        """Return the pooling of the request, the options or the model folder, where it is possible."""
         files = self._session.sentence_files
         pooling = asked or self._session.options.pooling
         if pooling is None and files.unsupported_pooling:

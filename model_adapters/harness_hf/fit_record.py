@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,11 +44,11 @@ def write_record(folder: Path, record: FitRecord) -> None:
     """Write the record in one step, so that a folder never looks finished before it is."""
     partial = folder / f".{RECORD_NAME}.partial"
     partial.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    os.replace(partial, folder / RECORD_NAME)
+    partial.replace(folder / RECORD_NAME)
 
 
 def read_record(folder: Path) -> FitRecord | None:
-    """Return the record of a fitted model, None for any other; raises `AdapterError` for one that is damaged."""
+    """Return the record of a fitted model, None for any other; raises `AdapterError` for a damaged one."""
     path = folder / RECORD_NAME
     if not path.is_file():
         return None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import transformers
 
-from harness.capabilities import Adapter, FitOptions, Head, HeadSpec
+from harness.capabilities import Adapter, FitOptions, Head, HeadSpec, TrainingSettings
 from harness.errors import AdapterError, CapabilityError, TrainingError
 from harness_hf.classification import Classifier, prepare_classification
 from harness_hf.encoder import Encoder
@@ -42,12 +43,12 @@ def fit_head(
     spec: HeadSpec,
     options: FitOptions,
 ) -> Adapter:
-    """Train a copy of the session's network with the head of `spec` and return the adapter of the saved result.
+    """Train a copy of the session's network with the head of `spec`; return the adapter of the saved result.
 
-    The head's weights are kept where the model already has this head with the same labels (a second stage), and
-    are new otherwise. Sequences are at most ``settings.max_length`` pieces, or the model's limit where that is
-    smaller. With the same seed, data and settings the weights on a CPU are the same to the bit. The folder counts
-    as finished once its ``harness_fit.json`` is there, which is written last.
+    The head's weights are kept where the model already has this head with the same labels (a second stage),
+    and are new otherwise. Sequences are at most ``settings.max_length`` pieces, or the model's limit where
+    that is smaller. With the same seed, data and settings the weights on a CPU are the same to the bit. The
+    folder counts as finished once its ``harness_fit.json`` is there, which is written last.
 
     Raises `TrainingError` without training examples, when the loss is not finite, or when the folder already
     holds a fit; `DataError` for an example that does not fit the head; `CapabilityError` for a head that the
@@ -64,27 +65,24 @@ def fit_head(
         )
     if (options.directory / RECORD_NAME).exists():
         raise TrainingError(f"The folder {str(options.directory)!r} already holds a fitted model.")
-    max_length = min(options.settings.max_length, session.limit)
-    data = _prepare(session, train, validation, spec, options, max_length)
+    settings = replace(options.settings, max_length=min(options.settings.max_length, session.limit))
+    data = _prepare(session, train, validation, spec, settings)
     transformers.set_seed(options.seed)
     network = load_trainable(
-        session.folder,
-        session.ref,
-        spec.head,
-        spec.labels,
-        session.options,
-        keep_head=_has_head(session, spec),
+        session.folder, session.ref, spec, session.options, keep_head=_has_head(session, spec)
     )
     if options.settings.freeze_embeddings:
         freeze_embeddings(network)
-    outcome = train_network(network, data, options, session.options, session.device, what)
+    outcome = train_network(
+        network, data, options, encoder_options=session.options, device=session.device, what=what
+    )
     if is_main_process():
         record = FitRecord(
             head=spec.head,
             labels=spec.labels,
             inputs=spec.inputs,
             settings=options.settings,
-            max_length=max_length,
+            max_length=settings.max_length,
             seed=options.seed,
             train_examples=len(train),
             validation_examples=len(validation),
@@ -99,7 +97,7 @@ def fit_head(
 
 
 def load_fit(directory: Path, spec: HeadSpec, options: EncoderOptions) -> Adapter:
-    """Return the adapter of a finished fit; raises `AdapterError` where it is none, or has another head or labels."""
+    """Return the adapter of a finished fit; raises `AdapterError` for any other head or labels."""
     record = read_record(directory)
     if record is None:
         raise AdapterError(
@@ -108,8 +106,8 @@ def load_fit(directory: Path, spec: HeadSpec, options: EncoderOptions) -> Adapte
         )
     if record.head is not spec.head or record.labels != spec.labels:
         raise AdapterError(
-            f"The folder {str(directory)!r} holds a {record.head.value} fit with the labels {list(record.labels)}; "
-            f"expected {spec.head.value} with {list(spec.labels)}."
+            f"The folder {str(directory)!r} holds a {record.head.value} fit with the labels "
+            f"{list(record.labels)}; expected {spec.head.value} with {list(spec.labels)}."
         )
     session = EncoderSession(ref=str(directory), folder=directory, options=options, head=spec.head)
     return ADAPTERS[spec.head](session, record)
@@ -120,17 +118,15 @@ def _prepare(
     train: Sequence[Any],
     validation: Sequence[Any],
     spec: HeadSpec,
-    options: FitOptions,
-    max_length: int,
+    settings: TrainingSettings,
 ) -> HeadTraining:
     if spec.head is Head.CLASSIFICATION:
-        return prepare_classification(session, train, validation, spec, max_length)
+        return prepare_classification(session, train, validation, spec, settings.max_length)
     if spec.head is Head.MULTIPLE_CHOICE:
-        return prepare_multiple_choice(session, train, validation, max_length)
+        return prepare_multiple_choice(session, train, validation, settings.max_length)
     if spec.head is Head.TAGGING:
-        return prepare_tagging(session, train, validation, spec.labels, max_length)
-    limits = SpanLimits.from_settings(options.settings, max_length)
-    return prepare_span_extraction(session, train, validation, limits)
+        return prepare_tagging(session, train, validation, spec.labels, settings.max_length)
+    return prepare_span_extraction(session, train, validation, SpanLimits.from_settings(settings))
 
 
 def _has_head(session: EncoderSession, spec: HeadSpec) -> bool:

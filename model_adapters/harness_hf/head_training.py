@@ -31,7 +31,7 @@ class HeadTraining:
 
     train: Sequence[Feature]
     validation: Sequence[Feature]
-    collate: Callable[[Sequence[Feature]], Mapping[str, torch.Tensor]]
+    collate: Callable[[list[Any]], dict[str, Any]]
     label_names: tuple[str, ...]
     decide: Callable[[Any, Any], Any]
     """(logits, targets) of a batch -> predicted indices, so that logits are not kept."""
@@ -43,10 +43,10 @@ class HeadTraining:
 
 def collate_with(
     pad: Callable[[Sequence[Encoded]], Mapping[str, torch.Tensor]], names: Sequence[str]
-) -> Callable[[Sequence[Feature]], Mapping[str, torch.Tensor]]:
+) -> Callable[[list[Any]], dict[str, Any]]:
     """Return a collator of one-sequence features whose targets are single integers."""
 
-    def collate(features: Sequence[Feature]) -> Mapping[str, torch.Tensor]:
+    def collate(features: list[Any]) -> dict[str, Any]:
         batch = dict(pad([feature.sequences[0] for feature in features]))
         for name in names:
             batch[name] = torch.tensor([feature.targets[name] for feature in features], dtype=torch.long)

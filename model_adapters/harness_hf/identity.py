@@ -18,7 +18,7 @@ _digests: dict[tuple[str, int, int], str] = {}
 
 
 def folder_identity(folder: Path) -> dict[str, str]:
-    """Return SHA-256 digests of the weights and of the small files (configuration, tokenizer, pooling) of a model."""
+    """Return SHA-256 digests of a model's weights and of its small files (configuration, tokenizer)."""
     small = sorted(
         file
         for file in [

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from transformers.utils import logging as transformers_logging
+from transformers.utils import logging
 
-from harness.capabilities import Head
+from harness.capabilities import Head, HeadSpec
 from harness.errors import AdapterError
 from harness_hf.model_folder import weight_files
 from harness_hf.options import EncoderOptions
@@ -28,12 +28,13 @@ AUTO_CLASSES: Mapping[Head | None, Any] = {
 POSITIONS_AFTER_PADDING = frozenset(
     "camembert data2vec-text mpnet roberta roberta-prelayernorm xlm-roberta xlm-roberta-xl".split()
 )
-"""Types whose first position is one after the padding index, so that two of their positions are never used."""
+"""Types whose first position is the one after the padding index."""
 
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Silence the library's bars and load reports; what matters in them is checked and raised here."""
+    transformers_logging: Any = logging  # some of its functions are untyped
     verbosity = transformers_logging.get_verbosity()
     bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
@@ -57,7 +58,8 @@ def load_tokenizer(folder: Path, ref: str, options: EncoderOptions) -> Any:
         raise AdapterError(f"The tokenizer of {ref!r} cannot be opened: {_first_line(error)}") from error
     if not tokenizer.is_fast:
         raise AdapterError(
-            f"The model {ref!r} has no fast tokenizer ({type(tokenizer).__name__}), which offsets and words need.",
+            f"The model {ref!r} has no fast tokenizer, only a {type(tokenizer).__name__}; "
+            "offsets and words need one.",
             hint="Choose a model whose folder has a tokenizer.json.",
         )
     if tokenizer.pad_token_id is None or tokenizer.unk_token_id is None:
@@ -70,10 +72,10 @@ def load_network(
 ) -> tuple[Any, bool]:
     """Return the network and whether it has a trained pooler.
 
-    `dtype` None keeps the checkpoint's own. Raises `AdapterError` where weights are missing or of another shape:
-    transformers would fill them at random and go on.
+    `dtype` None keeps the checkpoint's own. Raises `AdapterError` where weights are missing or of another
+    shape: transformers would fill them at random and go on.
     """
-    network, information = _from_pretrained(AUTO_CLASSES[head], folder, ref, options, dtype or "auto", {})
+    network, information = _from_pretrained(folder, ref, head, options, {"dtype": dtype or "auto"})
     missing = sorted(information["missing_keys"])
     untrained_pooler = any("pooler" in name for name in missing)
     if head is None:
@@ -90,25 +92,18 @@ def load_network(
 
 
 def load_trainable(
-    folder: Path, ref: str, head: Head, labels: Sequence[str], options: EncoderOptions, *, keep_head: bool
+    folder: Path, ref: str, spec: HeadSpec, options: EncoderOptions, *, keep_head: bool
 ) -> Any:
-    """Return a float32 network with `head` to train; its head is new unless `keep_head`."""
-    names: dict[str, Any] = {}
-    if labels:
-        names["id2label"] = dict(enumerate(labels))
-        names["label2id"] = {label: index for index, label in enumerate(labels)}
-    if head is Head.CLASSIFICATION:
-        names["problem_type"] = "single_label_classification"
-    network, _ = _from_pretrained(
-        AUTO_CLASSES[head],
-        folder,
-        ref,
-        options,
-        torch.float32,
-        {**names, "ignore_mismatched_sizes": not keep_head},
-    )
+    """Return a float32 network with the head of `spec` to train; the head is new unless `keep_head`."""
+    extra: dict[str, Any] = {"dtype": torch.float32, "ignore_mismatched_sizes": not keep_head}
+    if spec.labels:
+        extra["id2label"] = dict(enumerate(spec.labels))
+        extra["label2id"] = {label: index for index, label in enumerate(spec.labels)}
+    if spec.head is Head.CLASSIFICATION:
+        extra["problem_type"] = "single_label_classification"
+    network, _ = _from_pretrained(folder, ref, spec.head, options, extra)
     if not keep_head:
-        _renew_head(network, AUTO_CLASSES[head])
+        _renew_head(network, AUTO_CLASSES[spec.head])
     return network
 
 
@@ -121,16 +116,14 @@ def piece_limit(config: Any, tokenizer: Any) -> int:
 
 
 def _from_pretrained(
-    auto_class: Any,
     folder: Path,
     ref: str,
+    head: Head | None,
     options: EncoderOptions,
-    dtype: torch.dtype | str,
     extra: Mapping[str, Any],
 ) -> tuple[Any, Mapping[str, Any]]:
     weight_files(folder)
     keywords: dict[str, Any] = {
-        "dtype": dtype,
         "use_safetensors": True,
         "trust_remote_code": options.trust_remote_code,
         "output_loading_info": True,
@@ -140,7 +133,7 @@ def _from_pretrained(
         keywords["attn_implementation"] = options.attn_implementation
     try:
         with quiet_transformers():
-            network, information = auto_class.from_pretrained(folder, **keywords)
+            network, information = AUTO_CLASSES[head].from_pretrained(folder, **keywords)
     except Exception as error:
         raise AdapterError(f"The model {ref!r} cannot be opened: {_first_line(error)}") from error
     return network, information

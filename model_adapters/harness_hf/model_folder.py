@@ -91,7 +91,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def count_parameters(folder: Path) -> int | None:
-    """Return how many numbers the weights hold, from the headers alone; None where there are no safetensors."""
+    """Return how many numbers the weights hold, from their headers; None without safetensors."""
     try:
         return sum(_count_in_header(file) for file in weight_files(folder))
     except AdapterError:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ class ChoiceScorer(Encoder):
     """An encoder with a multiple-choice head."""
 
     def choose(self, items: Sequence[Choice]) -> list[tuple[float, ...]]:
-        """Return one tuple of logits an item, in the order of its choices; items may differ in their number."""
+        """Return one tuple of logits an item, in the order of its choices; their number may vary."""
         session = self._session
         limit = session.length_limit(self._record.max_length if self._record else None)
 
@@ -52,7 +53,7 @@ def prepare_multiple_choice(
     validation: Sequence[MultipleChoiceExample],
     max_length: int,
 ) -> HeadTraining:
-    """Return features and the score (accuracy) of a multiple-choice head; raises `TrainingError`, `DataError`."""
+    """Return what training a multiple-choice head needs; raises `TrainingError` or `DataError`."""
     for examples in (train, validation):
         counts = sorted({len(example.choices) for example in examples})
         if len(counts) > 1:
@@ -61,7 +62,7 @@ def prepare_multiple_choice(
                 hint="Train them as separate stages.",
             )
 
-    def collate(features: Sequence[Feature]) -> Mapping[str, torch.Tensor]:
+    def collate(features: list[Any]) -> dict[str, Any]:
         flat = session.pad([sequence for feature in features for sequence in feature.sequences])
         batch = {name: tensor.reshape(len(features), -1, tensor.shape[-1]) for name, tensor in flat.items()}
         batch["labels"] = torch.tensor([feature.targets["labels"] for feature in features], dtype=torch.long)

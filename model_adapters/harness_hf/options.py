@@ -26,11 +26,15 @@ class EncoderOptions(AdapterOptions):
     mixed_precision: Literal["no", "bf16", "fp16"] = Field(
         default="no", description="Autocast while training; no trains in float32."
     )
-    batch_tokens: int = Field(default=8192, ge=1, description="Pieces in a batch, padding included.")
+    batch_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Pieces in a batch, padding included; by default 1,024 on a CPU and 16,384 on a GPU.",
+    )
     train_batch_tokens: int = Field(
         default=8192,
         ge=1,
-        description="Most pieces of a training step at once (examples x max_length); gradients accumulate beyond it.",
+        description="Pieces of a training step at once (examples x max_length); gradients accumulate.",
     )
     max_length: int | None = Field(
         default=None, ge=8, description="Pieces a text is cut at; by default what the model can take."

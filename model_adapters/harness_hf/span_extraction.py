@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,9 @@ class SpanExtractor(Encoder):
         """Return the best span of every item, with offsets in Unicode code points.
 
         Each window proposes its best span by the sum of start and end logits, among the pairs of its `n_best`
-        starts and ends; the best proposal of all windows wins, the first window at ties. Nothing else compares
-        windows: a span that two windows hold counts where its score is higher. The answer is empty only where
-        the context has no piece at all.
+        starts and ends; the best proposal of all windows wins, the first window at ties. Nothing else
+        compares windows: a span that two windows hold counts where its score is higher. The answer is empty
+        only where the context has no piece at all.
         """
         limits = self._limits()
         answers: list[SpanAnswer] = []
@@ -44,12 +45,12 @@ class SpanExtractor(Encoder):
         session = self._session
         if self._record is None:
             return SpanLimits(max_length=session.length_limit(session.options.max_length or 384))
-        return SpanLimits.from_settings(self._record.settings, session.length_limit(self._record.max_length))
+        limits = SpanLimits.from_settings(self._record.settings)
+        return replace(limits, max_length=session.length_limit(self._record.max_length))
 
     def _extract_chunk(self, items: Sequence[SpanQuestion], limits: SpanLimits) -> list[SpanAnswer]:
         session = self._session
         windows = split_contexts(items, session, limits)
-        cut = {window.item for window in windows if window.question_cut}
         proposals: list[SpanAnswer | None] = [None] * len(windows)
 
         def forward(batch: Inputs) -> tuple[FloatArray, FloatArray]:
@@ -62,9 +63,7 @@ class SpanExtractor(Encoder):
             for row, index in enumerate(rows):
                 window = windows[index]
                 context = items[window.item].context
-                proposals[index] = _propose(
-                    window, context, starts[row], ends[row], limits, window.item in cut
-                )
+                proposals[index] = _propose(window, context, starts[row], ends[row], limits)
         best = [SpanAnswer(text="", start=-1, end=-1, score=0.0) for _ in items]
         for window, proposal in zip(windows, proposals, strict=True):
             found = best[window.item]
@@ -79,7 +78,6 @@ def _propose(
     starts: FloatArray,
     ends: FloatArray,
     limits: SpanLimits,
-    truncated: bool,
 ) -> SpanAnswer | None:
     """Return the best span of a window; None where none of its pieces stands for visible text."""
     inside = slice(window.context_start, window.context_start + len(window.offsets))
@@ -90,7 +88,9 @@ def _propose(
     first, last = found
     start, end = trim_span(context, window.offsets[first][0], window.offsets[last][1])
     score = float(starts[inside][first]) + float(ends[inside][last])
-    return SpanAnswer(text=context[start:end], start=start, end=end, score=score, truncated=truncated)
+    return SpanAnswer(
+        text=context[start:end], start=start, end=end, score=score, truncated=window.question_cut
+    )
 
 
 def best_span(
@@ -98,9 +98,9 @@ def best_span(
 ) -> tuple[int, int] | None:
     """Return the first and last piece of the span with the highest sum of logits.
 
-    Only pairs among the `n_best` starts and the `n_best` ends are looked at, as in SQuAD's scripts; where none
-    of those pairs is a span of at most `max_length` pieces, all spans are. A span starts and ends at a visible
-    piece. Ties go to the earlier start, then the earlier end. None where no piece is visible.
+    Only pairs among the `n_best` starts and the `n_best` ends are looked at, as in SQuAD's scripts; where
+    none of those pairs is a span of at most `max_length` pieces, all spans are. A span starts and ends at a
+    visible piece. Ties go to the earlier start, then the earlier end. None where no piece is visible.
     """
     pieces = np.flatnonzero(visible)
     if not len(pieces):
@@ -129,10 +129,10 @@ def prepare_span_extraction(
     validation: Sequence[SpanExample],
     limits: SpanLimits,
 ) -> HeadTraining:
-    """Return features and the score of a span head; raises `DataError` for an answer that is not in its context.
+    """Return what training a span head needs; raises `DataError` for an answer that is not in its context.
 
-    The score is the mean over windows of the F1 between the pieces of the predicted and of the gold span; both
-    are the first special piece where the window does not hold the answer.
+    The score is the mean over windows of the F1 between the pieces of the predicted and of the gold span;
+    both are the first special piece where the window does not hold the answer.
     """
     return HeadTraining(
         train=_features(session, train, limits),

@@ -1,4 +1,4 @@
-"""Windows of a question and a part of its context, and the way from pieces back to the context's characters."""
+"""Windows of a question and a part of its context, and the way from pieces back to characters."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class SpanLimits:
     n_best: int = 20
 
     @classmethod
-    def from_settings(cls, settings: TrainingSettings, max_length: int) -> SpanLimits:
+    def from_settings(cls, settings: TrainingSettings) -> SpanLimits:
         """Return the limits that a fit was trained with."""
         return cls(
-            max_length=max_length,
+            max_length=settings.max_length,
             stride=settings.stride,
             max_query_length=settings.max_query_length,
             max_answer_length=settings.max_answer_length,
@@ -76,12 +76,16 @@ def split_contexts(
     if not items:
         return []
     questions = session.tokenizer(
-        [item.question for item in items], add_special_tokens=False, return_attention_mask=False
+        [item.question for item in items],
+        add_special_tokens=False,
+        return_attention_mask=False,
+        verbose=False,
     )["input_ids"]
     contexts = session.tokenizer(
         [item.context for item in items],
         add_special_tokens=False,
         return_attention_mask=False,
+        verbose=False,
         return_offsets_mapping=True,
     )
     windows: list[SpanWindow] = []
@@ -108,9 +112,10 @@ def split_contexts(
 
 
 def trim_span(context: str, start: int, end: int) -> tuple[int, int]:
-    """Return the span without whitespace at its ends and with the combining marks that follow its last letter.
+    """Return the span without whitespace at its ends, with the combining marks of its last letter.
 
-    A piece may end between a letter and its mark (an accent in NFD, a vowel sign); the mark belongs to the answer.
+    A piece may end between a letter and its mark (an accent in NFD, a vowel sign); the mark belongs to the
+    answer.
     """
     while end < len(context) and end > start and unicodedata.category(context[end]).startswith("M"):
         end += 1

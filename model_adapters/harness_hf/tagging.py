@@ -28,8 +28,8 @@ class Tagger(Encoder):
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return one tag for every token of every sentence.
 
-        Sentences longer than the limit are split between tokens and re-joined; a token that the tokenizer leaves
-        nothing of is shown to the model as the unknown piece.
+        Sentences longer than the limit are split between tokens and re-joined; a token that the tokenizer
+        leaves nothing of is shown to the model as the unknown piece.
         """
         tags: list[list[str]] = []
         for start in range(0, len(sentences), SENTENCE_CHUNK):
@@ -73,7 +73,7 @@ def prepare_tagging(
     index = {label: number for number, label in enumerate(labels)}
     outside = index.get(OUTSIDE, -1)
 
-    def collate(features: Sequence[Feature]) -> Mapping[str, torch.Tensor]:
+    def collate(features: list[Any]) -> dict[str, Any]:
         batch = dict(session.pad([feature.sequences[0] for feature in features]))
         targets = torch.full_like(batch["input_ids"], IGNORED)
         for row, feature in enumerate(features):

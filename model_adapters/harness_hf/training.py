@@ -53,14 +53,16 @@ def train_network(
     network: Any,
     data: HeadTraining,
     options: FitOptions,
+    *,
     encoder_options: EncoderOptions,
     device: torch.device,
     what: str,
 ) -> Outcome:
     """Train `network` in place with AdamW and a linear decay to zero, and return it.
 
-    With `select_best` and a dev set, the checkpoint with the best score is kept, the earliest at ties; otherwise
-    the last one. Checkpoints lie below ``options.directory`` while training runs, and are gone afterwards.
+    With `select_best` and a dev set, the checkpoint with the best score is kept, the earliest at ties;
+    otherwise the last one. Checkpoints lie below ``options.directory`` while training runs, and are gone
+    afterwards.
     """
     checkpoints = options.directory / "checkpoints"
     arguments = _arguments(data, options, encoder_options, device, checkpoints)
@@ -88,23 +90,25 @@ def train_network(
     return Outcome(
         network=network,
         steps=int(state.global_step),
-        best_score=float(state.best_metric) if selected else None,
+        best_score=state.best_metric if selected else None,
     )
 
 
-def batch_shape(settings: TrainingSettings, tokens: int, processes: int) -> tuple[int, int]:
-    """Return (examples a process takes at once, accumulation steps); their product times `processes` is the batch.
+def batch_shape(batch_size: int, pieces: int, budget: int, processes: int) -> tuple[int, int]:
+    """Return (examples a process takes at once, accumulation steps).
+
+    An example has up to `pieces` pieces, and a process takes at most `budget` of them at once.
 
     Raises `TrainingError` where the batch cannot be shared evenly by the processes.
     """
-    if settings.batch_size % processes:
+    if batch_size % processes:
         raise TrainingError(
-            f"The batch size {settings.batch_size} cannot be shared by {processes} processes.",
+            f"The batch size {batch_size} cannot be shared by {processes} processes.",
             hint=f"Choose a multiple of {processes}.",
         )
-    share = settings.batch_size // processes
-    fitting = max(1, tokens // settings.max_length)
-    size = max(size for size in range(1, share + 1) if share % size == 0 and size <= max(fitting, 1))
+    share = batch_size // processes
+    fitting = max(1, budget // pieces)
+    size = max(size for size in range(1, share + 1) if share % size == 0 and size <= fitting)
     return size, share // size
 
 
@@ -139,8 +143,11 @@ def _arguments(
     devices = (
         max(1, torch.cuda.device_count()) if device.type == "cuda" and "WORLD_SIZE" not in os.environ else 1
     )
+    pieces = settings.max_length * len(data.train[0].sequences)
     processes = int(os.environ.get("WORLD_SIZE", "1")) * devices
-    size, accumulation = batch_shape(settings, encoder_options.train_batch_tokens, processes)
+    size, accumulation = batch_shape(
+        settings.batch_size, pieces, encoder_options.train_batch_tokens, processes
+    )
     an_epoch = math.ceil(math.ceil(len(data.train) / (size * processes)) / accumulation)
     total = settings.max_steps or math.ceil(settings.epochs * an_epoch)
     return TrainingArguments(
@@ -201,6 +208,7 @@ def _require_finite_weights(network: Any, settings: TrainingSettings) -> None:
     for name, parameter in network.named_parameters():
         if not bool(torch.isfinite(parameter).all()):
             raise TrainingError(
-                f"The weight {name!r} is not finite after training with learning rate {settings.learning_rate:g}.",
+                f"The weight {name!r} is not finite after training "
+                f"with learning rate {settings.learning_rate:g}.",
                 hint="Try a smaller learning rate or a longer warm-up.",
             )

@@ -34,9 +34,9 @@ def split_sentences(
 ) -> list[WordWindow]:
     """Return windows of at most `limit` pieces that together hold every word of every sentence once.
 
-    As in XTREME's preprocessing, a new window starts before the word that no longer fits. A word that alone is
-    longer than a window loses its last pieces, never its first. A word that the tokenizer leaves nothing of
-    becomes the unknown piece where `unknown_for_empty`, and has no position otherwise.
+    As in XTREME's preprocessing, a new window starts before the word that no longer fits. A word that alone
+    is longer than a window loses its last pieces, never its first. A word that the tokenizer leaves nothing
+    of becomes the unknown piece where `unknown_for_empty`, and has no position otherwise.
     """
     unknown = [tokenizer.unk_token_id] if unknown_for_empty else []
     room = max(1, limit - template.size)
@@ -74,7 +74,7 @@ def _word_pieces(sentences: Sequence[Sequence[str]], tokenizer: Any) -> list[lis
         return result
     spaced = [[space + word if word else word for word in sentences[number]] for number in filled]
     encoded = tokenizer(
-        spaced, is_split_into_words=True, add_special_tokens=False, return_attention_mask=False
+        spaced, is_split_into_words=True, add_special_tokens=False, return_attention_mask=False, verbose=False
     )
     for row, number in enumerate(filled):
         for piece, word in zip(encoded["input_ids"][row], encoded.word_ids(row), strict=True):
@@ -85,7 +85,8 @@ def _word_pieces(sentences: Sequence[Sequence[str]], tokenizer: Any) -> list[lis
 def _needs_space(tokenizer: Any) -> bool:
     """Return whether words must be given with the space before them.
 
-    Byte-level and some sentencepiece tokenizers mark the start of a word by its space, and add none themselves.
+    Byte-level and some sentencepiece tokenizers mark the start of a word by its space, and add none
+    themselves.
     """
     pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer
     # The state of the step alone: the tokenizer's own would write out its whole vocabulary.
