@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.adapters import AdapterOptions
+from harness.options import AdapterOptions
+
 from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
 from harness.errors import AdapterError, CapabilityError
 from harness_hf.architecture import ENCODER_TYPES, GENERIC_LABEL, Architecture, Family, read_architecture

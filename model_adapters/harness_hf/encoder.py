@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from harness.options import AdapterOptions
 
-from harness.adapters import AdapterOptions
 from harness.capabilities import (
     Adapter,
     EmbedOptions,

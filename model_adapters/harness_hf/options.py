@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from harness.options import AdapterOptions
 from pydantic import Field
-
-from harness.adapters import AdapterOptions
 
 __all__ = ["EncoderOptions"]
 
