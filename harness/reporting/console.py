@@ -17,7 +17,7 @@ from harness.results import Run
 
 __all__ = ["render_summary", "render_text"]
 
-LABEL_WIDTH = 20
+LABEL_WIDTH = 22
 NO_SCORE = "-"
 SAMPLE_WARNING = (
     "SAMPLE DATA: a few items written for this project. These scores show that the machinery works; "

@@ -1,1 +1,37 @@
-"""placeholder until the branch is merged."""
+"""Adapters for models that `transformers` runs; this module only declares them."""
+
+from __future__ import annotations
+
+from harness.hookspecs import hookimpl
+
+from harness.adapters import AdapterEntry
+
+__all__ = ["harness_register_adapters"]
+
+
+@hookimpl
+def harness_register_adapters() -> list[AdapterEntry]:
+    """Return the adapters of this package, without importing torch or transformers."""
+    target = "harness_hf.encoder:open_encoder"
+    describe = "harness_hf.description:describe"
+    options = "harness_hf.options:EncoderOptions"
+    return [
+        AdapterEntry(
+            name="hf",
+            target=target,
+            describe=describe,
+            options=options,
+            summary="A model folder or hub id; the adapter is chosen from its config.json.",
+            examples=("hf:models/e5-small", "hf:xlm-roberta-base"),
+            extra="hf",
+        ),
+        AdapterEntry(
+            name="hf-encoder",
+            target=target,
+            describe=describe,
+            options=options,
+            summary="A transformers encoder, bare or fine-tuned: embeds, exposes its layers, can be fitted.",
+            examples=("hf-encoder:models/e5-small", "hf-encoder:bert-base-multilingual-cased"),
+            extra="hf",
+        ),
+    ]

@@ -1,0 +1,97 @@
+"""Say what a model can do from its configuration, without loading it."""
+
+from __future__ import annotations
+
+from harness.options import AdapterOptions
+
+from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
+from harness.errors import AdapterError, CapabilityError
+from harness_hf.architecture import ENCODER_TYPES, GENERIC_LABEL, Architecture, Family, read_architecture
+from harness_hf.model_folder import ModelConfig, count_parameters, read_config
+from harness_hf.options import EncoderOptions
+from harness_hf.sentence_files import read_sentence_files
+
+__all__ = ["describe", "find_architecture"]
+
+ENCODER_OFFERS = frozenset({Capability.FITS, Capability.EMBEDS, Capability.EXPOSES_HIDDEN_STATES})
+RIGHT_ADAPTER = {Family.SEQ2SEQ: "hf-seq2seq", Family.CAUSAL: "hf-causal"}
+
+
+def describe(ref: str, options: AdapterOptions) -> ModelDescription:
+    """Return what the encoder in a local folder, or behind a hub id, offers as it stands and after fitting.
+
+    Reads small JSON files and the headers of weight files only. Raises `CapabilityError` for a model that is
+    no encoder, `UsageError` or `AdapterError` for one that cannot be found or understood.
+    """
+    assert isinstance(options, EncoderOptions)
+    found = read_config(ref, options)
+    architecture = find_architecture(found, options)
+    head, note = _usable_head(architecture)
+    notes = [note] if note else []
+    if found.folder is not None:
+        sentence = read_sentence_files(found.folder)
+        if sentence.unsupported_pooling and options.pooling is None:
+            notes.append(f"its folder asks for {sentence.unsupported_pooling} pooling: pass -o pooling=mean")
+    return ModelDescription(
+        adapter="hf-encoder",
+        ref=ref,
+        offers=ENCODER_OFFERS | ({HEAD_CAPABILITY[head]} if head else set()),
+        after_fit={
+            fitted: ENCODER_OFFERS | {HEAD_CAPABILITY[fitted]}
+            for fitted in Head
+            if fitted in architecture.heads
+        },
+        labels=architecture.labels if head else (),
+        revision=found.revision,
+        parameters=count_parameters(found.folder) if found.folder else None,
+        layers=architecture.layers,
+        note="; ".join(notes),
+        metadata={"model_type": architecture.model_type, "architecture": architecture.name},
+    )
+
+
+def find_architecture(found: ModelConfig, options: EncoderOptions) -> Architecture:
+    """Return the architecture of an encoder; raises where the model is something else or unknown."""
+    try:
+        architecture = read_architecture(found.config)
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise AdapterError(
+            f"The config.json of {found.ref!r} is not one that transformers wrote: {error}."
+        ) from error
+    if architecture.family in RIGHT_ADAPTER:
+        article = "a sequence-to-sequence model" if architecture.family is Family.SEQ2SEQ else "a decoder"
+        right = RIGHT_ADAPTER[architecture.family]
+        raise CapabilityError(
+            f"The model {found.ref!r} is {article} ({architecture.model_type}), not an encoder.",
+            hint=f"Open it as '{right}:{found.ref}'.",
+        )
+    if architecture.family is None:
+        raise AdapterError(
+            f"The config.json of {found.ref!r} has the model_type {architecture.model_type!r}, "
+            "which is no encoder that this adapter knows.",
+            hint="Run 'harness models hf-encoder' to see what it opens.",
+        )
+    foreign = architecture.remote_code and architecture.model_type not in ENCODER_TYPES
+    if foreign and not options.trust_remote_code:
+        raise AdapterError(
+            f"The model {found.ref!r} ({architecture.model_type}) needs Python code from its own repository.",
+            hint="Read that code, then allow it with: -o trust_remote_code=true",
+        )
+    return architecture
+
+
+def _usable_head(architecture: Architecture) -> tuple[Head | None, str]:
+    """Return the head that a checkpoint can be used with as it stands, and a note about it."""
+    if architecture.head is None:
+        return None, ""
+    if architecture.regression:
+        return None, (
+            f"its {architecture.name} head gives {len(architecture.labels)} scores that are not exclusive "
+            "labels, so it does not classify"
+        )
+    if architecture.labels and all(label.startswith(GENERIC_LABEL) for label in architecture.labels):
+        return architecture.head, (
+            f"its labels are unnamed ({', '.join(architecture.labels[:3])}): "
+            "name them in id2label of its config.json"
+        )
+    return architecture.head, ""

@@ -1,0 +1,61 @@
+"""The note that makes a folder a finished fit: ``harness_fit.json``, written last and atomically."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from harness.capabilities import Head, TrainingSettings
+from harness.errors import AdapterError
+
+__all__ = ["RECORD_NAME", "FitRecord", "read_record", "write_record"]
+
+RECORD_NAME = "harness_fit.json"
+
+
+class FitRecord(BaseModel):
+    """What was trained, on what, and how it ended."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: int = 1
+    head: Head
+    labels: tuple[str, ...]
+    inputs: tuple[str, ...]
+    settings: TrainingSettings
+    max_length: int
+    """Pieces of a sequence: the setting, or the model's limit where that is smaller."""
+    seed: int
+    train_examples: int
+    validation_examples: int
+    steps: int
+    """Optimiser steps that were taken."""
+    metric: str
+    """What checkpoints were compared by."""
+    best_score: float | None
+    """Value of the metric of the checkpoint that was kept; None where the last one was."""
+    base: Mapping[str, str]
+    """Identity of the model that training started from."""
+
+
+def write_record(folder: Path, record: FitRecord) -> None:
+    """Write the record in one step, so that a folder never looks finished before it is."""
+    partial = folder / f".{RECORD_NAME}.partial"
+    partial.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    partial.replace(folder / RECORD_NAME)
+
+
+def read_record(folder: Path) -> FitRecord | None:
+    """Return the record of a fitted model, None for any other; raises `AdapterError` for a damaged one."""
+    path = folder / RECORD_NAME
+    if not path.is_file():
+        return None
+    try:
+        return FitRecord.model_validate_json(path.read_text(encoding="utf-8"))
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise AdapterError(
+            f"The file {str(path)!r} is not a fit record of this version: {str(error).splitlines()[0]}.",
+            hint="Delete the folder; the model will be fitted again.",
+        ) from error

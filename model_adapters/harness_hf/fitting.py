@@ -1,0 +1,151 @@
+"""Fine-tune an encoder with a head, save the result, and open it again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import transformers
+
+from harness.capabilities import Adapter, FitOptions, Head, HeadSpec, TrainingSettings
+from harness.errors import AdapterError, CapabilityError, TrainingError
+from harness_hf.classification import Classifier, prepare_classification
+from harness_hf.encoder import Encoder
+from harness_hf.fit_record import RECORD_NAME, FitRecord, read_record, write_record
+from harness_hf.head_training import HeadTraining
+from harness_hf.loading import load_trainable, quiet_transformers
+from harness_hf.multiple_choice import ChoiceScorer, prepare_multiple_choice
+from harness_hf.options import EncoderOptions
+from harness_hf.sentence_files import SENTENCE_FILES
+from harness_hf.session import EncoderSession
+from harness_hf.span_extraction import SpanExtractor, prepare_span_extraction
+from harness_hf.span_window import SpanLimits
+from harness_hf.tagging import Tagger, prepare_tagging
+from harness_hf.training import Outcome, freeze_embeddings, is_main_process, train_network, wait_for_all
+
+__all__ = ["ADAPTERS", "fit_head", "load_fit"]
+
+ADAPTERS: Mapping[Head, type[Encoder]] = {
+    Head.CLASSIFICATION: Classifier,
+    Head.MULTIPLE_CHOICE: ChoiceScorer,
+    Head.TAGGING: Tagger,
+    Head.SPAN_EXTRACTION: SpanExtractor,
+}
+
+
+def fit_head(
+    session: EncoderSession,
+    train: Sequence[Any],
+    validation: Sequence[Any],
+    spec: HeadSpec,
+    options: FitOptions,
+) -> Adapter:
+    """Train a copy of the session's network with the head of `spec`; return the adapter of the saved result.
+
+    The head's weights are kept where the model already has this head with the same labels (a second stage),
+    and are new otherwise. Sequences are at most ``settings.max_length`` pieces, or the model's limit where
+    that is smaller. With the same seed, data and settings the weights on a CPU are the same to the bit. The
+    folder counts as finished once its ``harness_fit.json`` is there, which is written last.
+
+    Raises `TrainingError` without training examples, when the loss is not finite, or when the folder already
+    holds a fit; `DataError` for an example that does not fit the head; `CapabilityError` for a head that the
+    encoder cannot have.
+    """
+    what = options.describe or f"{spec.head.value} on {session.ref}"
+    if spec.head not in ADAPTERS:
+        raise CapabilityError(
+            f"An encoder cannot be fitted with a {spec.head.value} head; it can with {', '.join(ADAPTERS)}."
+        )
+    if not train:
+        raise TrainingError(
+            f"There are no training examples for {what}.", hint="Check --train-limit and the data."
+        )
+    if (options.directory / RECORD_NAME).exists():
+        raise TrainingError(f"The folder {str(options.directory)!r} already holds a fitted model.")
+    settings = replace(options.settings, max_length=min(options.settings.max_length, session.limit))
+    data = _prepare(session, train, validation, spec, settings)
+    transformers.set_seed(options.seed)
+    network = load_trainable(
+        session.folder, session.ref, spec, session.options, keep_head=_has_head(session, spec)
+    )
+    if options.settings.freeze_embeddings:
+        freeze_embeddings(network)
+    outcome = train_network(
+        network, data, options, encoder_options=session.options, device=session.device, what=what
+    )
+    if is_main_process():
+        record = FitRecord(
+            head=spec.head,
+            labels=spec.labels,
+            inputs=spec.inputs,
+            settings=options.settings,
+            max_length=settings.max_length,
+            seed=options.seed,
+            train_examples=len(train),
+            validation_examples=len(validation),
+            steps=outcome.steps,
+            metric=data.metric,
+            best_score=outcome.best_score,
+            base=dict(session.identity()),
+        )
+        _save(outcome, session, options.directory, record)
+    wait_for_all()
+    return load_fit(options.directory, spec, session.options)
+
+
+def load_fit(directory: Path, spec: HeadSpec, options: EncoderOptions) -> Adapter:
+    """Return the adapter of a finished fit; raises `AdapterError` for any other head or labels."""
+    record = read_record(directory)
+    if record is None:
+        raise AdapterError(
+            f"The folder {str(directory)!r} holds no finished fit.",
+            hint="Delete it; the model will be fitted again.",
+        )
+    if record.head is not spec.head or record.labels != spec.labels:
+        raise AdapterError(
+            f"The folder {str(directory)!r} holds a {record.head.value} fit with the labels "
+            f"{list(record.labels)}; expected {spec.head.value} with {list(spec.labels)}."
+        )
+    session = EncoderSession(ref=str(directory), folder=directory, options=options, head=spec.head)
+    return ADAPTERS[spec.head](session, record)
+
+
+def _prepare(
+    session: EncoderSession,
+    train: Sequence[Any],
+    validation: Sequence[Any],
+    spec: HeadSpec,
+    settings: TrainingSettings,
+) -> HeadTraining:
+    if spec.head is Head.CLASSIFICATION:
+        return prepare_classification(session, train, validation, spec, settings.max_length)
+    if spec.head is Head.MULTIPLE_CHOICE:
+        return prepare_multiple_choice(session, train, validation, settings.max_length)
+    if spec.head is Head.TAGGING:
+        return prepare_tagging(session, train, validation, spec.labels, settings.max_length)
+    return prepare_span_extraction(session, train, validation, SpanLimits.from_settings(settings))
+
+
+def _has_head(session: EncoderSession, spec: HeadSpec) -> bool:
+    """Return whether the model already has this head, for the same labels in the same order."""
+    if session.head is not spec.head:
+        return False
+    names = session.network.config.id2label
+    return not spec.labels or spec.labels == tuple(str(names[index]) for index in range(len(names)))
+
+
+def _save(outcome: Outcome, session: EncoderSession, directory: Path, record: FitRecord) -> None:
+    """Write the model, the tokenizer, the folder's sentence-transformers files, and last the record."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with quiet_transformers():
+        outcome.network.save_pretrained(directory)
+        session.tokenizer.save_pretrained(directory)
+    for name in (*SENTENCE_FILES, "1_Pooling/config.json"):
+        source = session.folder / name
+        if source.is_file():
+            (directory / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(source, directory / name)
+    write_record(directory, record)

@@ -1,0 +1,55 @@
+"""What a head gives to the trainer: features, their batches, and the score that picks the best checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness_hf.batching import Encoded
+
+__all__ = ["Feature", "HeadTraining", "collate_with"]
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One training sequence, or the sequences of one multiple-choice item, with the targets by input name."""
+
+    sequences: tuple[Encoded, ...]
+    targets: Mapping[str, Any]
+
+    def __len__(self) -> int:
+        """Return the number of pieces of the longest sequence."""
+        return max(len(sequence) for sequence in self.sequences)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadTraining:
+    """All that the training loop has to know about a head."""
+
+    train: Sequence[Feature]
+    validation: Sequence[Feature]
+    collate: Callable[[list[Any]], dict[str, Any]]
+    label_names: tuple[str, ...]
+    decide: Callable[[Any, Any], Any]
+    """(logits, targets) of a batch -> predicted indices, so that logits are not kept."""
+    score: Callable[[Any, Any], float]
+    """(predicted indices, targets) of the whole dev set -> a number in [0, 1]."""
+    metric: str
+    """Name of that number."""
+
+
+def collate_with(
+    pad: Callable[[Sequence[Encoded]], Mapping[str, torch.Tensor]], names: Sequence[str]
+) -> Callable[[list[Any]], dict[str, Any]]:
+    """Return a collator of one-sequence features whose targets are single integers."""
+
+    def collate(features: list[Any]) -> dict[str, Any]:
+        batch = dict(pad([feature.sequences[0] for feature in features]))
+        for name in names:
+            batch[name] = torch.tensor([feature.targets[name] for feature in features], dtype=torch.long)
+        return batch
+
+    return collate

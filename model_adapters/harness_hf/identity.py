@@ -1,0 +1,49 @@
+"""What makes a model's answers what they are: digests of its files, versions of the libraries that run it."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import version
+from pathlib import Path
+
+from harness_hf.model_folder import weight_files
+
+__all__ = ["LIBRARIES", "folder_identity", "library_versions"]
+
+LIBRARIES = ("torch", "transformers", "tokenizers")
+IGNORED_FILES = frozenset({"model.safetensors.index.json", "generation_config.json"})
+
+_digests: dict[tuple[str, int, int], str] = {}
+"""Digests by (path, size, time of change), so that a model's weights are read once a process."""
+
+
+def folder_identity(folder: Path) -> dict[str, str]:
+    """Return SHA-256 digests of a model's weights and of its small files (configuration, tokenizer)."""
+    small = sorted(
+        file
+        for file in [
+            *folder.glob("*.json"),
+            *folder.glob("*.txt"),
+            *folder.glob("*.model"),
+            *folder.glob("*/*.json"),
+        ]
+        if file.name not in IGNORED_FILES and not file.name.startswith(".")
+    )
+    weights = hashlib.sha256("".join(_digest(file) for file in weight_files(folder)).encode("ascii"))
+    named = "".join(f"{file.relative_to(folder).as_posix()}={_digest(file)}\n" for file in small)
+    return {"weights": weights.hexdigest(), "files": hashlib.sha256(named.encode()).hexdigest()}
+
+
+def library_versions() -> dict[str, str]:
+    """Return the installed versions of the libraries that compute the answers."""
+    return {library: version(library) for library in LIBRARIES}
+
+
+def _digest(file: Path) -> str:
+    """Return the SHA-256 digest of a file, remembered until the file changes."""
+    status = file.stat()
+    key = (str(file.resolve()), status.st_size, status.st_mtime_ns)
+    if key not in _digests:
+        with file.open("rb") as stream:
+            _digests[key] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return _digests[key]

@@ -1,0 +1,157 @@
+"""Open tokenizers and networks from a folder, and refuse what would run but answer nonsense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers.utils import logging
+
+from harness.capabilities import Head, HeadSpec
+from harness.errors import AdapterError
+from harness_hf.model_folder import weight_files
+from harness_hf.options import EncoderOptions
+
+__all__ = ["load_network", "load_tokenizer", "load_trainable", "piece_limit", "quiet_transformers"]
+
+AUTO_CLASSES: Mapping[Head | None, Any] = {
+    None: transformers.AutoModel,
+    Head.CLASSIFICATION: transformers.AutoModelForSequenceClassification,
+    Head.TAGGING: transformers.AutoModelForTokenClassification,
+    Head.SPAN_EXTRACTION: transformers.AutoModelForQuestionAnswering,
+    Head.MULTIPLE_CHOICE: transformers.AutoModelForMultipleChoice,
+}
+POSITIONS_AFTER_PADDING = frozenset(
+    "camembert data2vec-text mpnet roberta roberta-prelayernorm xlm-roberta xlm-roberta-xl".split()
+)
+"""Types whose first position is the one after the padding index."""
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence the library's bars and load reports; what matters in them is checked and raised here."""
+    transformers_logging: Any = logging  # some of its functions are untyped
+    verbosity = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+def load_tokenizer(folder: Path, ref: str, options: EncoderOptions) -> Any:
+    """Return the fast tokenizer of a folder; raises `AdapterError` where there is none."""
+    try:
+        with quiet_transformers():
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                folder, use_fast=True, trust_remote_code=options.trust_remote_code
+            )
+    except Exception as error:
+        raise AdapterError(f"The tokenizer of {ref!r} cannot be opened: {_first_line(error)}") from error
+    if not tokenizer.is_fast:
+        raise AdapterError(
+            f"The model {ref!r} has no fast tokenizer, only a {type(tokenizer).__name__}; "
+            "offsets and words need one.",
+            hint="Choose a model whose folder has a tokenizer.json.",
+        )
+    if tokenizer.pad_token_id is None or tokenizer.unk_token_id is None:
+        raise AdapterError(f"The tokenizer of {ref!r} lacks a padding or an unknown token.")
+    return tokenizer
+
+
+def load_network(
+    folder: Path, ref: str, head: Head | None, options: EncoderOptions, *, dtype: torch.dtype | None
+) -> tuple[Any, bool]:
+    """Return the network and whether it has a trained pooler.
+
+    `dtype` None keeps the checkpoint's own. Raises `AdapterError` where weights are missing or of another
+    shape: transformers would fill them at random and go on.
+    """
+    network, information = _from_pretrained(folder, ref, head, options, {"dtype": dtype or "auto"})
+    missing = sorted(information["missing_keys"])
+    untrained_pooler = any("pooler" in name for name in missing)
+    if head is None:
+        missing = [name for name in missing if "pooler" not in name]
+    if missing:
+        raise AdapterError(
+            f"The weights of {ref!r} lack {missing[0]!r}"
+            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+            + ", which its config.json promises.",
+            hint="The checkpoint is incomplete or was fine-tuned for something else.",
+        )
+    pooler = getattr(network.base_model, "pooler", None)
+    return network, pooler is not None and not untrained_pooler
+
+
+def load_trainable(
+    folder: Path, ref: str, spec: HeadSpec, options: EncoderOptions, *, keep_head: bool
+) -> Any:
+    """Return a float32 network with the head of `spec` to train; the head is new unless `keep_head`."""
+    extra: dict[str, Any] = {"dtype": torch.float32, "ignore_mismatched_sizes": not keep_head}
+    if spec.labels:
+        extra["id2label"] = dict(enumerate(spec.labels))
+        extra["label2id"] = {label: index for index, label in enumerate(spec.labels)}
+    if spec.head is Head.CLASSIFICATION:
+        extra["problem_type"] = "single_label_classification"
+    network, _ = _from_pretrained(folder, ref, spec.head, options, extra)
+    if not keep_head:
+        _renew_head(network, AUTO_CLASSES[spec.head])
+    return network
+
+
+def piece_limit(config: Any, tokenizer: Any) -> int:
+    """Return how many pieces the model can take in one sequence, special pieces included."""
+    limit = int(getattr(config, "max_position_embeddings", 0) or tokenizer.model_max_length)
+    if config.model_type in POSITIONS_AFTER_PADDING:
+        limit -= int(config.pad_token_id) + 1
+    return min(limit, int(tokenizer.model_max_length))
+
+
+def _from_pretrained(
+    folder: Path,
+    ref: str,
+    head: Head | None,
+    options: EncoderOptions,
+    extra: Mapping[str, Any],
+) -> tuple[Any, Mapping[str, Any]]:
+    weight_files(folder)
+    keywords: dict[str, Any] = {
+        "use_safetensors": True,
+        "trust_remote_code": options.trust_remote_code,
+        "output_loading_info": True,
+        **extra,
+    }
+    if options.attn_implementation is not None:
+        keywords["attn_implementation"] = options.attn_implementation
+    try:
+        with quiet_transformers():
+            network, information = AUTO_CLASSES[head].from_pretrained(folder, **keywords)
+    except Exception as error:
+        raise AdapterError(f"The model {ref!r} cannot be opened: {_first_line(error)}") from error
+    return network, information
+
+
+def _renew_head(network: Any, auto_class: Any) -> None:
+    """Replace everything outside the backbone by freshly initialised values.
+
+    A head of the same shape in the checkpoint would otherwise be taken over although its labels differ.
+    """
+    prefix = f"{network.base_model_prefix}."
+    outside = [name for name, _ in network.named_parameters() if not name.startswith(prefix)]
+    fresh = dict(auto_class.from_config(network.config).named_parameters())
+    with torch.no_grad():
+        for name in outside:
+            network.get_parameter(name).copy_(fresh[name])
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"

@@ -1,0 +1,168 @@
+"""Where a model's files are: a local folder, or a snapshot of a hub repository."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from harness.errors import AdapterError, HarnessError, UsageError, near_names
+from harness_hf.options import EncoderOptions
+
+__all__ = ["ModelConfig", "count_parameters", "read_config", "read_json", "resolve_folder", "weight_files"]
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+SNAPSHOT_PATTERNS = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.py"]
+"""What is downloaded: configuration, tokenizer, safetensors; never pickled weights."""
+SNAPSHOT_IGNORED = ["onnx/*", "openvino/*", "coreml/*", "*/*.safetensors"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """A model's ``config.json`` and where it came from."""
+
+    ref: str
+    config: Mapping[str, Any]
+    folder: Path | None
+    """The local folder; None for a hub repository, of which nothing else has been read."""
+    revision: str | None
+    """Commit of the hub repository."""
+
+
+def read_config(ref: str, options: EncoderOptions) -> ModelConfig:
+    """Return the configuration of a local folder or hub id; raises `UsageError` or `AdapterError`."""
+    path = Path(ref).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise AdapterError(
+                f"The folder {ref!r} has no config.json, so it is not a model that transformers can open.",
+                hint=_near_models(path) or "Give the folder that save_pretrained wrote.",
+            )
+        return ModelConfig(ref=ref, config=read_json(path / "config.json"), folder=path, revision=None)
+    if path.exists():
+        raise UsageError(f"The model {ref!r} is a file; expected the folder that holds its config.json.")
+    if not HUB_ID.fullmatch(ref):
+        raise UsageError(f"There is no folder {ref!r}.", hint=_near_models(path.parent, path.name))
+    downloaded = Path(_from_hub(ref, options, "config.json"))
+    return ModelConfig(ref=ref, config=read_json(downloaded), folder=None, revision=downloaded.parent.name)
+
+
+def resolve_folder(ref: str, options: EncoderOptions, revision: str | None) -> Path:
+    """Return the local folder of a model, after downloading it where it is a hub id."""
+    path = Path(ref).expanduser()
+    return path if path.is_dir() else Path(_from_hub(ref, options, None, revision))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; raises `AdapterError` naming the file and line."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise AdapterError(f"The file {str(path)!r} cannot be read: {error}.") from error
+    except json.JSONDecodeError as error:
+        raise AdapterError(f"The file {path}:{error.lineno} is not JSON: {error.msg}.") from error
+    if not isinstance(value, dict):
+        raise AdapterError(f"The file {str(path)!r} holds a {type(value).__name__}; expected a JSON object.")
+    return value
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the safetensors files of a model, sorted by name; raises `AdapterError` where there are none."""
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        names = sorted({str(name) for name in read_json(index).get("weight_map", {}).values()})
+        # Names come from a file that somebody else wrote: only its own folder is read.
+        files = [folder / Path(name).name for name in names]
+    else:
+        files = [folder / "model.safetensors"]
+    missing = [file for file in files if not file.is_file()]
+    if missing or not files:
+        raise AdapterError(
+            f"The model folder {str(folder)!r} has no {missing[0].name if missing else 'weights'!r}; "
+            "weights are read from safetensors files only.",
+            hint="Load it with transformers and call save_pretrained to convert older weights.",
+        )
+    return files
+
+
+def count_parameters(folder: Path) -> int | None:
+    """Return how many numbers the weights hold, from their headers; None without safetensors."""
+    try:
+        return sum(_count_in_header(file) for file in weight_files(folder))
+    except AdapterError:
+        return None
+
+
+def _count_in_header(file: Path) -> int:
+    """Return the sum of the tensor sizes: eight bytes of length, then a JSON header (safetensors format)."""
+    try:
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            header = json.loads(stream.read(min(length, file.stat().st_size)))
+        tensors = (value for name, value in header.items() if name != "__metadata__")
+        return sum(prod(tensor["shape"]) for tensor in tensors)
+    except (struct.error, ValueError, KeyError, TypeError) as error:
+        raise AdapterError(f"The file {str(file)!r} has no safetensors header.") from error
+
+
+def _near_models(folder: Path, name: str | None = None) -> str | None:
+    """Return a hint naming the model folders below `folder` that resemble `name`, or all of them."""
+    if not folder.is_dir():
+        return None
+    models = sorted(child.name for child in folder.iterdir() if (child / "config.json").is_file())
+    shown = near_names(name, models) if name else models[:5]
+    return f"Did you mean {' or '.join(repr(str(folder / model)) for model in shown)}?" if shown else None
+
+
+def _from_hub(ref: str, options: EncoderOptions, file: str | None, revision: str | None = None) -> str:
+    """Return the path of one file of a repository, or of a snapshot of it where `file` is None."""
+    from huggingface_hub import hf_hub_download, snapshot_download
+
+    revision = revision or options.revision
+    try:
+        if file is not None:
+            return str(
+                hf_hub_download(ref, file, revision=revision, local_files_only=options.local_files_only)
+            )
+        return str(
+            snapshot_download(
+                ref,
+                revision=revision,
+                local_files_only=options.local_files_only,
+                allow_patterns=SNAPSHOT_PATTERNS,
+                ignore_patterns=SNAPSHOT_IGNORED,
+            )
+        )
+    except Exception as error:
+        raise _explain(ref, revision, error) from error
+
+
+def _explain(ref: str, revision: str | None, error: Exception) -> HarnessError:
+    """Return one sentence for what the hub answered, or for its silence."""
+    from huggingface_hub import errors
+
+    at = f" at revision {revision!r}" if revision else ""
+    path = Path(ref)
+    near = _near_models(path.parent, path.name)
+    if isinstance(error, errors.GatedRepoError):
+        return AdapterError(
+            f"The hub model {ref!r} is gated.", hint="Accept its terms on its page and run: hf auth login"
+        )
+    if isinstance(error, errors.RevisionNotFoundError):
+        return UsageError(f"The hub model {ref!r} has no revision {revision!r}.")
+    if isinstance(error, errors.RepositoryNotFoundError | errors.HFValidationError):
+        return UsageError(f"There is no folder {ref!r} here and no such model on the hub.", hint=near)
+    if isinstance(error, errors.LocalEntryNotFoundError | errors.OfflineModeIsEnabled):
+        return AdapterError(
+            f"There is no folder {ref!r} here, and the hub model of that name{at} is neither downloaded nor "
+            "reachable.",
+            hint=near or "Give a folder, or connect to the network (unset HF_HUB_OFFLINE).",
+        )
+    if isinstance(error, errors.EntryNotFoundError):
+        return AdapterError(f"The hub model {ref!r}{at} has no config.json, so transformers cannot open it.")
+    return AdapterError(f"The hub could not give {ref!r}{at}: {type(error).__name__}: {error}.", hint=near)

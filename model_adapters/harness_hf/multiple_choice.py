@@ -1,0 +1,98 @@
+"""Multiple choice: one score for every (context, choice) pair of an item."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness.capabilities import Choice, FloatArray
+from harness.data.records import MultipleChoiceExample
+from harness.errors import DataError, TrainingError
+from harness_hf.encoder import Encoder, require_finite
+from harness_hf.head_training import Feature, HeadTraining
+from harness_hf.session import CHUNK, EncoderSession, Inputs
+
+__all__ = ["ChoiceScorer", "prepare_multiple_choice"]
+
+
+class ChoiceScorer(Encoder):
+    """An encoder with a multiple-choice head."""
+
+    def choose(self, items: Sequence[Choice]) -> list[tuple[float, ...]]:
+        """Return one tuple of logits an item, in the order of its choices; their number may vary."""
+        session = self._session
+        limit = session.length_limit(self._record.max_length if self._record else None)
+
+        def forward(batch: Inputs) -> FloatArray:
+            alone = {name: tensor.unsqueeze(1) for name, tensor in batch.items()}
+            logits: FloatArray = session.network(**alone).logits.float().reshape(-1).cpu().numpy()
+            return logits
+
+        contexts = [item.context for item in items for _ in item.choices]
+        choices = [choice for item in items for choice in item.choices]
+        scores = np.empty(len(choices), dtype=np.float32)
+        for start in range(0, len(choices), CHUNK):
+            encoded = session.encode(contexts[start : start + CHUNK], choices[start : start + CHUNK], limit)
+            for rows, logits in session.run(encoded, forward):
+                scores[start + np.asarray(rows)] = logits
+        require_finite(scores, "scores", session)
+        ends = list(accumulate(len(item.choices) for item in items))
+        return [
+            tuple(scores[end - len(item.choices) : end].tolist())
+            for item, end in zip(items, ends, strict=True)
+        ]
+
+
+def prepare_multiple_choice(
+    session: EncoderSession,
+    train: Sequence[MultipleChoiceExample],
+    validation: Sequence[MultipleChoiceExample],
+    max_length: int,
+) -> HeadTraining:
+    """Return what training a multiple-choice head needs; raises `TrainingError` or `DataError`."""
+    for examples in (train, validation):
+        counts = sorted({len(example.choices) for example in examples})
+        if len(counts) > 1:
+            raise TrainingError(
+                f"All items of a training stage need the same number of choices; these have {counts}.",
+                hint="Train them as separate stages.",
+            )
+
+    def collate(features: list[Any]) -> dict[str, Any]:
+        flat = session.pad([sequence for feature in features for sequence in feature.sequences])
+        batch = {name: tensor.reshape(len(features), -1, tensor.shape[-1]) for name, tensor in flat.items()}
+        batch["labels"] = torch.tensor([feature.targets["labels"] for feature in features], dtype=torch.long)
+        return batch
+
+    return HeadTraining(
+        train=_features(session, train, max_length),
+        validation=_features(session, validation, max_length),
+        collate=collate,
+        label_names=("labels",),
+        decide=lambda logits, _: logits.argmax(dim=-1),
+        score=lambda predicted, gold: float(np.mean(np.asarray(predicted) == np.asarray(gold))),
+        metric="accuracy",
+    )
+
+
+def _features(
+    session: EncoderSession, examples: Sequence[MultipleChoiceExample], max_length: int
+) -> list[Feature]:
+    for example in examples:
+        if example.label is None or not 0 <= example.label < len(example.choices):
+            raise DataError(
+                f"The example {example.id!r} has the label {example.label!r}; "
+                f"expected a number from 0 to {len(example.choices) - 1}."
+            )
+    contexts = [example.context for example in examples for _ in example.choices]
+    encoded = iter(
+        session.encode(contexts, [text for example in examples for text in example.choices], max_length)
+    )
+    return [
+        Feature(tuple(next(encoded) for _ in example.choices), {"labels": example.label})
+        for example in examples
+    ]

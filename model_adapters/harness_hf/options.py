@@ -1,0 +1,62 @@
+"""The options of the adapters, as ``-o key=value`` gives them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from harness.options import AdapterOptions
+from pydantic import Field
+
+__all__ = ["EncoderOptions"]
+
+
+class EncoderOptions(AdapterOptions):
+    """Options of ``hf`` and ``hf-encoder``."""
+
+    revision: str | None = Field(default=None, description="Branch, tag or commit of a hub model.")
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto", description="Where the model runs; auto takes a GPU where there is one."
+    )
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        default="auto",
+        description="Precision of inference; auto is float32 on a CPU and the checkpoint's own on a GPU. "
+        "Training keeps float32 weights.",
+    )
+    mixed_precision: Literal["no", "bf16", "fp16"] = Field(
+        default="no", description="Autocast while training; no trains in float32."
+    )
+    batch_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Pieces in a batch, padding included; by default 1,024 on a CPU and 16,384 on a GPU.",
+    )
+    train_batch_tokens: int = Field(
+        default=8192,
+        ge=1,
+        description="Pieces of a training step at once (examples x max_length); gradients accumulate.",
+    )
+    max_length: int | None = Field(
+        default=None, ge=8, description="Pieces a text is cut at; by default what the model can take."
+    )
+    pooling: Literal["mean", "cls", "last", "pooler"] | None = Field(
+        default=None,
+        description="How vectors of pieces become one; by default as the model folder says, or mean.",
+    )
+    layer: int | Literal["last", "xtreme_r"] = Field(
+        default="last", description="Layer that embeddings are read from: 0 is the embedding layer."
+    )
+    query_prefix: str | None = Field(
+        default=None, description="Text put before queries; by default as the model folder says, or none."
+    )
+    passage_prefix: str | None = Field(
+        default=None, description="Text put before passages; by default as the model folder says, or none."
+    )
+    attn_implementation: Literal["eager", "sdpa", "flash_attention_2"] | None = Field(
+        default=None, description="Attention kernel; by default the one transformers prefers."
+    )
+    trust_remote_code: bool = Field(
+        default=False, description="Whether Python code that the model repository ships may run."
+    )
+    local_files_only: bool = Field(
+        default=False, description="Whether a hub model is only looked for among what is already downloaded."
+    )

@@ -1,0 +1,180 @@
+"""Span extraction: the start and end of an answer in its context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness.capabilities import FloatArray, SpanAnswer, SpanQuestion
+from harness.data.records import SpanExample
+from harness.errors import DataError
+from harness_hf.encoder import Encoder, require_finite
+from harness_hf.head_training import Feature, HeadTraining, collate_with
+from harness_hf.session import EncoderSession, Inputs
+from harness_hf.span_window import SpanLimits, SpanWindow, split_contexts, trim_span
+
+__all__ = ["SpanExtractor", "best_span", "piece_f1", "prepare_span_extraction"]
+
+ITEM_CHUNK = 2048
+"""Questions whose windows are made and sorted together."""
+TARGETS = ("start_positions", "end_positions")
+
+
+class SpanExtractor(Encoder):
+    """An encoder with a question answering head."""
+
+    def extract_spans(self, items: Sequence[SpanQuestion]) -> list[SpanAnswer]:
+        """Return the best span of every item, with offsets in Unicode code points.
+
+        Each window proposes its best span by the sum of start and end logits, among the pairs of its `n_best`
+        starts and ends; the best proposal of all windows wins, the first window at ties. Nothing else
+        compares windows: a span that two windows hold counts where its score is higher. The answer is empty
+        only where the context has no piece at all.
+        """
+        limits = self._limits()
+        answers: list[SpanAnswer] = []
+        for start in range(0, len(items), ITEM_CHUNK):
+            answers += self._extract_chunk(items[start : start + ITEM_CHUNK], limits)
+        return answers
+
+    def _limits(self) -> SpanLimits:
+        session = self._session
+        if self._record is None:
+            return SpanLimits(max_length=session.length_limit(session.options.max_length or 384))
+        limits = SpanLimits.from_settings(self._record.settings)
+        return replace(limits, max_length=session.length_limit(self._record.max_length))
+
+    def _extract_chunk(self, items: Sequence[SpanQuestion], limits: SpanLimits) -> list[SpanAnswer]:
+        session = self._session
+        windows = split_contexts(items, session, limits)
+        proposals: list[SpanAnswer | None] = [None] * len(windows)
+
+        def forward(batch: Inputs) -> tuple[FloatArray, FloatArray]:
+            output = session.network(**batch)
+            return output.start_logits.float().cpu().numpy(), output.end_logits.float().cpu().numpy()
+
+        for rows, (starts, ends) in session.run([window.encoded for window in windows], forward):
+            require_finite(starts, "scores", session)
+            require_finite(ends, "scores", session)
+            for row, index in enumerate(rows):
+                window = windows[index]
+                context = items[window.item].context
+                proposals[index] = _propose(window, context, starts[row], ends[row], limits)
+        best = [SpanAnswer(text="", start=-1, end=-1, score=0.0) for _ in items]
+        for window, proposal in zip(windows, proposals, strict=True):
+            found = best[window.item]
+            if proposal is not None and (found.start < 0 or proposal.score > found.score):
+                best[window.item] = proposal
+        return best
+
+
+def _propose(
+    window: SpanWindow,
+    context: str,
+    starts: FloatArray,
+    ends: FloatArray,
+    limits: SpanLimits,
+) -> SpanAnswer | None:
+    """Return the best span of a window; None where none of its pieces stands for visible text."""
+    inside = slice(window.context_start, window.context_start + len(window.offsets))
+    visible = np.array([right > left for left, right in window.offsets])
+    found = best_span(starts[inside], ends[inside], visible, limits.max_answer_length, limits.n_best)
+    if found is None:
+        return None
+    first, last = found
+    start, end = trim_span(context, window.offsets[first][0], window.offsets[last][1])
+    score = float(starts[inside][first]) + float(ends[inside][last])
+    return SpanAnswer(
+        text=context[start:end], start=start, end=end, score=score, truncated=window.question_cut
+    )
+
+
+def best_span(
+    starts: FloatArray, ends: FloatArray, visible: Any, max_length: int, n_best: int
+) -> tuple[int, int] | None:
+    """Return the first and last piece of the span with the highest sum of logits.
+
+    Only pairs among the `n_best` starts and the `n_best` ends are looked at, as in SQuAD's scripts; where
+    none of those pairs is a span of at most `max_length` pieces, all spans are. A span starts and ends at a
+    visible piece. Ties go to the earlier start, then the earlier end. None where no piece is visible.
+    """
+    pieces = np.flatnonzero(visible)
+    if not len(pieces):
+        return None
+    top_starts = pieces[np.argsort(-starts[pieces], kind="stable")[:n_best]]
+    top_ends = pieces[np.argsort(-ends[pieces], kind="stable")[:n_best]]
+    return _best_pair(starts, ends, top_starts, top_ends, max_length) or _best_pair(
+        starts, ends, pieces, pieces, max_length
+    )
+
+
+def _best_pair(
+    starts: FloatArray, ends: FloatArray, first: Any, last: Any, max_length: int
+) -> tuple[int, int] | None:
+    first, last = np.sort(first), np.sort(last)
+    lengths = last[None, :] - first[:, None] + 1
+    sums = starts[first][:, None].astype(np.float64) + ends[last][None, :]
+    sums = np.where((lengths >= 1) & (lengths <= max_length), sums, -np.inf)
+    row, column = np.unravel_index(int(np.argmax(sums)), sums.shape)
+    return (int(first[row]), int(last[column])) if np.isfinite(sums[row, column]) else None
+
+
+def prepare_span_extraction(
+    session: EncoderSession,
+    train: Sequence[SpanExample],
+    validation: Sequence[SpanExample],
+    limits: SpanLimits,
+) -> HeadTraining:
+    """Return what training a span head needs; raises `DataError` for an answer that is not in its context.
+
+    The score is the mean over windows of the F1 between the pieces of the predicted and of the gold span;
+    both are the first special piece where the window does not hold the answer.
+    """
+    return HeadTraining(
+        train=_features(session, train, limits),
+        validation=_features(session, validation, limits),
+        collate=collate_with(session.pad, TARGETS),
+        label_names=TARGETS,
+        decide=lambda logits, _: torch.stack([logits[0].argmax(dim=-1), logits[1].argmax(dim=-1)], dim=-1),
+        score=lambda predicted, gold: piece_f1(np.asarray(predicted), np.stack(gold, axis=-1)),
+        metric="piece_f1",
+    )
+
+
+def piece_f1(predicted: Any, gold: Any) -> float:
+    """Return the mean F1 of the pieces of spans; both of shape (windows, 2), first and last piece."""
+    left = np.maximum(predicted[:, 0], gold[:, 0])
+    right = np.minimum(predicted[:, 1], gold[:, 1])
+    overlap = np.maximum(right - left + 1, 0) * (predicted[:, 1] >= predicted[:, 0])
+    sizes = np.maximum(predicted[:, 1] - predicted[:, 0] + 1, 0) + gold[:, 1] - gold[:, 0] + 1
+    return float(np.mean(2 * overlap / sizes))
+
+
+def _features(session: EncoderSession, examples: Sequence[SpanExample], limits: SpanLimits) -> list[Feature]:
+    for example in examples:
+        _check_answer(example)
+    items = [SpanQuestion(id=one.id, question=one.question, context=one.context) for one in examples]
+    features = []
+    for window in split_contexts(items, session, limits):
+        answer = examples[window.item].answers[0]
+        # The first special piece stands for "the answer is not in this window".
+        found = window.pieces_of(answer.start, answer.start + len(answer.text)) or (0, 0)
+        features.append(Feature((window.encoded,), dict(zip(TARGETS, found, strict=True))))
+    return features
+
+
+def _check_answer(example: SpanExample) -> None:
+    if not example.answers:
+        raise DataError(f"The question {example.id!r} has no answer to train on.")
+    answer = example.answers[0]
+    found = example.context[answer.start : answer.start + len(answer.text)] if answer.start >= 0 else ""
+    if not answer.text or found != answer.text:
+        raise DataError(
+            f"The question {example.id!r} has the answer {answer.text!r} at offset {answer.start}, "
+            f"but its context has {found!r} there.",
+            hint="Offsets count Unicode code points.",
+        )

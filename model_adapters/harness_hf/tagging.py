@@ -1,0 +1,134 @@
+"""Tagging: one tag for every token of a sentence, read at the token's first piece."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness.data.records import TaggedSentence
+from harness.errors import AdapterError, DataError, TrainingError
+from harness_hf.encoder import SENTENCE_CHUNK, Encoder
+from harness_hf.head_training import Feature, HeadTraining
+from harness_hf.session import EncoderSession, Inputs
+from harness_hf.words import WordWindow, split_sentences
+
+__all__ = ["Tagger", "prepare_tagging", "token_f1"]
+
+IGNORED = -100
+"""Target of pieces that carry no tag; the loss skips it."""
+OUTSIDE = "O"
+
+
+class Tagger(Encoder):
+    """An encoder with a token classification head."""
+
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Return one tag for every token of every sentence.
+
+        Sentences longer than the limit are split between tokens and re-joined; a token that the tokenizer
+        leaves nothing of is shown to the model as the unknown piece.
+        """
+        tags: list[list[str]] = []
+        for start in range(0, len(sentences), SENTENCE_CHUNK):
+            tags += self._tag_chunk(sentences[start : start + SENTENCE_CHUNK])
+        return tags
+
+    def _tag_chunk(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        session = self._session
+        names = session.network.config.id2label
+        limit = session.length_limit(self._record.max_length if self._record else None)
+        windows = _split(session, sentences, limit)
+        tags = [[""] * len(sentence) for sentence in sentences]
+
+        def forward(batch: Inputs) -> Any:
+            logits = session.network(**batch).logits
+            if not bool(torch.isfinite(logits[batch["attention_mask"].bool()]).all()):
+                raise AdapterError(f"The model {session.ref!r} gave scores that are not finite.")
+            return logits.argmax(dim=-1).cpu().numpy()
+
+        for rows, chosen in session.run([window.encoded for window in windows], forward):
+            for row, index in enumerate(rows):
+                window = windows[index]
+                for word, position in enumerate(window.positions, start=window.first_word):
+                    tags[window.sentence][word] = str(names[int(chosen[row, position])])
+        return tags
+
+
+def prepare_tagging(
+    session: EncoderSession,
+    train: Sequence[TaggedSentence],
+    validation: Sequence[TaggedSentence],
+    labels: Sequence[str],
+    max_length: int,
+) -> HeadTraining:
+    """Return features and the score of a tagging head; raises `TrainingError` or `DataError`.
+
+    The score is the micro F1 of tokens outside of ``O``, which is plain token accuracy where no tag is ``O``.
+    """
+    if len(labels) < 2:
+        raise TrainingError(f"A tagging head needs at least two labels; it got {tuple(labels)!r}.")
+    index = {label: number for number, label in enumerate(labels)}
+    outside = index.get(OUTSIDE, -1)
+
+    def collate(features: list[Any]) -> dict[str, Any]:
+        batch = dict(session.pad([feature.sequences[0] for feature in features]))
+        targets = torch.full_like(batch["input_ids"], IGNORED)
+        for row, feature in enumerate(features):
+            targets[row, feature.targets["positions"]] = torch.tensor(
+                feature.targets["labels"], dtype=torch.long
+            )
+        batch["labels"] = targets
+        return batch
+
+    return HeadTraining(
+        train=_features(session, train, index, max_length),
+        validation=_features(session, validation, index, max_length),
+        collate=collate,
+        label_names=("labels",),
+        decide=lambda logits, _: logits.argmax(dim=-1),
+        score=lambda predicted, gold: token_f1(np.asarray(predicted), np.asarray(gold), outside),
+        metric="token_f1" if outside >= 0 else "token_accuracy",
+    )
+
+
+def token_f1(predicted: Any, gold: Any, outside: int) -> float:
+    """Return the micro F1 of tokens whose tag is not `outside`, ignoring positions without a target.
+
+    With no outside tag every token counts once in prediction and reference, so that F1 is accuracy.
+    """
+    counted = gold != IGNORED
+    found = counted & (predicted != outside)
+    wanted = counted & (gold != outside)
+    hits = int((found & wanted & (predicted == gold)).sum())
+    total = int(found.sum()) + int(wanted.sum())
+    return 2 * hits / total if total else 1.0
+
+
+def _features(
+    session: EncoderSession, examples: Sequence[TaggedSentence], index: Mapping[str, int], max_length: int
+) -> list[Feature]:
+    for example in examples:
+        if example.tags is None or len(example.tags) != len(example.tokens):
+            found = "none" if example.tags is None else str(len(example.tags))
+            raise DataError(f"The sentence {example.id!r} has {len(example.tokens)} tokens and {found} tags.")
+        unknown = [tag for tag in example.tags if tag not in index]
+        if unknown:
+            raise DataError(
+                f"The sentence {example.id!r} has the tag {unknown[0]!r}; expected one of {list(index)}."
+            )
+    windows = _split(session, [example.tokens for example in examples], max_length)
+    features = []
+    for window in windows:
+        tags = examples[window.sentence].tags or ()
+        numbers = [index[tag] for tag in tags[window.first_word : window.first_word + len(window.positions)]]
+        features.append(Feature((window.encoded,), {"positions": list(window.positions), "labels": numbers}))
+    return features
+
+
+def _split(session: EncoderSession, sentences: Sequence[Sequence[str]], limit: int) -> list[WordWindow]:
+    return split_sentences(
+        sentences, tokenizer=session.tokenizer, template=session.single, limit=limit, unknown_for_empty=True
+    )

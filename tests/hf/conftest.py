@@ -1,0 +1,219 @@
+"""Tiny random encoders with tokenizers of the three usual sorts, made on the spot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    AutoConfig,
+    BertConfig,
+    BertModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+)
+
+from harness.capabilities import FitOptions, TrainingSettings
+from harness_hf.description import describe
+from harness_hf.encoder import open_encoder
+from harness_hf.options import EncoderOptions
+
+CORPUS = [
+    "The cat sat on the warm mat, and the dog slept near the door.",
+    "good bad happy sad yes no red green blue one two three",
+    "Der Hund schläft neben der Tür, die Katze sitzt auf der Matte.",
+    "Le café était fermé; l'élève est rentré à l'école.",
+    "यह एक छोटा वाक्य है और बिल्ली चटाई पर बैठी है।",
+    "Кошка сидит на тёплом коврике у двери.",
+    "القطة تجلس على السجادة قرب الباب.",
+    "猫坐在门边的垫子上。",
+    "Paka ameketi kwenye mkeka karibu na mlango.",
+]
+PIECE_LIMIT = 64
+Open = Callable[..., Any]
+
+
+def wordpiece() -> Any:
+    """A lower-casing, accent-stripping BERT tokenizer."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer.train_from_iterator(CORPUS, trainers.WordPieceTrainer(vocab_size=300, special_tokens=special))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    names = dict(zip(("pad", "unk", "cls", "sep", "mask"), special, strict=True))
+    return fast(tokenizer, {f"{key}_token": value for key, value in names.items()})
+
+
+def unigram() -> Any:
+    """A sentencepiece-like XLM-R tokenizer with two separators between the texts of a pair."""
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
+    )
+    trainer = trainers.UnigramTrainer(
+        vocab_size=400, special_tokens=special, unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    return fast(tokenizer, roberta_names())
+
+
+def byte_level() -> Any:
+    """A RoBERTa tokenizer, which marks words by the space before them."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    tokenizer.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), add_prefix_space=False, trim_offsets=True
+    )
+    return fast(tokenizer, roberta_names())
+
+
+def roberta_names() -> dict[str, str]:
+    return {
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "cls_token": "<s>",
+        "sep_token": "</s>",
+        "pad_token": "<pad>",
+        "unk_token": "<unk>",
+        "mask_token": "<mask>",
+    }
+
+
+def fast(tokenizer: Tokenizer, names: dict[str, str]) -> Any:
+    make: Any = PreTrainedTokenizerFast
+    return make(tokenizer_object=tokenizer, model_max_length=PIECE_LIMIT, **names)
+
+
+def sizes(tokenizer: Any, positions: int) -> dict[str, Any]:
+    return {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 32,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": positions,
+        "pad_token_id": tokenizer.pad_token_id,
+        "hidden_dropout_prob": 0.1,
+    }
+
+
+FAMILIES: dict[str, tuple[Any, Any, Callable[[], Any], int]] = {
+    "bert": (BertConfig, BertModel, wordpiece, PIECE_LIMIT),
+    "xlm-roberta": (XLMRobertaConfig, XLMRobertaModel, unigram, PIECE_LIMIT + 2),
+    "roberta": (RobertaConfig, RobertaModel, byte_level, PIECE_LIMIT + 2),
+}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Two threads on a busy machine are many times slower than one."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of bare encoders by family."""
+    root = tmp_path_factory.mktemp("encoders")
+    for name, (config_class, model_class, make_tokenizer, positions) in FAMILIES.items():
+        tokenizer = make_tokenizer()
+        torch.manual_seed(0)
+        model_class(config_class(**sizes(tokenizer, positions))).save_pretrained(root / name)
+        tokenizer.save_pretrained(root / name)
+    return {name: root / name for name in FAMILIES}
+
+
+@pytest.fixture(scope="session")
+def open_folder() -> Open:
+    """A function that opens a folder as `harness eval` does."""
+
+    def open_(folder: Path, **options: Any) -> Any:
+        given = EncoderOptions(**options)
+        return open_encoder(describe(str(folder), given), given)
+
+    return open_
+
+
+@pytest.fixture(params=list(FAMILIES))
+def encoder(request: pytest.FixtureRequest, folders: dict[str, Path], open_folder: Open) -> Any:
+    """A bare encoder of each family."""
+    return open_folder(folders[request.param])
+
+
+@pytest.fixture
+def bert(folders: dict[str, Path], open_folder: Open) -> Any:
+    """A bare BERT."""
+    return open_folder(folders["bert"])
+
+
+@pytest.fixture
+def fit_options(tmp_path: Path) -> Callable[..., FitOptions]:
+    """A function that makes the options of a short training stage."""
+
+    def options(name: str = "fit", *, seed: int = 1, **settings: Any) -> FitOptions:
+        given = {"learning_rate": 5e-3, "epochs": 3, "batch_size": 8, "max_length": 32, **settings}
+        return FitOptions(directory=tmp_path / name, settings=TrainingSettings(**given), seed=seed)
+
+    return options
+
+
+@pytest.fixture
+def with_head(folders: dict[str, Path], tmp_path: Path) -> Callable[..., Path]:
+    """A function that saves a randomly initialised checkpoint with a head, as if it had been fine-tuned."""
+
+    def save(auto_class: Any, labels: Sequence[str] | None = None, **changes: Any) -> Path:
+        config = AutoConfig.from_pretrained(folders["bert"], **changes)
+        if labels is not None:
+            config.id2label = dict(enumerate(labels))
+            config.label2id = {label: number for number, label in enumerate(labels)}
+        torch.manual_seed(3)
+        folder = tmp_path / auto_class.__name__
+        auto_class.from_config(config).save_pretrained(folder)
+        for file in ("tokenizer.json", "tokenizer_config.json"):
+            (folder / file).write_bytes((folders["bert"] / file).read_bytes())
+        return folder
+
+    return save
+
+
+@pytest.fixture(scope="session")
+def e5_small() -> Path:
+    """The folder of multilingual-e5-small that `make models` makes."""
+    root = Path(os.environ.get("HARNESS_MODELS", Path(__file__).parents[2] / "models"))
+    if not (root / "e5-small" / "config.json").is_file():
+        pytest.skip("models/e5-small is not there: run make models, or set HARNESS_MODELS")
+    return root / "e5-small"
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The folder of the published data."""
+    root = os.environ.get("HARNESS_TEST_DATA")
+    if root is None:
+        pytest.skip("HARNESS_TEST_DATA is not set")
+    return Path(root)
