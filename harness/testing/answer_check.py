@@ -72,7 +72,7 @@ class AnswerChecks(ContractSetting):
         """A request asked alone gets the answer that it gets among others."""
         for subject in _subjects(workshop, probe.capability):
             answers = _ask(probe, subject, probe.requests)
-            alone = [_ask(probe, subject, [request])[0] for request in probe.requests]
+            alone = [answer for request in probe.requests for answer in _ask(probe, subject, [request])]
             _check_same(subject, probe.requests, answers, alone, "alone")
 
     @every_capability

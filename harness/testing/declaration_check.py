@@ -22,7 +22,8 @@ _HEAVY = ("datasets", "pandas", "tensorflow", "torch", "transformers", "vllm")
 
 _DESCRIBE = """
 import json, sys
-from harness.adapters import AdapterEntry, parse_options
+from harness.adapters import AdapterEntry
+from harness.options import parse_options
 entry, ref, options, heavy = json.loads(sys.argv[1])
 before = set(sys.modules)
 entry = AdapterEntry(**entry)

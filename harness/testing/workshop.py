@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.adapters import AdapterEntry, AdapterOptions
+from harness.adapters import AdapterEntry
 from harness.capabilities import (
     Adapter,
     Capability,
@@ -20,6 +20,7 @@ from harness.capabilities import (
     TrainingSettings,
     capability_protocols,
 )
+from harness.options import AdapterOptions
 
 __all__ = ["Lesson", "Subject", "Workshop"]
 

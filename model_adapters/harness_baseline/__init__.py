@@ -14,6 +14,7 @@ BASELINE = AdapterEntry(
     options="harness_baseline.description:BaselineOptions",
     summary="Majority class, random guess, or hashed character n-grams; numpy only, no download.",
     examples=("baseline:majority", "baseline:random", "baseline:char-ngram"),
+    baselines=("baseline:majority", "baseline:char-ngram"),
 )
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness.options import AdapterOptions
 
-from harness.adapters import AdapterOptions
 from harness.capabilities import (
     Choice,
     EmbedOptions,

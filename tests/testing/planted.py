@@ -6,21 +6,26 @@ import hashlib
 import importlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness.options import AdapterOptions
 
-from harness.adapters import AdapterEntry, AdapterOptions
+from harness.adapters import AdapterEntry
 from harness.capabilities import (
     HEAD_CAPABILITY,
     Capability,
+    Choice,
     EmbedOptions,
     FitOptions,
     FloatArray,
+    GenerateOptions,
     Head,
     HeadSpec,
+    LikelihoodAnswer,
+    LikelihoodRequest,
     ModelDescription,
     Side,
     SpanAnswer,
@@ -31,6 +36,17 @@ from harness.errors import TrainingError
 
 HEADS = (Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION)
 COUNTER = itertools.count()
+
+
+DECODERS = ("sound-decoder", "loses-a-sentence", "positive-log-probability", "impatient-generation")
+DECODER_OFFERS = (
+    Capability.CHOOSES_BEST,
+    Capability.EMBEDS,
+    Capability.EXPOSES_HIDDEN_STATES,
+    Capability.FITS,
+    Capability.GENERATES,
+    Capability.SCORES_CONTINUATIONS,
+)
 
 
 class PlantedOptions(AdapterOptions):
@@ -48,6 +64,8 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
         bare -= {Capability.EMBEDS}
     if ref == "missing-head-capability":
         after[Head.TAGGING] |= {Capability.CHOOSES_BEST}
+    if ref in DECODERS:
+        bare, after = frozenset(DECODER_OFFERS), {}
     if ref == "head-without-capability":
         after[Head.TAGGING] -= {Capability.TAGS}
     return ModelDescription(
@@ -56,7 +74,7 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
 
 
 def open_planted(description: ModelDescription, options: AdapterOptions) -> Planted:
-    return Planted(description.ref)
+    return PlantedDecoder(description.ref) if description.ref in DECODERS else Planted(description.ref)
 
 
 def digest(*parts: object) -> bytes:
@@ -114,7 +132,7 @@ class Planted:
             case "wrong-order":
                 return vectors[sorted(range(len(texts)), key=lambda index: len(texts[index]))]
             case "nan":
-                return np.where([["Bremen" in text] for text in texts], np.float32("nan"), vectors)
+                vectors[[index for index, text in enumerate(texts) if "Bremen" in text]] = np.nan
             case "long-vectors":
                 return vectors * 2
             case "float64":
@@ -148,6 +166,40 @@ class Planted:
         if self.ref == "forgetful":
             knowledge = ["forgotten"]
         return FITTED[spec.head](self.ref, knowledge, tags)
+
+
+class PlantedDecoder(Planted):
+    def choose(self, items: Sequence[Choice]) -> list[tuple[float, ...]]:
+        return [tuple(float(vector(item.context, choice)[0]) for choice in item.choices) for item in items]
+
+    def layer_count(self) -> int:
+        return 3
+
+    def hidden_states(
+        self, sentences: Sequence[Sequence[str]], layers: Sequence[int]
+    ) -> Iterator[tuple[int, FloatArray]]:
+        for index in reversed(range(len(sentences))):
+            if self.ref == "loses-a-sentence" and len(sentences[index]) == 2:
+                continue
+            rows = [[vector(layer, word) for word in sentences[index]] for layer in layers]
+            yield index, np.array(rows, dtype=np.float32).reshape(len(layers), len(sentences[index]), 32)
+
+    def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
+        sign = 1 if self.ref == "positive-log-probability" else -1
+        return [
+            LikelihoodAnswer(
+                token_logprobs=(sign * abs(float(vector(item)[0])),),
+                is_greedy=False,
+                byte_length=len(item.continuation.encode()),
+            )
+            for item in requests
+        ]
+
+    def generate(self, prompts: Sequence[str], options: Sequence[GenerateOptions]) -> list[str]:
+        texts = [
+            digest(prompt).hex()[: item.max_tokens] for prompt, item in zip(prompts, options, strict=True)
+        ]
+        return texts[:1] if self.ref == "impatient-generation" else texts
 
 
 class PlantedClassifier(Planted):
