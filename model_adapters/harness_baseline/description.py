@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from harness.options import AdapterOptions
 from pydantic import Field
 
 from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
 from harness.errors import UnknownNameError, UsageError
+from harness.options import AdapterOptions
 
 __all__ = ["HEADS", "REFS", "BaselineOptions", "describe"]
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.options import AdapterOptions
 
 from harness.capabilities import (
     Choice,
@@ -23,6 +22,7 @@ from harness.capabilities import (
     TextInput,
 )
 from harness.errors import CapabilityError, UnknownNameError
+from harness.options import AdapterOptions
 from harness_baseline.char_ngram import CharNgram
 from harness_baseline.description import HEADS, BaselineOptions
 from harness_baseline.guess import Guess

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.options import parse_options
 
 from harness.capabilities import FitOptions, HeadSpec, TrainingSettings
+from harness.options import parse_options
 from harness_baseline import BASELINE
 from harness_baseline.model import Baseline
 

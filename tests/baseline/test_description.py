@@ -4,10 +4,10 @@ import subprocess
 import sys
 
 import pytest
-from harness.options import parse_options
 
 from harness.capabilities import HEAD_CAPABILITY, Capability, Head
 from harness.errors import UnknownNameError, UsageError
+from harness.options import parse_options
 from harness_baseline import BASELINE, harness_register_adapters
 from harness_baseline.description import BaselineOptions
 

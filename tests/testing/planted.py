@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.options import AdapterOptions
 
 from harness.adapters import AdapterEntry
 from harness.capabilities import (
@@ -33,6 +32,7 @@ from harness.capabilities import (
     TextInput,
 )
 from harness.errors import TrainingError
+from harness.options import AdapterOptions
 
 HEADS = (Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION)
 COUNTER = itertools.count()
