@@ -144,7 +144,8 @@ def _unpacked(packed: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[A
 def _read(directory: Path) -> tuple[_FitFile, dict[str, npt.NDArray[Any]]]:
     try:
         content = _FitFile.model_validate_json((directory / _JSON).read_text(encoding="utf-8"))
-        with np.load(directory / _ARRAYS, allow_pickle=False) as file:
+        # Opened here: np.load leaves the file open when it is no zip file.
+        with (directory / _ARRAYS).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             return content, _unpacked({name: file[name] for name in file.files})
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__

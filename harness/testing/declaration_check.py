@@ -1,0 +1,129 @@
+"""Checks that an adapter declares what it is and does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from harness.adapters import AdapterEntry
+from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription, capability_protocols
+from harness.testing.contract_setting import ContractSetting
+from harness.testing.workshop import Workshop
+
+__all__ = ["DeclarationChecks", "implemented"]
+
+_HEAVY = ("datasets", "pandas", "tensorflow", "torch", "transformers", "vllm")
+
+_DESCRIBE = """
+import json, sys
+from harness.adapters import AdapterEntry
+from harness.options import parse_options
+entry, ref, options, heavy = json.loads(sys.argv[1])
+before = set(sys.modules)
+entry = AdapterEntry(**entry)
+entry.describe_model(ref, parse_options(entry, options))
+print(json.dumps([name for name in heavy if name in set(sys.modules) - before]))
+"""
+
+
+def implemented(model: Any) -> frozenset[Capability]:
+    """Return the capabilities whose protocol the model satisfies."""
+    protocols = capability_protocols()
+    return frozenset(capability for capability, protocol in protocols.items() if isinstance(model, protocol))
+
+
+class DeclarationChecks(ContractSetting):
+    """What `describe` says against what the opened model is."""
+
+    def test_description_is_of_this_adapter_and_model(
+        self, entry: AdapterEntry, ref: str, description: ModelDescription
+    ) -> None:
+        """The description carries the adapter's name, and the ref as it was given."""
+        found = (description.adapter, description.ref)
+        assert found == (entry.name, ref), f"{entry.name}:{ref} describes itself as {found!r}."
+
+    def test_describing_imports_no_model_library(
+        self, entry: AdapterEntry, ref: str, options: Mapping[str, str]
+    ) -> None:
+        """Describing a model imports none of the heavy libraries, so that planning is fast."""
+        fields = {name: getattr(entry, name) for name in ("name", "target", "describe", "options", "summary")}
+        answer = subprocess.run(
+            [sys.executable, "-c", _DESCRIBE, json.dumps([fields, ref, dict(options), _HEAVY])],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+        assert answer.returncode == 0, f"{entry.name}:{ref} cannot be described alone:\n{answer.stderr}"
+        imported = json.loads(answer.stdout.splitlines()[-1])
+        assert not imported, f"Describing {entry.name}:{ref} imports {', '.join(imported)}."
+
+    def test_model_does_what_it_declares(self, workshop: Workshop) -> None:
+        """The opened model has the method of every capability that the description offers."""
+        missing = _checkable(workshop.description.offers) - implemented(workshop.bare)
+        assert not missing, f"{workshop.name} declares {_names(missing)}, but has no such method."
+
+    def test_model_declares_what_it_does(self, workshop: Workshop) -> None:
+        """The opened model has no capability that the description hides from the planner."""
+        extra = implemented(workshop.bare) - workshop.description.offers
+        assert not extra, f"{workshop.name} does not declare {_names(extra)}, but has the method."
+
+    def test_heads_declare_their_capability(self, workshop: Workshop) -> None:
+        """A model that can be fitted offers `Fits`, and after each head what that head is for."""
+        description = workshop.description
+        if description.after_fit:
+            assert Capability.FITS in description.offers, f"{workshop.name} has heads, but offers no Fits."
+        for head, offers in description.after_fit.items():
+            wanted = HEAD_CAPABILITY[head]
+            assert wanted in offers, (
+                f"{workshop.name} fitted with {head.value} does not offer {wanted.value}."
+            )
+
+    @pytest.mark.parametrize("head", list(Head), ids=lambda head: head.value)
+    def test_fitted_model_is_what_was_declared(self, workshop: Workshop, head: Head) -> None:
+        """The model fitted with a head has exactly the declared capabilities."""
+        if workshop.lesson(head) is None:
+            pytest.skip(f"{workshop.name} is not fitted with {head.value}")
+        found = implemented(workshop.fitted(head)[0])
+        declared = _checkable(workshop.description.after_fit[head])
+        assert found == declared, (
+            f"{workshop.name} fitted with {head.value} has {_names(found)}, but declares {_names(declared)}."
+        )
+
+    def test_identity_is_stable_text(self, workshop: Workshop) -> None:
+        """The identity is a non-empty mapping of texts to texts, the same whenever the model is opened."""
+        identity = workshop.bare.identity()
+        assert identity, f"{workshop.name} has an empty identity."
+        for key, value in identity.items():
+            assert isinstance(key, str), f"The identity of {workshop.name} has the key {key!r}, not a text."
+            assert isinstance(value, str), (
+                f"The identity of {workshop.name} has {key!r}: {value!r}, not a text."
+            )
+        again, opened = workshop.bare.identity(), workshop.open().identity()
+        assert dict(again) == dict(identity), f"{workshop.name} changes its identity from call to call."
+        assert dict(opened) == dict(identity), (
+            f"{workshop.name} changes its identity when it is opened again."
+        )
+
+    def test_closing_twice_is_fine(self, workshop: Workshop) -> None:
+        """A second `close` does nothing."""
+        model = workshop.open()
+        model.close()
+        try:
+            model.close()
+        except Exception as error:
+            pytest.fail(f"{workshop.name} cannot be closed twice: {error!r}")
+
+
+def _checkable(capabilities: frozenset[Capability]) -> frozenset[Capability]:
+    return capabilities & frozenset(capability_protocols())
+
+
+def _names(capabilities: frozenset[Capability]) -> str:
+    return ", ".join(sorted(capability.value for capability in capabilities)) or "nothing"

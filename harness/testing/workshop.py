@@ -1,0 +1,128 @@
+"""Opens and fits the model under test once, and closes all that it opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.adapters import AdapterEntry
+from harness.capabilities import (
+    Adapter,
+    Capability,
+    FitOptions,
+    Fits,
+    Head,
+    HeadSpec,
+    ModelDescription,
+    TrainingSettings,
+    capability_protocols,
+)
+from harness.options import AdapterOptions
+
+__all__ = ["Lesson", "Subject", "Workshop"]
+
+_SEED = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """What one head is trained with."""
+
+    examples: Sequence[Any]
+    spec: HeadSpec
+    settings: TrainingSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A model that has the capability a check asks for."""
+
+    name: str
+    """For messages: ``baseline:majority fitted with tagging``."""
+    model: Any
+    labels: tuple[str, ...]
+    """The labels that it knows."""
+
+
+class Workshop:
+    """The model under test, as it stands and fitted with each head; each fit is made once."""
+
+    def __init__(
+        self,
+        *,
+        entry: AdapterEntry,
+        description: ModelDescription,
+        options: AdapterOptions,
+        lessons: dict[Head, Lesson],
+        make_folder: Callable[[str], Path],
+    ) -> None:
+        self.name = f"{entry.name}:{description.ref}"
+        self.description = description
+        self._entry = entry
+        self._options = options
+        self._lessons = lessons
+        self._make_folder = make_folder
+        self._opened = ExitStack()
+        self._bare: Adapter | None = None
+        self._fitted: dict[Head, tuple[Adapter, Path]] = {}
+
+    def open(self) -> Adapter:
+        """Return a newly opened model."""
+        model = self._entry.open(self.description, self._options)
+        self._opened.callback(model.close)
+        return model
+
+    @property
+    def bare(self) -> Adapter:
+        """The model as it stands, opened once."""
+        if self._bare is None:
+            self._bare = self.open()
+        return self._bare
+
+    def lesson(self, head: Head) -> Lesson | None:
+        """Return what the head is trained with, or None where the contract does not train it."""
+        return self._lessons.get(head)
+
+    def fit(self, head: Head, model: Adapter | None = None) -> tuple[Adapter, Path]:
+        """Return a new fit and the folder it was saved into."""
+        trainable = model or self.open()
+        assert isinstance(trainable, Fits), f"The adapter {self.name!r} offers heads, but has no fit()."
+        lesson = self._lessons[head]
+        folder = self._make_folder(head.value)
+        options = FitOptions(directory=folder, settings=lesson.settings, seed=_SEED, describe=head.value)
+        fitted = trainable.fit(lesson.examples, [], lesson.spec, options)
+        self._opened.callback(fitted.close)
+        return fitted, folder
+
+    def fitted(self, head: Head) -> tuple[Adapter, Path]:
+        """Return the model fitted with `head`, and the folder it was saved into; fitted once."""
+        if head not in self._fitted:
+            self._fitted[head] = self.fit(head)
+        return self._fitted[head]
+
+    def load(self, head: Head) -> Adapter:
+        """Return the fit of `fitted`, read back by a newly opened model."""
+        model = self.open()
+        assert isinstance(model, Fits)
+        loaded = model.load_fit(self.fitted(head)[1], self._lessons[head].spec)
+        self._opened.callback(loaded.close)
+        return loaded
+
+    def subjects(self, capability: Capability) -> list[Subject]:
+        """Return the models that declare and have the capability: as they stand, then by head."""
+        found: list[Subject] = []
+        if capability in self.description.offers:
+            found.append(Subject(name=self.name, model=self.bare, labels=self.description.labels))
+        for head, lesson in self._lessons.items():
+            if capability in self.description.after_fit.get(head, frozenset()):
+                name = f"{self.name} fitted with {head.value}"
+                found.append(Subject(name=name, model=self.fitted(head)[0], labels=lesson.spec.labels))
+        protocol = capability_protocols()[capability]
+        return [subject for subject in found if isinstance(subject.model, protocol)]
+
+    def close(self) -> None:
+        """Close everything that was opened."""
+        self._opened.close()

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.capabilities import Head, HeadSpec, TextInput
+from harness.data.records import (
+    Answer,
+    ClassificationExample,
+    Example,
+    MultipleChoiceExample,
+    SpanExample,
+    TaggedSentence,
+)
+from harness.errors import AdapterError, TrainingError
+from harness.testing.examples import head_spec, training_examples
+from harness_baseline.model import Baseline
+
+SPEC = head_spec(Head.CLASSIFICATION)
+Open = Callable[..., Baseline]
+
+
+@pytest.fixture
+def saved(fit: Any, tmp_path: Path) -> Path:
+    fit("char-ngram", training_examples(Head.CLASSIFICATION), SPEC, directory=tmp_path)
+    return tmp_path
+
+
+def test_a_fit_is_small_and_read_back_exactly(saved: Path, fit: Any, open_baseline: Open) -> None:
+    assert {path.name for path in saved.iterdir()} == {"harness_fit.json", "weights.npz"}
+    assert sum(path.stat().st_size for path in saved.iterdir()) < 100_000
+    loaded: Any = open_baseline("char-ngram").load_fit(saved, SPEC)
+    again = fit("char-ngram", training_examples(Head.CLASSIFICATION), SPEC)
+    items = [TextInput(text="The cat sleeps.", text_pair="The cat is asleep.")]
+    np.testing.assert_array_equal(loaded.classify(items, SPEC.labels), again.classify(items, SPEC.labels))
+    assert loaded.identity() == again.identity()
+
+
+def test_another_seed_is_another_identity(fit: Any) -> None:
+    train = training_examples(Head.CLASSIFICATION)
+    assert (
+        fit("char-ngram", train, SPEC, seed=1).identity() != fit("char-ngram", train, SPEC, seed=2).identity()
+    )
+
+
+@pytest.mark.parametrize(
+    ("ref", "spec", "options", "words"),
+    [
+        ("majority", SPEC, {}, "has ref 'char-ngram', expected 'majority'"),
+        ("char-ngram", head_spec(Head.TAGGING), {}, "has head"),
+        ("char-ngram", HeadSpec(head=Head.CLASSIFICATION, labels=("yes", "no")), {}, "has labels"),
+        ("char-ngram", SPEC, {"ngrams": "3"}, "has options"),
+    ],
+)
+def test_the_fit_of_another_model_is_refused(
+    saved: Path, open_baseline: Open, ref: str, spec: HeadSpec, options: dict[str, str], words: str
+) -> None:
+    with pytest.raises(AdapterError, match=words):
+        open_baseline(ref, **options).load_fit(saved, spec)
+
+
+def test_an_unfinished_fit_is_refused(saved: Path, open_baseline: Open) -> None:
+    (saved / "harness_fit.json").unlink()
+    with pytest.raises(AdapterError, match="cannot be read"):
+        open_baseline("char-ngram").load_fit(saved, SPEC)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a zip file", b"PK\x03\x04 cut off"])
+def test_damaged_weights_are_refused(saved: Path, open_baseline: Open, content: bytes) -> None:
+    (saved / "weights.npz").write_bytes(content)
+    with pytest.raises(AdapterError, match="cannot be read"):
+        open_baseline("char-ngram").load_fit(saved, SPEC)
+
+
+def test_exchanged_weights_are_refused(saved: Path, open_baseline: Open) -> None:
+    with np.load(saved / "weights.npz") as file:
+        arrays: dict[str, Any] = {name: file[name] for name in file.files}
+    arrays["values"][0] += 1
+    np.savez(saved / "weights.npz", **arrays)
+    with pytest.raises(AdapterError, match="is damaged"):
+        open_baseline("char-ngram").load_fit(saved, SPEC)
+
+
+def test_pickled_weights_are_refused(saved: Path, open_baseline: Open) -> None:
+    np.savez(saved / "weights.npz", shape=np.array([object()], dtype=object))
+    with pytest.raises(AdapterError, match="cannot be read"):
+        open_baseline("char-ngram").load_fit(saved, SPEC)
+
+
+def test_the_file_says_what_was_fitted(saved: Path) -> None:
+    content = json.loads((saved / "harness_fit.json").read_text(encoding="utf-8"))
+    assert content["head"] == "classification"
+    assert content["labels"] == ["no", "yes"]
+    assert content["seed"] == 1
+
+
+BAD: list[tuple[Head, Example, str]] = [
+    (
+        Head.CLASSIFICATION,
+        ClassificationExample(id="x", inputs={"premise": "a"}, label="no"),
+        "lacks the input",
+    ),
+    (
+        Head.CLASSIFICATION,
+        ClassificationExample(id="x", inputs={"premise": "a", "hypothesis": "b"}, label="yess"),
+        "did you mean 'yes'",
+    ),
+    (Head.TAGGING, TaggedSentence(id="x", tokens=("a", "b"), tags=("NOUN",)), "2 tokens, but 1 tags"),
+    (Head.TAGGING, TaggedSentence(id="x", tokens=("a",), tags=None), "no tags"),
+    (
+        Head.MULTIPLE_CHOICE,
+        MultipleChoiceExample(id="x", context="", choices=("a",), label=1),
+        "the label 1, but 1 choices",
+    ),
+    (
+        Head.SPAN_EXTRACTION,
+        SpanExample(id="x", question="?", context="abc", answers=(Answer(text="c", start=1),)),
+        "'c' at 1, where its context has 'b'",
+    ),
+    (Head.SPAN_EXTRACTION, SpanExample(id="x", question="?", context="abc", answers=()), "no answer"),
+    (Head.CLASSIFICATION, Example(id="x"), "learns from ClassificationExample"),
+]
+
+
+@pytest.mark.parametrize("ref", ["majority", "random", "char-ngram"])
+@pytest.mark.parametrize(("head", "example", "words"), BAD)
+def test_bad_training_examples_are_named(
+    fit: Any, ref: str, head: Head, example: Example, words: str
+) -> None:
+    with pytest.raises(TrainingError, match=words):
+        fit(ref, [example], head_spec(head))

@@ -1,0 +1,248 @@
+"""A sound adapter, and the same adapter with one fault that its ref names."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.adapters import AdapterEntry
+from harness.capabilities import (
+    HEAD_CAPABILITY,
+    Capability,
+    Choice,
+    EmbedOptions,
+    FitOptions,
+    FloatArray,
+    GenerateOptions,
+    Head,
+    HeadSpec,
+    LikelihoodAnswer,
+    LikelihoodRequest,
+    ModelDescription,
+    Side,
+    SpanAnswer,
+    SpanQuestion,
+    TextInput,
+)
+from harness.errors import TrainingError
+from harness.options import AdapterOptions
+
+HEADS = (Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION)
+COUNTER = itertools.count()
+
+
+DECODERS = ("sound-decoder", "loses-a-sentence", "positive-log-probability", "impatient-generation")
+DECODER_OFFERS = (
+    Capability.CHOOSES_BEST,
+    Capability.EMBEDS,
+    Capability.EXPOSES_HIDDEN_STATES,
+    Capability.FITS,
+    Capability.GENERATES,
+    Capability.SCORES_CONTINUATIONS,
+)
+
+
+class PlantedOptions(AdapterOptions):
+    pass
+
+
+def describe(ref: str, options: AdapterOptions) -> ModelDescription:
+    if ref == "heavy-describe":
+        importlib.import_module("vllm")
+    bare = frozenset({Capability.EMBEDS, Capability.FITS})
+    after = {head: bare | {HEAD_CAPABILITY[head]} for head in HEADS}
+    if ref == "missing-capability":
+        bare |= {Capability.GENERATES}
+    if ref == "undeclared-capability":
+        bare -= {Capability.EMBEDS}
+    if ref == "missing-head-capability":
+        after[Head.TAGGING] |= {Capability.CHOOSES_BEST}
+    if ref in DECODERS:
+        bare, after = frozenset(DECODER_OFFERS), {}
+    if ref == "head-without-capability":
+        after[Head.TAGGING] -= {Capability.TAGS}
+    return ModelDescription(
+        adapter="other" if ref == "wrong-name" else "planted", ref=ref, offers=bare, after_fit=after
+    )
+
+
+def open_planted(description: ModelDescription, options: AdapterOptions) -> Planted:
+    return PlantedDecoder(description.ref) if description.ref in DECODERS else Planted(description.ref)
+
+
+def digest(*parts: object) -> bytes:
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).digest()
+
+
+def vector(*parts: object) -> FloatArray:
+    values = np.frombuffer(digest(*parts), dtype=np.uint8).astype(np.float32) - 127.5
+    unit: FloatArray = values / np.linalg.norm(values)
+    return unit
+
+
+class Planted:
+    """Answers from hashes of the requests; `ref` is the fault, or ``sound``."""
+
+    def __init__(self, ref: str, knowledge: Sequence[str] = (), tags: Sequence[str] = ()) -> None:
+        self.ref = ref
+        self.knowledge = list(knowledge)
+        self.tags = list(tags)
+        self.closed = False
+        self.opened = next(COUNTER)
+
+    def identity(self) -> Mapping[str, str]:
+        match self.ref:
+            case "empty-identity":
+                return {}
+            case "number-in-identity":
+                return {"version": 1, "knowledge": str(self.knowledge)}  # type: ignore[dict-item]
+            case "unstable-identity":
+                return {"opened": str(self.opened)}
+            case "fit-keeps-identity":
+                return {"ref": self.ref}
+        return {"ref": self.ref, "knowledge": " ".join(self.knowledge)}
+
+    def close(self) -> None:
+        if self.closed and self.ref == "closes-once":
+            raise RuntimeError("closed already")
+        self.closed = True
+
+    def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
+        if self.ref == "chokes-on-empty-text" and "" in texts:
+            raise ValueError("empty text")
+        knowledge = self.knowledge if self.ref == "fits-in-place" else []
+        rows = [vector(text, knowledge) for text in texts]
+        vectors = np.stack(rows) if rows else np.zeros((0, 32), dtype=np.float32)
+        return self.spoil(texts, vectors)
+
+    def spoil(self, texts: Sequence[str], vectors: FloatArray) -> FloatArray:
+        noise = np.zeros_like(vectors)
+        match self.ref:
+            case "wrong-count":
+                return vectors[: max(len(vectors) - 1, 1)]
+            case "answers-nothing-asked":
+                return vectors if len(vectors) else np.ones((1, 32), dtype=np.float32)
+            case "wrong-order":
+                return vectors[sorted(range(len(texts)), key=lambda index: len(texts[index]))]
+            case "nan":
+                vectors[[index for index, text in enumerate(texts) if "Bremen" in text]] = np.nan
+            case "long-vectors":
+                return vectors * 2
+            case "float64":
+                return vectors.astype(np.float64)
+            case "batch-dependent":
+                noise[:] = len(texts)
+            case "nondeterministic":
+                noise[:] = next(COUNTER)
+            case "opens-differently":
+                noise[:] = self.opened
+        spoilt = vectors + np.sin(noise + np.arange(32, dtype=np.float32)) * (noise != 0)
+        result: FloatArray = (spoilt / np.linalg.norm(spoilt, axis=1, keepdims=True)).astype(np.float32)
+        return result
+
+    def fit(
+        self, train: Sequence[Any], validation: Sequence[Any], spec: HeadSpec, options: FitOptions
+    ) -> Planted:
+        if not train and self.ref != "fits-on-nothing":
+            raise TrainingError("There is no training example.")
+        salt = next(COUNTER) if self.ref == "unseeded-fit" else options.seed
+        knowledge = [digest(salt, train).hex()]
+        tags = sorted({tag for example in train for tag in getattr(example, "tags", ())})
+        if self.ref == "fits-in-place":
+            self.knowledge = knowledge
+        name = "fit.pkl" if self.ref == "pickle" else "fit.json"
+        (options.directory / name).write_text(json.dumps([knowledge, tags]))
+        return FITTED[spec.head](self.ref, knowledge, tags)
+
+    def load_fit(self, directory: Path, spec: HeadSpec) -> Planted:
+        knowledge, tags = json.loads(next(directory.iterdir()).read_text())
+        if self.ref == "forgetful":
+            knowledge = ["forgotten"]
+        return FITTED[spec.head](self.ref, knowledge, tags)
+
+
+class PlantedDecoder(Planted):
+    def choose(self, items: Sequence[Choice]) -> list[tuple[float, ...]]:
+        return [tuple(float(vector(item.context, choice)[0]) for choice in item.choices) for item in items]
+
+    def layer_count(self) -> int:
+        return 3
+
+    def hidden_states(
+        self, sentences: Sequence[Sequence[str]], layers: Sequence[int]
+    ) -> Iterator[tuple[int, FloatArray]]:
+        for index in reversed(range(len(sentences))):
+            if self.ref == "loses-a-sentence" and len(sentences[index]) == 2:
+                continue
+            rows = [[vector(layer, word) for word in sentences[index]] for layer in layers]
+            yield index, np.array(rows, dtype=np.float32).reshape(len(layers), len(sentences[index]), 32)
+
+    def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
+        sign = 1 if self.ref == "positive-log-probability" else -1
+        return [
+            LikelihoodAnswer(
+                token_logprobs=(sign * abs(float(vector(item)[0])),),
+                is_greedy=False,
+                byte_length=len(item.continuation.encode()),
+            )
+            for item in requests
+        ]
+
+    def generate(self, prompts: Sequence[str], options: Sequence[GenerateOptions]) -> list[str]:
+        texts = [
+            digest(prompt).hex()[: item.max_tokens] for prompt, item in zip(prompts, options, strict=True)
+        ]
+        return texts[:1] if self.ref == "impatient-generation" else texts
+
+
+class PlantedClassifier(Planted):
+    def classify(self, inputs: Sequence[TextInput], labels: Sequence[str]) -> FloatArray:
+        asked = sorted(labels) if self.ref == "ignores-label-order" else labels
+        scores = [[float(vector(item, label, self.knowledge)[0]) for label in asked] for item in inputs]
+        return np.array(scores, dtype=np.float32).reshape(len(inputs), len(labels))
+
+
+class PlantedTagger(Planted):
+    def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        if self.ref == "unknown-tag":
+            return [["FOREIGN"] * len(sentence) for sentence in sentences]
+        tagged = [[self.tag_of(token) for token in sentence] for sentence in sentences]
+        return [tags[:-1] for tags in tagged] if self.ref == "loses-a-tag" else tagged
+
+    def tag_of(self, token: str) -> str:
+        return self.tags[digest(token, self.knowledge)[0] % len(self.tags)]
+
+
+class PlantedExtractor(Planted):
+    def extract_spans(self, items: Sequence[SpanQuestion]) -> list[SpanAnswer]:
+        return [self.span_of(item) for item in items]
+
+    def span_of(self, item: SpanQuestion) -> SpanAnswer:
+        if not item.context:
+            return SpanAnswer(text="", start=-1, end=-1, score=0.0)
+        start = digest(item, self.knowledge)[0] % len(item.context)
+        text = item.context[start : start + 3]
+        shift = 1 if self.ref == "shifted-span" else 0
+        return SpanAnswer(text=text, start=start + shift, end=start + len(text) + shift, score=1.0)
+
+
+FITTED: dict[Head, type[Planted]] = {
+    Head.CLASSIFICATION: PlantedClassifier,
+    Head.TAGGING: PlantedTagger,
+    Head.SPAN_EXTRACTION: PlantedExtractor,
+}
+
+PLANTED = AdapterEntry(
+    name="planted",
+    target="planted:open_planted",
+    describe="planted:describe",
+    options="planted:PlantedOptions",
+    summary="For testing the contract.",
+)

@@ -1,0 +1,127 @@
+"""The contract passes a sound adapter, and each planted fault fails the check that is there for it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.testing.adapter_contract import AdapterContract
+
+pytest_plugins = ["pytester"]
+
+CONTRACT = """
+import pytest
+from planted import PLANTED
+from harness.testing.adapter_contract import AdapterContract
+
+class TestPlanted(AdapterContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def entry(cls):
+        return PLANTED
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def ref(cls):
+        return {ref!r}
+"""
+
+CAUGHT_BY: dict[str, set[str]] = {
+    "answers-nothing-asked": {"test_no_request_gets_no_answer"},
+    "batch-dependent": {"test_batch_size_changes_nothing"},
+    "chokes-on-empty-text": {"test_unusual_text_is_answered", "test_vectors_have_length_one"},
+    "closes-once": {"test_closing_twice_is_fine"},
+    "empty-identity": {"test_identity_is_stable_text", "test_fitting_changes_the_identity"},
+    "fit-keeps-identity": {"test_fitting_changes_the_identity"},
+    "fits-in-place": {"test_fitting_leaves_the_model_alone"},
+    "fits-on-nothing": {"test_fitting_on_nothing_is_refused"},
+    "float64": {"test_answers_have_the_right_form"},
+    "forgetful": {"test_saved_fit_answers_alike"},
+    "heavy-describe": {"test_describing_imports_no_model_library"},
+    "head-without-capability": {
+        "test_fitted_model_is_what_was_declared",
+        "test_heads_declare_their_capability",
+    },
+    "ignores-label-order": {"test_labels_may_come_in_any_order"},
+    "impatient-generation": {
+        "test_batch_size_changes_nothing",
+        "test_each_request_gets_one_answer",
+        "test_order_is_kept",
+        "test_unusual_text_is_answered",
+    },
+    "long-vectors": {"test_vectors_have_length_one"},
+    "loses-a-tag": {"test_answers_have_the_right_form", "test_unusual_text_is_answered"},
+    "loses-a-sentence": {
+        "test_answers_have_the_right_form",
+        "test_each_request_gets_one_answer",
+        "test_unusual_text_is_answered",
+    },
+    "missing-capability": {"test_model_does_what_it_declares"},
+    "missing-head-capability": {"test_fitted_model_is_what_was_declared"},
+    "nan": {"test_answers_are_finite", "test_vectors_have_length_one"},
+    "nondeterministic": {
+        "test_asking_again_changes_nothing",
+        "test_batch_size_changes_nothing",
+        "test_fitting_leaves_the_model_alone",
+        "test_opening_again_changes_nothing",
+        "test_order_is_kept",
+    },
+    "number-in-identity": {"test_identity_is_stable_text"},
+    "opens-differently": {"test_opening_again_changes_nothing"},
+    "pickle": {"test_saved_fit_holds_no_pickle"},
+    "positive-log-probability": {"test_answers_have_the_right_form", "test_unusual_text_is_answered"},
+    "shifted-span": {"test_answers_have_the_right_form", "test_unusual_text_is_answered"},
+    "undeclared-capability": {"test_model_declares_what_it_does"},
+    "unknown-tag": {"test_tags_are_those_of_the_training_data"},
+    "unseeded-fit": {"test_fitting_twice_gives_the_same"},
+    "unstable-identity": {"test_identity_is_stable_text", "test_saved_fit_answers_alike"},
+    "wrong-count": {
+        "test_batch_size_changes_nothing",
+        "test_each_request_gets_one_answer",
+        "test_order_is_kept",
+        "test_unusual_text_is_answered",
+    },
+    "wrong-name": {"test_description_is_of_this_adapter_and_model"},
+    "wrong-order": {"test_batch_size_changes_nothing", "test_order_is_kept"},
+}
+"""The checks that fail for each planted fault, and no others."""
+
+IN_A_NEW_PROCESS = "test_describing_imports_no_model_library"
+"""It starts Python anew, so it runs for the sound adapter and for its own fault only."""
+
+
+def failed_checks(pytester: pytest.Pytester, ref: str, *arguments: str) -> set[str]:
+    shutil.copy(Path(__file__).with_name("planted.py"), pytester.path / "planted.py")
+    pytester.makepyfile(vllm="", test_planted=CONTRACT.format(ref=ref))
+    pytester.syspathinsert()
+    quick = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+    record = pytester.inline_run(*quick, "-W", "error", *arguments)
+    passed, _, failed = record.listoutcomes()
+    assert passed or failed, "no check ran"
+    return {report.nodeid.rpartition("::")[2].partition("[")[0] for report in failed}
+
+
+@pytest.mark.parametrize("ref", ["sound", "sound-decoder"])
+def test_sound_adapter_passes(pytester: pytest.Pytester, ref: str) -> None:
+    assert failed_checks(pytester, ref) == set()
+
+
+@pytest.mark.parametrize("fault", CAUGHT_BY)
+def test_fault_is_caught(pytester: pytest.Pytester, fault: str) -> None:
+    chosen = IN_A_NEW_PROCESS if fault == "heavy-describe" else f"not {IN_A_NEW_PROCESS}"
+    assert failed_checks(pytester, fault, "-k", chosen) == CAUGHT_BY[fault]
+
+
+def test_every_check_catches_a_fault() -> None:
+    checks = {name for name in dir(AdapterContract) if name.startswith("test_")}
+    unproven = checks - set().union(*CAUGHT_BY.values())
+    assert unproven == set()
+
+
+def test_pytest_is_not_needed_for_the_examples() -> None:
+    code = "import sys, harness.testing; sys.exit('pytest' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
