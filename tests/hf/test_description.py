@@ -117,7 +117,10 @@ def test_scores_that_are_no_labels_do_not_classify(
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}, ["a decoder (llama)", "'hf-causal:"]),
+        (
+            {"model_type": "llama", "architectures": ["LlamaForCausalLM"]},
+            ["a decoder (llama)", "'hf-causal:"],
+        ),
         ({"model_type": "gpt2"}, ["a decoder (gpt2)", "'hf-causal:"]),
         ({"model_type": "bert", "architectures": ["BertLMHeadModel"]}, ["a decoder (bert)", "'hf-causal:"]),
         (
