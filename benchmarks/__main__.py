@@ -1,0 +1,26 @@
+"""Run all benchmarks: python -m benchmarks [--data DIR]."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from benchmarks import encoder_inference, startup
+
+
+def main() -> None:
+    """Run all benchmarks that their data allow."""
+    parser = argparse.ArgumentParser(description="Run all benchmarks.")
+    parser.add_argument(
+        "--data", default=os.environ.get("HARNESS_DATA"), help="folder with the published data"
+    )
+    given = parser.parse_args()
+    startup.main([])
+    if given.data is None:
+        print("Encoder inference needs the XNLI test set: give --data DIR or set HARNESS_DATA.")
+    else:
+        encoder_inference.main(["--data", given.data])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Start-up: ``harness --help`` and ``harness tasks list`` beside lm-eval's ``--help`` and ``ls tasks``.
+
+Run: make bench, or python -m benchmarks.startup [--peer PATH/TO/lm-eval] [--rounds N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.measuring import alternate, show
+
+__all__ = ["main"]
+
+
+def _command(*words: str) -> Callable[[], None]:
+    def run() -> None:
+        subprocess.run(words, check=True, capture_output=True)
+
+    return run
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--peer", default=".venv-peers/bin/lm-eval", help="lm-eval's command")
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args(arguments)
+    ours = str(Path(sys.executable).with_name("harness"))
+    limits = {"harness --help": "0.25 s", "harness tasks list": "0.30 s"}
+    helps = {"harness --help": _command(ours, "--help")}
+    lists = {"harness tasks list": _command(ours, "tasks", "list")}
+    if Path(given.peer).exists():
+        helps["lm-eval --help"] = _command(given.peer, "--help")
+        lists["lm-eval ls tasks"] = _command(given.peer, "ls", "tasks")
+    else:
+        print(f"No peer at {given.peer}; make bench installs it. Our own times only.")
+    show("Help", alternate(helps, rounds=given.rounds), limits=limits)
+    show("Listing", alternate(lists, rounds=given.rounds), limits=limits)
+
+
+if __name__ == "__main__":
+    main()
