@@ -48,7 +48,7 @@ UNUSUAL_TEXTS: Mapping[str, str] = MappingProxyType(
         "Devanagari conjuncts": "क्षत्रिय स्त्री ज्ञान",
         "unspaced": "ภาษาไทยไม่มีช่องว่าง日本語も同じ",
         "punctuation only": "?!… —",
-        "very long": "word слово 词 " * 700,
+        "very long": "word слово 词 " * 300,
     }
 )
 """Texts that break careless adapters, by what is unusual about them."""
