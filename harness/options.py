@@ -15,7 +15,7 @@ __all__ = ["AdapterOptions", "options_model", "parse_options"]
 class AdapterOptions(BaseModel):
     """The options of one adapter; a plugin subclasses it. Strings from ``-o key=value`` are converted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 def options_model(entry: AdapterEntry) -> type[AdapterOptions]:
