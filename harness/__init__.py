@@ -1,3 +1,60 @@
-"""Evaluate multilingual models on cross-lingual benchmarks."""
+"""Evaluate multilingual models on cross-lingual benchmarks.
+
+The public names: `evaluate` does what ``harness eval`` does, `hookimpl` marks a plugin's hooks, and the records
+are what adapters, kinds and metrics exchange. Everything is imported when it is first asked for.
+"""
 
 from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.adapters import AdapterEntry
+    from harness.api import evaluate
+    from harness.capabilities import Capability, Head, ModelDescription
+    from harness.errors import HarnessError
+    from harness.hookspecs import hookimpl
+    from harness.methods import Method
+    from harness.metrics.metric import Metric, MetricContext, MetricResult
+    from harness.results import Run
+
+__all__ = [
+    "AdapterEntry",
+    "Capability",
+    "HarnessError",
+    "Head",
+    "Method",
+    "Metric",
+    "MetricContext",
+    "MetricResult",
+    "ModelDescription",
+    "Run",
+    "evaluate",
+    "hookimpl",
+]
+
+_HOME = {
+    "AdapterEntry": "harness.adapters",
+    "Capability": "harness.capabilities",
+    "HarnessError": "harness.errors",
+    "Head": "harness.capabilities",
+    "Method": "harness.methods",
+    "Metric": "harness.metrics.metric",
+    "MetricContext": "harness.metrics.metric",
+    "MetricResult": "harness.metrics.metric",
+    "ModelDescription": "harness.capabilities",
+    "Run": "harness.results",
+    "evaluate": "harness.api",
+    "hookimpl": "harness.hookspecs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'harness' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -18,6 +18,7 @@ from harness.adapters import ModelReference
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder
 from harness.discovery import discover
+from harness.errors import UnknownNameError
 from harness.fitting import FitStore, cache_folder
 from harness.planning import Model, Plan, RunConfig, make_plan, refuse_empty, resolve_model
 from harness.progress import Progress, SilentProgress
@@ -139,9 +140,16 @@ def evaluate(
         settings: Further fields of `harness.planning.RunConfig`: ``limit=100``, ``seeds=(1, 2)``, ...
 
     Raises:
-        UsageError: For names that nobody knows and for a plan without cells.
+        UsageError: For names that nobody knows and for a plan without cells. A failed cell does not raise: it
+            is in the run's cells with its reason.
     """
     places = [data] if isinstance(data, str | Path) else list(data)
+    for name in settings:
+        if name not in RunConfig.__slots__:
+            raise UnknownNameError("setting of evaluate", name, RunConfig.__slots__)
+    if settings.get("output") is not None:
+        settings["output"] = Path(settings["output"])
+    settings |= {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
     config = RunConfig(
         tasks=(tasks,) if isinstance(tasks, str) else tuple(tasks),
         model=model,
