@@ -18,7 +18,7 @@ from harness.adapters import ModelReference
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder
 from harness.discovery import discover
-from harness.errors import UnknownNameError
+from harness.errors import UnknownNameError, UsageError
 from harness.fitting import FitStore, cache_folder
 from harness.planning import Model, Plan, RunConfig, make_plan, refuse_empty, resolve_model
 from harness.progress import Progress, SilentProgress
@@ -47,14 +47,25 @@ def open_session(tasks_from: Sequence[Path] = ()) -> Session:
 
 
 def data_options(data: Sequence[str | Path]) -> DataOptions:
-    """Return where data are looked for: ``hub`` (default), ``sample``, or folders; ``$HARNESS_DATA`` adds folders."""
-    given = [str(item) for item in data] or [
-        item for item in os.environ.get("HARNESS_DATA", "").split(os.pathsep) if item
-    ]
-    if given == ["sample"]:
+    """Return where data are looked for: ``hub`` (default), ``sample``, or folders; ``$HARNESS_DATA`` adds folders.
+
+    Raises `UsageError` for a folder that is not there, and for ``hub`` or ``sample`` beside anything else.
+    """
+    variable = os.environ.get("HARNESS_DATA", "").split(os.pathsep)
+    given = [str(item) for item in data] or [item for item in variable if item]
+    modes = [item for item in given if item in {"hub", "sample"}]
+    if modes and len(given) > 1:
+        raise UsageError(f"--data {modes[0]} stands alone; it was given together with {len(given) - 1} more.")
+    if modes == ["sample"]:
         return DataOptions(mode="sample")
-    if not given or given == ["hub"]:
+    if not given or modes == ["hub"]:
         return DataOptions(mode="hub")
+    for folder in given:
+        if not Path(folder).is_dir():
+            raise UsageError(
+                f"The data folder {folder!r} does not exist.",
+                hint="Give --data hub, --data sample, or a folder that holds the published files.",
+            )
     return DataOptions(mode="local", folders=tuple(Path(item) for item in given))
 
 

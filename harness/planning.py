@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ class StagePlan:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FitPlan:
     """A model to fine-tune, in one stage or several; cells with equal plans share the fit."""
 
@@ -102,7 +103,7 @@ class FitPlan:
     seed: int
     recipe: str
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A digest of all of it but the model; cells with the same key share one fit."""
         parts = [[self.seed, self.recipe]]
@@ -133,7 +134,7 @@ def _stage_identity(stage: StagePlan) -> list[Any]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Cell:
     """One number to come: a task in a language, by one model, fit, method and seed."""
 
@@ -163,7 +164,7 @@ class Cell:
             "view": dict(sorted(self.view.items())),
         }
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Twelve hexadecimal digits that name the cell's records."""
         text = json.dumps(self.identity(), sort_keys=True, ensure_ascii=False)

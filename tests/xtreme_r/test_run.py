@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.errors import HarnessError, UsageError
+from harness.results import Run
+from harness_xtreme_r.submission.run import export_run, import_submission
+
+TASKS = ("xnli:en+sw", "pawsx:de", "xquad:en+hi", "udpos:de", "tatoeba:de")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HARNESS_CACHE", str(folder / "cache"))
+        return harness.evaluate(
+            TASKS, "baseline:char-ngram", data="sample", recipe="quick", output=folder / "run"
+        )
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+
+
+def _scores(run: Run, protocol: str) -> dict[tuple[str, str, str], Any]:
+    return {
+        (cell["task"], cell["language"], name): score["value"]
+        for cell in run.cells
+        if cell["status"] == "ok" and cell["protocol"] == protocol
+        for name, score in cell["metrics"].items()
+    }
+
+
+def test_an_exported_run_comes_back_with_the_same_scores(run: Run, tmp_path: Path) -> None:
+    written, left_out = export_run(run.path, tmp_path / "submission", protocol="zero_shot_transfer")
+    names = sorted(str(path.relative_to(tmp_path / "submission")) for path in written)
+    assert names == [
+        "pawsx/test-de.tsv",
+        "tatoeba/test-de.tsv",
+        "udpos/test-de.tsv",
+        "xnli/test-en.tsv",
+        "xnli/test-sw.tsv",
+        "xquad/test-en.json",
+        "xquad/test-hi.json",
+    ]
+    assert left_out == ["tatoeba:de: its protocol is frozen"]
+    back, refused = import_submission(tmp_path / "submission", ["sample"], tmp_path / "back")
+    assert refused == []
+    assert _scores(back, "frozen") == _scores(run, "zero_shot_transfer")
+
+
+def test_two_cells_of_one_file_are_refused(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"would write 'test-de.tsv' of 'tatoeba'.*Choose with --protocol"):
+        export_run(run.path, tmp_path / "submission")
+
+
+def test_a_limited_run_is_not_exported(tmp_path: Path) -> None:
+    limited = harness.evaluate(
+        "xnli:sw", "baseline:majority", data="sample", limit=5, output=tmp_path / "limited"
+    )
+    with pytest.raises(HarnessError, match="has 5 of its 24 items; run it without --limit"):
+        export_run(limited.path, tmp_path / "submission")
+
+
+def test_data_that_changed_since_the_run_are_refused(run: Run, tmp_path: Path) -> None:
+    results = run.path / "results.json"
+    before = results.read_text(encoding="utf-8")
+    changed = json.loads(before)
+    for cell in changed["cells"]:
+        if cell["task"] == "tatoeba" and cell["status"] == "ok":
+            cell["data"]["digest"] = "0" * 64
+    results.write_text(json.dumps(changed), encoding="utf-8")
+    try:
+        with pytest.raises(HarnessError, match="The data of tatoeba:de changed since the run"):
+            export_run(run.path, tmp_path / "submission", protocol="zero_shot_transfer")
+    finally:
+        results.write_text(before, encoding="utf-8")
+
+
+def test_an_empty_submission_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "submission").mkdir()
+    with pytest.raises(UsageError, match="holds no predictions that can be imported"):
+        import_submission(tmp_path / "submission", ["sample"], tmp_path / "back")
+
+
+def test_a_file_with_too_few_lines_fails_its_cell_alone(run: Run, tmp_path: Path) -> None:
+    target = tmp_path / "submission"
+    export_run(run.path, target, protocol="zero_shot_transfer")
+    file = target / "xnli" / "test-sw.tsv"
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    file.write_text("".join(lines[:-1]), encoding="utf-8")
+    back, _ = import_submission(target, ["sample"], tmp_path / "back")
+    failed = [cell for cell in back.cells if cell["status"] == "failed"]
+    assert [(cell["task"], cell["language"]) for cell in failed] == [("xnli", "sw")]
+    assert "expected 24 items, found 23" in failed[0]["reason"]
