@@ -20,7 +20,8 @@ from harness.data.sources import DataFinder
 from harness.discovery import discover
 from harness.errors import UnknownNameError, UsageError
 from harness.fitting import FitStore, cache_folder
-from harness.planning import Model, Plan, RunConfig, make_plan, refuse_empty, resolve_model
+from harness.plan import Model, Plan, RunConfig, refuse_empty
+from harness.planning import make_plan, resolve_model
 from harness.progress import Progress, SilentProgress
 from harness.registry import Registry
 from harness.results import Run, RunFolder

@@ -19,7 +19,7 @@ from harness.data.sampling import draw
 from harness.data.sources import DataFinder, FoundData
 from harness.errors import ContractError, DataError, TrainingError
 from harness.kinds.kind import ReadContext, read_examples
-from harness.planning import FitPlan, StagePlan
+from harness.plan import FitPlan, StagePlan
 from harness.progress import Progress
 from harness.results import write_atomically
 

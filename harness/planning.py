@@ -5,205 +5,28 @@ Pure: reads specs, small model configs and the presence of data files, and chang
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.adapters import AdapterEntry, ModelReference
-from harness.capabilities import Head, HeadSpec, ModelDescription, TrainingSettings
+from harness.adapters import ModelReference
+from harness.capabilities import Head, HeadSpec
 from harness.checking import check_task
-from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder, FoundData, data_ref
-from harness.errors import CapabilityError, HarnessError, MissingDataError, UnknownNameError, UsageError
+from harness.errors import HarnessError, MissingDataError, UnknownNameError, UsageError
 from harness.kinds.kind import TaskKind
 from harness.languages import Language, known_languages
 from harness.methods import Pairing, choose_pairings
-from harness.options import AdapterOptions, parse_options
+from harness.options import parse_options
+from harness.plan import DEFAULT_SEED, Cell, FitPlan, Model, Plan, RunConfig, Skip, StagePlan
 from harness.recipes import resolve_settings
 from harness.registry import Registry
 from harness.specs.catalog import Catalog
 from harness.specs.schema import Source, TaskSpec
 from harness.specs.selection import SelectedTask, select
 
-__all__ = [
-    "Cell",
-    "FitPlan",
-    "Model",
-    "Plan",
-    "RunConfig",
-    "Skip",
-    "StagePlan",
-    "make_plan",
-    "refuse_empty",
-    "resolve_model",
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
-    """What a user asked for; the command and the Python function build the same object."""
-
-    tasks: tuple[str, ...]
-    model: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    languages: tuple[str, ...] | None = None
-    tasks_from: tuple[Path, ...] = ()
-    data: DataOptions = field(default_factory=lambda: DataOptions(mode="hub"))
-    protocols: tuple[str, ...] = ()
-    method: str | None = None
-    seeds: tuple[int, ...] = ()
-    """Training seeds; empty takes 42, the seed of the public XTREME scripts."""
-    limit: int | None = None
-    train_limit: int | None = None
-    recipe: str | None = None
-    train_languages: tuple[str, ...] = ()
-    select_on: str | None = None
-    """Language whose dev set chooses the checkpoint; None takes the source language's."""
-    with_baselines: bool = False
-    output: Path | None = None
-
-
-DEFAULT_SEED = 42
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """A model that was described but not loaded."""
-
-    reference: ModelReference
-    entry: AdapterEntry
-    options: AdapterOptions
-    description: ModelDescription
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagePlan:
-    """One training stage: its examples, and the dev set that chooses the checkpoint."""
-
-    name: str
-    kind: TaskKind
-    head: HeadSpec
-    train: tuple[tuple[str, FoundData], ...]
-    """Language and files of every part of the training data."""
-    validation: tuple[str, FoundData] | None
-    settings: TrainingSettings
-    limit: int | None
-    note: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitPlan:
-    """A model to fine-tune, in one stage or several; cells with equal plans share the fit."""
-
-    stages: tuple[StagePlan, ...]
-    seed: int
-    recipe: str
-
-    @cached_property
-    def key(self) -> str:
-        """A digest of all of it but the model; cells with the same key share one fit."""
-        parts = [[self.seed, self.recipe]]
-        parts += [[stage.name, *_stage_identity(stage)] for stage in self.stages]
-        text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    @property
-    def title(self) -> str:
-        """``squad (en), seed 42``."""
-        names = " then ".join(
-            f"{stage.name} ({'+'.join(language for language, _ in stage.train)})" for stage in self.stages
-        )
-        return f"{names}, seed {self.seed}"
-
-
-def _stage_identity(stage: StagePlan) -> list[Any]:
-    settings = {name: getattr(stage.settings, name) for name in stage.settings.__slots__}
-    validation = None if stage.validation is None else [stage.validation[0], stage.validation[1].digest()]
-    return [
-        stage.head.head.value,
-        list(stage.head.labels),
-        list(stage.head.inputs),
-        [[language, found.digest()] for language, found in stage.train],
-        validation,
-        settings,
-        stage.limit,
-    ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One number to come: a task in a language, by one model, fit, method and seed."""
-
-    spec: TaskSpec
-    language: Language
-    pairing: Pairing
-    fit: FitPlan | None
-    seed: int
-    test: FoundData
-    view: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def title(self) -> str:
-        """``xnli:sw``."""
-        return f"{self.spec.task}:{self.language.code}"
-
-    def identity(self) -> dict[str, Any]:
-        """Return the parts that make the cell what it is within a run."""
-        return {
-            "task": self.spec.task,
-            "version": self.spec.version,
-            "language": self.language.code,
-            "protocol": self.pairing.protocol,
-            "method": self.pairing.method.name,
-            "fit": None if self.fit is None else self.fit.key,
-            "seed": self.seed,
-            "view": dict(sorted(self.view.items())),
-        }
-
-    @cached_property
-    def digest(self) -> str:
-        """Twelve hexadecimal digits that name the cell's records."""
-        text = json.dumps(self.identity(), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skip:
-    """Something that was asked for and will not be run."""
-
-    task: str
-    language: str
-    reason: str
-    protocol: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a run will do for one model."""
-
-    model: Model
-    cells: tuple[Cell, ...]
-    skipped: tuple[Skip, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def fits(self) -> list[FitPlan]:
-        """The models to fine-tune, each once, in the order in which cells need them."""
-        unique = {cell.fit.key: cell.fit for cell in self.cells if cell.fit is not None}
-        return list(unique.values())
-
-    def groups(self) -> Iterator[tuple[FitPlan | None, list[Cell]]]:
-        """Yield the cells of every fit together, cells without a fit first."""
-        by_key: dict[str | None, list[Cell]] = {None: []}
-        for cell in self.cells:
-            by_key.setdefault(None if cell.fit is None else cell.fit.key, []).append(cell)
-        for cells in by_key.values():
-            if cells:
-                yield cells[0].fit, cells
+__all__ = ["make_plan", "resolve_model"]
 
 
 def resolve_model(registry: Registry, text: str, options: Mapping[str, str]) -> Model:
@@ -457,13 +280,3 @@ def _last_checkpoint(stage: StagePlan, tested: set[Path], notes: list[str]) -> S
     )
     notes.append(note)
     return replace(stage, validation=None, note=note)
-
-
-def refuse_empty(plan: Plan) -> None:
-    """Raise `UsageError` when a plan has no cell; the message gives the first reasons."""
-    if plan.cells:
-        return
-    reasons = list(dict.fromkeys(skip.reason for skip in plan.skipped))
-    shown = " ".join(f"({number}) {reason}" for number, reason in enumerate(reasons[:3], start=1))
-    more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
-    raise CapabilityError(f"Nothing is left to run. {shown}{more}")

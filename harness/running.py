@@ -20,7 +20,7 @@ from harness.fitting import FitStore, Fitted
 from harness.kinds.kind import ReadContext, read_examples
 from harness.methods import MethodContext
 from harness.metrics.metric import MetricContext
-from harness.planning import Cell, FitPlan, Plan
+from harness.plan import Cell, FitPlan, Plan
 from harness.progress import Progress
 from harness.registry import Registry
 from harness.results import SCHEMA, ItemRecord, RunFolder

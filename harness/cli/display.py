@@ -18,7 +18,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from harness.planning import Plan, Skip
+    from harness.plan import Plan, Skip
 
 __all__ = ["ConsoleProgress", "print_table", "show_plan", "show_run", "write_rows"]
 

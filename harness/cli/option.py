@@ -105,7 +105,7 @@ def key_values(items: list[str] | None) -> dict[str, str]:
 def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
     """Return the `RunConfig` of a command: what was given, over what the configuration file says."""
     from harness.api import data_options
-    from harness.planning import RunConfig
+    from harness.plan import RunConfig
     from harness.specs.selection import split_names
 
     values = _from_file(config_file, set(given)) if config_file is not None else {}
