@@ -206,6 +206,8 @@ class TrainingSettings:
     """Whether the checkpoint that is best on the dev set is kept, rather than the last one."""
     freeze_embeddings: bool = False
     max_steps: int | None = None
+    group_by_length: bool = False
+    """Whether a batch holds examples of like length: less padding, another order than a plain shuffle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

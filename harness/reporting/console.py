@@ -70,14 +70,14 @@ def _fits(summary: Summary, columns: Sequence[Column], width: int, *, intervals:
         texts += [_text(scores[index]) for _, scores in summary.means]
         for section in summary.sections:
             texts += [_text(scores[index], interval=intervals) for _, _, scores in section.rows]
-        used += 3 + max(len(text) for text in texts)
+        used += 2 + max(len(text) for text in texts)
     return used <= width
 
 
 def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> Table:
     indices = [summary.columns.index(column) for column in columns]
     table = Table(
-        title=summary.title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", padding=(0, 1)
+        title=summary.title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", padding=(0, 1, 0, 0)
     )
     table.add_column("language", no_wrap=True, max_width=LABEL_WIDTH)
     for column in columns:

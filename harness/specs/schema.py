@@ -224,6 +224,7 @@ class SettingsPatch(SpecModel):
     select_best: bool | None = None
     freeze_embeddings: bool | None = None
     max_steps: Annotated[int, Field(ge=1)] | None = None
+    group_by_length: bool | None = None
 
 
 class RecipeSpec(SpecModel):

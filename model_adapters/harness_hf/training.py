@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from transformers import PrinterCallback, Trainer, TrainingArguments
+from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from harness.capabilities import FitOptions, TrainingSettings
 from harness.errors import TrainingError
@@ -36,6 +37,18 @@ class Outcome:
 
 class CheckedTrainer(Trainer):
     """A Trainer that stops at the first loss that is not finite, instead of leaving it out of its log."""
+
+    def __init__(self, *, lengths: list[int] | None, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self._lengths = lengths
+        """Pieces of every training example, where batches are to hold examples of like length."""
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+        if self._lengths is None:
+            return super()._get_train_sampler(train_dataset)
+        generator = torch.Generator().manual_seed(self.args.data_seed or self.args.seed)
+        size = self.args.train_batch_size * self.args.gradient_accumulation_steps
+        return LengthGroupedSampler(size, lengths=self._lengths, generator=generator)
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Return the loss of one step; raises `TrainingError` where it is NaN or infinite."""
@@ -76,6 +89,7 @@ def train_network(
                 data_collator=data.collate,
                 train_dataset=list(data.train),
                 eval_dataset=validation or None,
+                lengths=[len(example) for example in data.train] if options.settings.group_by_length else None,
                 compute_metrics=lambda result: {"score": data.score(result.predictions, result.label_ids)},
                 preprocess_logits_for_metrics=data.decide,
                 callbacks=[progress],
