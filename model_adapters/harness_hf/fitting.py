@@ -59,14 +59,14 @@ def fit_head(
         raise CapabilityError(
             f"An encoder cannot be fitted with a {spec.head.value} head; it can with {', '.join(ADAPTERS)}."
         )
-    if not train:
-        raise TrainingError(
-            f"There are no training examples for {what}.", hint="Check --train-limit and the data."
-        )
     if (options.directory / RECORD_NAME).exists():
         raise TrainingError(f"The folder {str(options.directory)!r} already holds a fitted model.")
     settings = replace(options.settings, max_length=min(options.settings.max_length, session.limit))
     data = _prepare(session, train, validation, spec, settings)
+    if not data.train:
+        raise TrainingError(
+            f"There are no training examples for {what}.", hint="Check --train-limit and the data."
+        )
     transformers.set_seed(options.seed)
     network = load_trainable(
         session.folder, session.ref, spec, session.options, keep_head=_has_head(session, spec)

@@ -65,6 +65,7 @@ def unigram() -> Any:
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
     )
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
     trainer = trainers.UnigramTrainer(
         vocab_size=400, special_tokens=special, unk_token="<unk>", show_progress=False
     )

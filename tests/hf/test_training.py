@@ -1,0 +1,353 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from harness.capabilities import Classifies, FitOptions, Head, HeadSpec, SpanQuestion, Tags, TextInput
+from harness.data.records import Answer, ClassificationExample, SpanExample, TaggedSentence
+from harness.errors import TrainingError
+from harness_hf import training
+from harness_hf.training import batch_shape
+
+SPEC = HeadSpec(head=Head.CLASSIFICATION, labels=("bad", "good"), inputs=("text",))
+Options = Callable[..., FitOptions]
+
+
+def examples(count: int) -> list[ClassificationExample]:
+    texts = ["the good cat", "a bad dog sat near the door", "happy good", "sad bad mat"]
+    return [
+        ClassificationExample(
+            id=str(number), inputs={"text": texts[number % 4] + " two" * (number % 7)}, label=SPEC.labels[1 - number % 2]
+        )
+        for number in range(count)
+    ]
+
+
+def weights(adapter: Any) -> dict[str, torch.Tensor]:
+    return {name: value.detach().clone() for name, value in adapter._session.network.state_dict().items()}
+
+
+def equal(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_the_same_seed_gives_the_same_weights(bert: Any, fit_options: Options) -> None:
+    first = weights(bert.fit(examples(24), examples(8), SPEC, fit_options("a", seed=5)))
+    torch.rand(7)
+    second = weights(bert.fit(examples(24), examples(8), SPEC, fit_options("b", seed=5)))
+    third = weights(bert.fit(examples(24), examples(8), SPEC, fit_options("c", seed=6)))
+    assert equal(first, second)
+    assert not equal(first, third)
+
+
+def test_fitting_leaves_the_model_as_it_was(bert: Any, fit_options: Options) -> None:
+    before = weights(bert)
+    vectors = bert.embed(["The cat"], side="query")
+    fitted = bert.fit(examples(16), [], SPEC, fit_options())
+    assert equal(before, weights(bert))
+    np.testing.assert_array_equal(bert.embed(["The cat"], side="query"), vectors)
+    assert not np.allclose(fitted.embed(["The cat"], side="query"), vectors, atol=1e-3)
+    assert not isinstance(bert, Classifies)
+
+
+def test_the_folder_holds_the_model_and_nothing_else(bert: Any, fit_options: Options) -> None:
+    options = fit_options()
+    bert.fit(examples(16), examples(8), SPEC, options)
+    names = {file.name for file in options.directory.iterdir()}
+    assert names == {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "harness_fit.json",
+    }
+    record = json.loads((options.directory / "harness_fit.json").read_text())
+    assert record["labels"] == ["bad", "good"]
+    assert record["steps"] == 6
+    assert record["metric"] == "accuracy"
+    assert 0 <= record["best_score"] <= 1
+    assert record["base"] == dict(bert.identity())
+    with pytest.raises(TrainingError, match="already holds a fitted model"):
+        bert.fit(examples(16), [], SPEC, options)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_an_interrupted_fit_does_not_look_finished(
+    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    options = fit_options(eval_steps=1)
+    calls = []
+
+    class Interrupted(training.CheckedTrainer):
+        def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+            calls.append(1)
+            if len(calls) == 3:
+                raise error
+            return super().training_step(*args, **kwargs)
+
+    monkeypatch.setattr(training, "CheckedTrainer", Interrupted)
+    with pytest.raises(error):
+        bert.fit(examples(32), examples(8), SPEC, options)
+    assert not list(options.directory.rglob("*.safetensors"))
+    assert not (options.directory / "harness_fit.json").exists()
+    monkeypatch.undo()
+    assert isinstance(bert.fit(examples(32), examples(8), SPEC, options), Classifies)
+
+
+def test_a_failure_while_saving_does_not_look_finished(
+    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: Any, **kwargs: Any) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(type(bert._session.tokenizer), "save_pretrained", full)
+    options = fit_options(epochs=1)
+    with pytest.raises(OSError, match="No space"):
+        bert.fit(examples(16), [], SPEC, options)
+    assert not (options.directory / "harness_fit.json").exists()
+
+
+def test_a_loss_that_is_not_finite_stops(bert: Any, fit_options: Options) -> None:
+    with torch.no_grad():
+        bert._session.network.get_input_embeddings().weight.fill_(float("nan"))
+    folder = fit_options("poisoned").directory
+    bert._session.network.save_pretrained(folder)
+    bert._session.tokenizer.save_pretrained(folder)
+    bert._session.folder = folder
+    with pytest.raises(TrainingError, match=r"loss became nan at step 1 with learning rate 0\.005"):
+        bert.fit(examples(16), [], SPEC, fit_options())
+
+
+def test_weights_that_are_not_finite_are_not_saved(
+    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Poisoned(training.CheckedTrainer):
+        def train(self, *args: Any, **kwargs: Any) -> Any:
+            outcome = super().train(*args, **kwargs)
+            with torch.no_grad():
+                self.model.classifier.bias.fill_(float("inf"))
+            return outcome
+
+    monkeypatch.setattr(training, "CheckedTrainer", Poisoned)
+    options = fit_options()
+    with pytest.raises(TrainingError, match=r"'classifier\.bias' is not finite after training"):
+        bert.fit(examples(16), [], SPEC, options)
+    assert not options.directory.joinpath("harness_fit.json").exists()
+
+
+def test_the_best_checkpoint_is_kept(bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dev score is made to be best after the second of four evaluations."""
+    scores = iter([0.5, 0.9, 0.9, 0.1])
+    states = []
+    real = training.train_network
+
+    def scripted(network: Any, data: Any, *args: Any, **keywords: Any) -> Any:
+        from dataclasses import replace
+
+        def score(predicted: Any, gold: Any) -> float:
+            states.append({name: value.detach().clone() for name, value in network.state_dict().items()})
+            return next(scores)
+
+        return real(network, replace(data, score=score), *args, **keywords)
+
+    monkeypatch.setattr("harness_hf.fitting.train_network", scripted)
+    fitted = bert.fit(examples(32), examples(8), SPEC, fit_options(eval_steps=2, epochs=2))
+    assert len(states) == 4
+    assert equal(weights(fitted), states[1])
+    assert fitted._record.best_score == 0.9
+
+
+def test_without_a_dev_set_or_selection_the_last_checkpoint_is_kept(bert: Any, fit_options: Options) -> None:
+    last = bert.fit(examples(32), [], SPEC, fit_options("last"))
+    unselected = bert.fit(examples(32), examples(8), SPEC, fit_options("unselected", select_best=False))
+    assert last._record.best_score is None
+    assert unselected._record.best_score is None
+    assert equal(weights(last), weights(unselected))
+
+
+def test_a_short_run_is_evaluated_once(bert: Any, fit_options: Options) -> None:
+    fitted = bert.fit(examples(16), examples(8), SPEC, fit_options(eval_steps=100, epochs=1))
+    assert fitted._record.best_score is not None
+    assert fitted._record.steps == 2
+
+
+def test_max_steps(bert: Any, fit_options: Options) -> None:
+    assert bert.fit(examples(16), [], SPEC, fit_options(max_steps=3))._record.steps == 3
+
+
+def test_frozen_embeddings_stay(bert: Any, fit_options: Options) -> None:
+    before = weights(bert)
+    frozen = weights(bert.fit(examples(24), [], SPEC, fit_options("frozen", freeze_embeddings=True)))
+    free = weights(bert.fit(examples(24), [], SPEC, fit_options("free")))
+    name = "embeddings.word_embeddings.weight"
+    assert torch.equal(frozen["bert." + name], before[name])
+    assert not torch.equal(free["bert." + name], before[name])
+    layer = "encoder.layer.0.output.dense.weight"
+    assert not torch.equal(frozen["bert." + layer], before[layer])
+
+
+def without_dropout(bert: Any, folder: Path, open_folder: Any) -> Any:
+    config = bert._session.network.config
+    config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
+    bert._session.network.save_pretrained(folder)
+    bert._session.tokenizer.save_pretrained(folder)
+    return open_folder
+
+
+def tagged(count: int, extra: int = 1) -> list[TaggedSentence]:
+    return [
+        TaggedSentence(
+            id=str(number),
+            tokens=("the", "cat", "sat", *["sat"] * (number % extra)),
+            tags=("DET", "NOUN", "VERB", *["VERB"] * (number % extra)),
+        )
+        for number in range(count)
+    ]
+
+
+def spans(count: int) -> list[SpanExample]:
+    """Spans in contexts of one length: the softmax over positions counts padding too, in the library's loss."""
+    return [
+        SpanExample(id=str(n), question="who", context=f"the cat {['sat', 'slept'][n % 2]}", answers=(Answer(text="cat", start=4),))
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "train"),
+    [
+        (SPEC, examples(32)),
+        (HeadSpec(head=Head.TAGGING, labels=("DET", "NOUN", "VERB")), tagged(32)),
+        (HeadSpec(head=Head.SPAN_EXTRACTION), spans(32)),
+    ],
+)
+def test_accumulated_gradients_are_those_of_the_batch(
+    bert: Any, fit_options: Options, open_folder: Any, tmp_path: Path, spec: HeadSpec, train: list[Any]
+) -> None:
+    """Four sequences a step and four steps an update give what sixteen sequences a step give."""
+    without_dropout(bert, tmp_path / "plain", open_folder)
+    # A large epsilon makes the step of AdamW proportional to the gradient, and nothing clips it.
+    keywords = {"batch_size": 16, "learning_rate": 1.0, "adam_epsilon": 10.0, "max_grad_norm": 1e9, "max_steps": 1}
+    whole = open_folder(tmp_path / "plain", train_batch_tokens=16 * 32).fit(
+        train, [], spec, fit_options("whole", **keywords)
+    )
+    parts = open_folder(tmp_path / "plain", train_batch_tokens=4 * 32).fit(
+        train, [], spec, fit_options("parts", **keywords)
+    )
+    assert whole._record.steps == parts._record.steps == 1
+    left, right = weights(whole), weights(parts)
+    name = "encoder.layer.3.output.dense.weight"
+    moved = left[f"bert.{name}"] - weights(bert)[name]
+    scale = float(moved.abs().max())
+    assert scale > 1e-6
+    torch.testing.assert_close(
+        (right[f"bert.{name}"] - weights(bert)[name]) / scale, moved / scale, rtol=0, atol=0.01
+    )
+
+
+@pytest.mark.parametrize(
+    ("batch", "pieces", "budget", "processes", "expected"),
+    [
+        (32, 128, 8192, 1, (32, 1)),
+        (32, 384, 8192, 1, (16, 2)),
+        (32, 384, 8192, 2, (16, 1)),
+        (6, 100, 400, 1, (3, 2)),
+        (7, 100, 600, 1, (1, 7)),
+        (8, 9999, 10, 1, (1, 8)),
+    ],
+)
+def test_batch_shape(batch: int, pieces: int, budget: int, processes: int, expected: tuple[int, int]) -> None:
+    assert batch_shape(batch, pieces, budget, processes) == expected
+    assert expected[0] * expected[1] * processes == batch
+
+
+def test_a_batch_that_processes_cannot_share() -> None:
+    with pytest.raises(TrainingError, match="8 cannot be shared by 3 processes"):
+        batch_shape(8, 10, 100, 3)
+
+
+def test_a_second_stage_keeps_the_head_only_where_labels_agree(bert: Any, fit_options: Options) -> None:
+    first = bert.fit(examples(24), [], SPEC, fit_options("first"))
+    still = {"learning_rate": 1e-12, "epochs": 1}
+    same = weights(first.fit(examples(8), [], SPEC, fit_options("same", **still)))
+    for name, value in weights(first).items():
+        torch.testing.assert_close(same[name], value, atol=1e-6, rtol=0)
+    turned = HeadSpec(head=Head.CLASSIFICATION, labels=("good", "bad"), inputs=("text",))
+    other = weights(first.fit(examples(8), [], turned, fit_options("other", **still)))
+    torch.testing.assert_close(
+        other["bert.encoder.layer.3.output.dense.weight"], weights(first)["bert.encoder.layer.3.output.dense.weight"]
+    )
+    assert not torch.allclose(other["classifier.weight"], weights(first)["classifier.weight"], atol=1e-3)
+    assert float(other["classifier.weight"].abs().max()) < 0.2
+
+
+def test_a_second_stage_with_another_head(bert: Any, fit_options: Options) -> None:
+    spans_first = bert.fit(spans(16), [], HeadSpec(head=Head.SPAN_EXTRACTION), fit_options("spans"))
+    (answer,) = spans_first.extract_spans([SpanQuestion(id="1", question="who", context="the cat sat")])
+    assert answer.text
+    tagger = spans_first.fit(
+        tagged(16), [], HeadSpec(head=Head.TAGGING, labels=("DET", "NOUN", "VERB")), fit_options("tags")
+    )
+    assert isinstance(tagger, Tags)
+    assert not hasattr(tagger, "extract_spans")
+    assert [len(row) for row in tagger.tag([["the", "cat"]])] == [2]
+    vectors = spans_first.embed(["the cat"], side="query")
+    assert not np.allclose(vectors, bert.embed(["the cat"], side="query"), atol=1e-3)
+
+
+def test_another_number_of_labels_gets_a_new_head(bert: Any, fit_options: Options) -> None:
+    first = bert.fit(examples(16), [], SPEC, fit_options("first", epochs=1))
+    spec = HeadSpec(head=Head.CLASSIFICATION, labels=("bad", "good", "neither"), inputs=("text",))
+    second = first.fit(examples(16), [], spec, fit_options("second", epochs=1))
+    assert second.classify([TextInput(text="x")], spec.labels).shape == (1, 3)
+
+
+def test_plain_lines_on_stderr_are_rare(
+    bert: Any, fit_options: Options, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bert.fit(examples(16), examples(8), SPEC, fit_options("quiet"))
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+    monkeypatch.setattr("harness_hf.progress.SECONDS_BETWEEN_LINES", 0.0)
+    options = fit_options("loud", epochs=1)
+    bert.fit(examples(16), examples(8), SPEC, options)
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert "classification on" in captured.err
+    assert "step 1/2" in captured.err
+    assert "accuracy" in captured.err
+
+
+def test_a_terminal_gets_a_bar(
+    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    bert.fit(examples(16), examples(8), SPEC, fit_options(epochs=1))
+    assert "classification on" in capsys.readouterr().err
+
+
+def test_lengths_beyond_the_model_are_kept_within_it(bert: Any, fit_options: Options) -> None:
+    fitted = bert.fit(examples(16), [], SPEC, fit_options(max_length=4096, epochs=1))
+    assert fitted._record.max_length == 64
+    assert fitted.classify([TextInput(text="cat " * 500)], SPEC.labels).shape == (1, 2)
+
+
+def test_what_the_folder_says_about_embedding_is_kept(
+    bert: Any, fit_options: Options, folders: dict[str, Path], open_folder: Any, tmp_path: Path
+) -> None:
+    import shutil
+
+    folder = tmp_path / "declared"
+    shutil.copytree(folders["bert"], folder)
+    (folder / "config_sentence_transformers.json").write_text('{"prompts": {"query": "yes "}}')
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    fitted = open_folder(folder).fit(examples(16), [], SPEC, fit_options(epochs=1))
+    assert fitted._session.sentence_files == open_folder(folder)._session.sentence_files
+    assert fitted._session.sentence_files.pooling == "cls"
