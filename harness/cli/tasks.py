@@ -150,7 +150,8 @@ def validate(
     checked = validate_specs(session.registry, session.catalog, targets or [])
     for item in checked:
         if item["problems"]:
-            typer.echo(f"{item['source']}: {len(item['problems'])} faults", err=True)
+            count = len(item["problems"])
+            typer.echo(f"{item['source']}: {count} {'fault' if count == 1 else 'faults'}", err=True)
             for problem in item["problems"]:
                 typer.echo(f"  {problem}", err=True)
         else:
