@@ -153,10 +153,18 @@ class _Planner:
             except MissingDataError as error:
                 self._skip(spec, language.code, str(error), pairing.protocol)
                 return
-        view = {"select_on": self._config.select_on} if fit is not None and self._config.select_on else {}
+        view = {} if fit is None else self._fit_view(pairing)
         self._cells.append(
             Cell(spec=spec, language=language, pairing=pairing, fit=fit, seed=seed, test=test, view=view)
         )
+
+    def _fit_view(self, pairing: Pairing) -> dict[str, str]:
+        view = {}
+        if self._config.select_on:
+            view["select_on"] = self._config.select_on
+        if self._config.train_languages and pairing.protocol != "in_language":
+            view["train_languages"] = "+".join(self._config.train_languages)
+        return view
 
     def _fit(self, spec: TaskSpec, language: Language, protocol: str, seed: int) -> FitPlan:
         assert spec.transfer is not None

@@ -109,7 +109,11 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
     from harness.specs.selection import split_names
 
     values = _from_file(config_file, set(given)) if config_file is not None else {}
-    values |= {name: value for name, value in given.items() if value is not None and value is not False and value != []}
+    values |= {
+        name: value
+        for name, value in given.items()
+        if value is not None and value is not False and value != []
+    }
     if not values.get("tasks"):
         raise UsageError("No task was named.", hint="Give --tasks; run 'harness tasks list' to see all.")
     if not values.get("model"):

@@ -44,12 +44,9 @@ class CheckedTrainer(Trainer):
     number, so their gradients come out as many times too large as there are steps.
     """
 
-    def __init__(self, **keywords: Any) -> None:
+    def __init__(self, *, lengths: list[int] | None = None, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.model_accepts_loss_kwargs = False
-
-    def __init__(self, *, lengths: list[int] | None, **keywords: Any) -> None:
-        super().__init__(**keywords)
         self._lengths = lengths
         """Pieces of every training example, where batches are to hold examples of like length."""
 
