@@ -38,6 +38,7 @@ def render_summary(summary: Summary, *, width: int) -> RenderableType:
     parts: list[RenderableType] = []
     if summary.sample:
         parts.append(Panel(Text(SAMPLE_WARNING, style="bold"), box=box.ASCII, expand=False))
+    parts.append(Text(summary.title, style="bold"))
     intervals = _fits(summary, summary.columns, width, intervals=True)
     for columns in _chunks(summary, width):
         parts.append(_table(summary, columns, intervals=intervals))
@@ -76,9 +77,7 @@ def _fits(summary: Summary, columns: Sequence[Column], width: int, *, intervals:
 
 def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> Table:
     indices = [summary.columns.index(column) for column in columns]
-    table = Table(
-        title=summary.title, box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", padding=(0, 1, 0, 0)
-    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("language", no_wrap=True, max_width=LABEL_WIDTH)
     for column in columns:
         table.add_column(column.title, justify="right", no_wrap=True)
