@@ -204,6 +204,8 @@ class TrainingSettings:
     """Steps between evaluations on the dev set; None evaluates once an epoch."""
     select_best: bool = True
     """Whether the checkpoint that is best on the dev set is kept, rather than the last one."""
+    validation_limit: int | None = None
+    """At most so many items of the dev set choose the checkpoint, drawn by a seed."""
     freeze_embeddings: bool = False
     max_steps: int | None = None
     group_by_length: bool = False

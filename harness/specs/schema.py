@@ -222,6 +222,7 @@ class SettingsPatch(SpecModel):
     max_grad_norm: Annotated[float, Field(gt=0)] | None = None
     eval_steps: Annotated[int, Field(ge=1)] | None = None
     select_best: bool | None = None
+    validation_limit: Annotated[int, Field(ge=1)] | None = None
     freeze_embeddings: bool | None = None
     max_steps: Annotated[int, Field(ge=1)] | None = None
     group_by_length: bool | None = None
