@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from harness.hookspecs import hookimpl
-
 from harness.adapters import AdapterEntry
+from harness.hookspecs import hookimpl
 
 __all__ = ["harness_register_adapters"]
 

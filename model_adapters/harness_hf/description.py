@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from harness.options import AdapterOptions
-
 from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
 from harness.errors import AdapterError, CapabilityError
+from harness.options import AdapterOptions
 from harness_hf.architecture import ENCODER_TYPES, GENERIC_LABEL, Architecture, Family, read_architecture
 from harness_hf.model_folder import ModelConfig, count_parameters, read_config
 from harness_hf.options import EncoderOptions

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from harness.options import AdapterOptions
 
 from harness.capabilities import (
     Adapter,
@@ -20,6 +19,7 @@ from harness.capabilities import (
     Side,
 )
 from harness.errors import AdapterError, UsageError
+from harness.options import AdapterOptions
 from harness_hf.description import find_architecture
 from harness_hf.fit_record import FitRecord, read_record
 from harness_hf.model_folder import read_config, resolve_folder

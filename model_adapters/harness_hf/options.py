@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from harness.options import AdapterOptions
 from pydantic import Field
+
+from harness.options import AdapterOptions
 
 __all__ = ["EncoderOptions"]
 
