@@ -38,10 +38,10 @@ class Outcome:
 class CheckedTrainer(Trainer):
     """A Trainer that stops at the first loss that is not finite, instead of leaving it out of its log.
 
-    Its loss is the mean over a step's sequences, and accumulated steps are averaged, as in the public scripts of
-    XTREME. By default Trainer hands the number of items of the whole batch to every model that takes keywords,
-    trusts it to divide by that, and no longer divides by the steps itself; the classes with heads ignore the
-    number, so their gradients come out as many times too large as there are steps.
+    Its loss is the mean over a step's sequences, and accumulated steps are averaged, as in the public
+    scripts of XTREME. By default Trainer hands the number of items of the whole batch to every model that
+    takes keywords, trusts it to divide by that, and no longer divides by the steps itself; the classes with
+    heads ignore the number, so their gradients come out as many times too large as there are steps.
     """
 
     def __init__(self, *, lengths: list[int] | None = None, **keywords: Any) -> None:

@@ -193,7 +193,7 @@ def with_head(folders: dict[str, Path], tmp_path: Path) -> Callable[..., Path]:
             config.id2label = dict(enumerate(labels))
             config.label2id = {label: number for number, label in enumerate(labels)}
         torch.manual_seed(3)
-        folder = tmp_path / auto_class.__name__
+        folder: Path = tmp_path / auto_class.__name__
         auto_class.from_config(config).save_pretrained(folder)
         for file in ("tokenizer.json", "tokenizer_config.json"):
             (folder / file).write_bytes((folders["bert"] / file).read_bytes())
@@ -205,7 +205,7 @@ def with_head(folders: dict[str, Path], tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def e5_small() -> Path:
     """The folder of multilingual-e5-small that `make models` makes."""
-    root = Path(os.environ.get("HARNESS_MODELS", Path(__file__).parents[2] / "models"))
+    root = Path(os.environ.get("HARNESS_MODELS") or Path(__file__).parents[2] / "models")
     if not (root / "e5-small" / "config.json").is_file():
         pytest.skip("models/e5-small is not there: run make models, or set HARNESS_MODELS")
     return root / "e5-small"

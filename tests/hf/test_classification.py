@@ -78,7 +78,9 @@ def test_scores_are_those_of_transformers(with_head: Any, open_folder: Any) -> N
 
 
 def test_columns_follow_the_names_of_labels(with_head: Any, open_folder: Any) -> None:
-    adapter = open_folder(with_head(AutoModelForSequenceClassification, ["ENTAILMENT", "neutral", "Contradiction"]))
+    adapter = open_folder(
+        with_head(AutoModelForSequenceClassification, ["ENTAILMENT", "neutral", "Contradiction"])
+    )
     inputs = [TextInput(text="The cat sat.", text_pair="The dog slept.")]
     asked = ["contradiction", "entailment", "neutral"]
     scores = adapter.classify(inputs, asked)
@@ -92,7 +94,8 @@ def test_columns_follow_the_names_of_labels(with_head: Any, open_folder: Any) ->
 
 
 @pytest.mark.parametrize(
-    "asked", [["yes", "no"], ["same"], ["same", "different", "neither"], ["same", "same"], ["LABEL_0", "LABEL_1"]]
+    "asked",
+    [["yes", "no"], ["same"], ["same", "different", "neither"], ["same", "same"], ["LABEL_0", "LABEL_1"]],
 )
 def test_other_label_names_are_refused(with_head: Any, open_folder: Any, asked: list[str]) -> None:
     adapter = open_folder(with_head(AutoModelForSequenceClassification, ["same", "different"]))
@@ -115,9 +118,7 @@ def test_single_texts_and_pairs_may_be_mixed_and_batched(with_head: Any, open_fo
 
 def test_the_second_text_is_read(bert: Any, fit_options: Options) -> None:
     fitted = bert.fit(pairs(90), [], PAIR, fit_options(epochs=4))
-    inputs = [
-        TextInput(text=one.inputs["first"], text_pair=one.inputs["second"]) for one in pairs(9)
-    ]
+    inputs = [TextInput(text=one.inputs["first"], text_pair=one.inputs["second"]) for one in pairs(9)]
     scores = fitted.classify(inputs, PAIR.labels)
     assert [PAIR.labels[index] for index in scores.argmax(axis=1)] == [one.label for one in pairs(9)]
 
@@ -139,7 +140,9 @@ def test_fits_of_other_labels_are_not_loaded(bert: Any, fit_options: Options, tm
     options = fit_options(epochs=1)
     bert.fit(sentiment(16), [], SPEC, options)
     other = HeadSpec(head=Head.CLASSIFICATION, labels=("good", "bad"), inputs=("text",))
-    with pytest.raises(AdapterError, match=r"\['bad', 'good'\]; expected classification with \['good', 'bad'\]"):
+    with pytest.raises(
+        AdapterError, match=r"\['bad', 'good'\]; expected classification with \['good', 'bad'\]"
+    ):
         bert.load_fit(options.directory, other)
     with pytest.raises(AdapterError, match="expected tagging"):
         bert.load_fit(options.directory, HeadSpec(head=Head.TAGGING, labels=SPEC.labels))
@@ -158,7 +161,12 @@ def test_examples_that_do_not_fit_are_named(bert: Any, fit_options: Options) -> 
     with pytest.raises(DataError, match="'odd-7' has the label 'neutral'"):
         bert.fit(good, [odd], SPEC, fit_options())
     with pytest.raises(DataError, match="'0' has no field 'premise'"):
-        bert.fit(good, [], HeadSpec(head=Head.CLASSIFICATION, labels=SPEC.labels, inputs=("premise",)), fit_options())
+        bert.fit(
+            good,
+            [],
+            HeadSpec(head=Head.CLASSIFICATION, labels=SPEC.labels, inputs=("premise",)),
+            fit_options(),
+        )
     with pytest.raises(TrainingError, match="no training examples"):
         bert.fit([], good, SPEC, fit_options())
     for spec in (

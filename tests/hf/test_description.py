@@ -44,7 +44,8 @@ def test_both_adapters_are_declared_and_import_nothing_heavy() -> None:
 
 def test_describing_loads_no_model_library(folders: dict[str, Path]) -> None:
     code = (
-        "import sys; from harness_hf.description import describe; from harness_hf.options import EncoderOptions; "
+        "import sys; from harness_hf.description import describe; "
+        "from harness_hf.options import EncoderOptions; "
         "describe(sys.argv[1], EncoderOptions()); "
         "assert not {'torch', 'transformers', 'tokenizers', 'huggingface_hub'} & set(sys.modules)"
     )

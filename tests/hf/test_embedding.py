@@ -100,7 +100,9 @@ def test_layers_that_are_not_there(bert: Any) -> None:
             bert.embed(["x"], side="query", options=EmbedOptions(layer=layer))
 
 
-def test_prefixes_and_pooling_of_the_folder(folders: dict[str, Path], open_folder: Any, tmp_path: Path) -> None:
+def test_prefixes_and_pooling_of_the_folder(
+    folders: dict[str, Path], open_folder: Any, tmp_path: Path
+) -> None:
     folder = tmp_path / "model"
     shutil.copytree(folders["bert"], folder)
     prompts = {"prompts": {"query": "yes ", "passage": "no "}}
@@ -239,7 +241,7 @@ def test_incomplete_weights_are_refused(folders: dict[str, Path], open_folder: A
     name = "encoder.layer.1.output.dense.weight"
     assert name in weights
     save_file({key: value for key, value in weights.items() if key != name}, folder / "model.safetensors")
-    with pytest.raises(AdapterError, match="lack 'encoder.layer.1.output.dense.weight'"):
+    with pytest.raises(AdapterError, match=r"lack 'encoder\.layer\.1\.output\.dense\.weight'"):
         open_folder(folder)
     (folder / "model.safetensors").unlink()
     with pytest.raises(AdapterError, match=r"no 'model\.safetensors'"):

@@ -38,12 +38,12 @@ def asked(examples: list[MultipleChoiceExample]) -> list[Choice]:
 
 
 def test_two_stages_with_different_numbers_of_choices(bert: Any, fit_options: Options) -> None:
-    first = bert.fit(items(48, 3), items(9, 3), SPEC, fit_options("first"))
-    assert isinstance(first, ChoosesBest)
+    first: Any = bert.fit(items(48, 3), items(9, 3), SPEC, fit_options("first"))
     head = first._session.network.classifier.weight.detach().clone()
-    second = first.fit(items(8, 2), [], SPEC, fit_options("second", epochs=1, learning_rate=1e-9))
+    second: Any = first.fit(items(8, 2), [], SPEC, fit_options("second", epochs=1, learning_rate=1e-9))
     # A learning rate of nearly nothing shows that the head of the first stage is where the second begins.
     torch.testing.assert_close(second._session.network.classifier.weight, head, atol=1e-6, rtol=0)
+    assert all(isinstance(one, ChoosesBest) for one in (first, second))
     test = [*items(6, 2), *items(6, 3)]
     scores = second.choose(asked(test))
     assert [len(row) for row in scores] == [2] * 6 + [3] * 6

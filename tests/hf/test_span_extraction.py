@@ -44,7 +44,9 @@ def colours(count: int) -> list[SpanExample]:
 
 
 def questions(contexts: list[str]) -> list[SpanQuestion]:
-    return [SpanQuestion(id=str(n), question="where is the cat", context=text) for n, text in enumerate(contexts)]
+    return [
+        SpanQuestion(id=str(n), question="where is the cat", context=text) for n, text in enumerate(contexts)
+    ]
 
 
 def test_fitting_learns_spans(encoder: Any, fit_options: Options) -> None:
@@ -173,7 +175,9 @@ def test_training_targets(encoder: Any) -> None:
     filler = "the dog slept near the door " * 8
     context = f"{filler}green {filler}"
     start = context.index("green")
-    example = SpanExample(id="1", question="good", context=context, answers=(Answer(text="green", start=start),))
+    example = SpanExample(
+        id="1", question="good", context=context, answers=(Answer(text="green", start=start),)
+    )
     data = prepare_span_extraction(encoder._session, [example], [], SpanLimits(max_length=40, stride=10))
     assert len(data.train) > 3
     vocabulary = encoder._session.tokenizer
@@ -267,7 +271,9 @@ def test_scores_that_are_not_finite_are_an_error(extractor: Any) -> None:
 
 
 def test_the_settings_of_the_fit_are_used(bert: Any, fit_options: Options, open_folder: Any) -> None:
-    options = fit_options(epochs=1, max_length=30, stride=5, max_query_length=3, max_answer_length=1, n_best=4)
+    options = fit_options(
+        epochs=1, max_length=30, stride=5, max_query_length=3, max_answer_length=1, n_best=4
+    )
     fitted = bert.fit(colours(8), [], SPEC, options)
     limits = SpanLimits(max_length=30, stride=5, max_query_length=3, max_answer_length=1, n_best=4)
     assert fitted._limits() == limits

@@ -52,7 +52,9 @@ def test_training_windows_carry_the_tags_of_their_words(bert: Any) -> None:
     batch = data.collate(list(data.train))
     assert batch["labels"].shape == batch["input_ids"].shape
     for feature, row in zip(data.train, batch["labels"], strict=True):
-        assert [position for position, value in enumerate(row) if value != IGNORED] == feature.targets["positions"]
+        assert [position for position, value in enumerate(row) if value != IGNORED] == feature.targets[
+            "positions"
+        ]
         assert row[feature.targets["positions"]].tolist() == feature.targets["labels"]
 
 
@@ -80,7 +82,9 @@ def test_one_tag_for_every_token(with_head: Any, open_folder: Any, batch: list[l
     assert {tag for row in tags for tag in row} <= set(LABELS)
 
 
-def test_tags_do_not_depend_on_batches(with_head: Any, open_folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tags_do_not_depend_on_batches(
+    with_head: Any, open_folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = with_head(AutoModelForTokenClassification, [f"T{number}" for number in range(9)])
     batch = [one.tokens for length in (1, 9, 40) for one in sentences(4, length)]
     large = open_folder(folder, batch_tokens=9999).tag(batch)

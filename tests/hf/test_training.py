@@ -23,7 +23,9 @@ def examples(count: int) -> list[ClassificationExample]:
     texts = ["the good cat", "a bad dog sat near the door", "happy good", "sad bad mat"]
     return [
         ClassificationExample(
-            id=str(number), inputs={"text": texts[number % 4] + " two" * (number % 7)}, label=SPEC.labels[1 - number % 2]
+            id=str(number),
+            inputs={"text": texts[number % 4] + " two" * (number % 7)},
+            label=SPEC.labels[1 - number % 2],
         )
         for number in range(count)
     ]
@@ -131,7 +133,8 @@ def test_weights_that_are_not_finite_are_not_saved(
         def train(self, *args: Any, **kwargs: Any) -> Any:
             outcome = super().train(*args, **kwargs)
             with torch.no_grad():
-                self.model.classifier.bias.fill_(float("inf"))
+                network: Any = self.model
+                network.classifier.bias.fill_(float("inf"))
             return outcome
 
     monkeypatch.setattr(training, "CheckedTrainer", Poisoned)
@@ -141,7 +144,9 @@ def test_weights_that_are_not_finite_are_not_saved(
     assert not options.directory.joinpath("harness_fit.json").exists()
 
 
-def test_the_best_checkpoint_is_kept(bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_checkpoint_is_kept(
+    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The dev score is made to be best after the second of four evaluations."""
     scores = iter([0.5, 0.9, 0.9, 0.1])
     states = []
@@ -212,9 +217,14 @@ def tagged(count: int, extra: int = 1) -> list[TaggedSentence]:
 
 
 def spans(count: int) -> list[SpanExample]:
-    """Spans in contexts of one length: the softmax over positions counts padding too, in the library's loss."""
+    """Spans in contexts of one length: the library's loss runs its softmax over padding too."""
     return [
-        SpanExample(id=str(n), question="who", context=f"the cat {['sat', 'slept'][n % 2]}", answers=(Answer(text="cat", start=4),))
+        SpanExample(
+            id=str(n),
+            question="who",
+            context=f"the cat {['sat', 'slept'][n % 2]}",
+            answers=(Answer(text="cat", start=4),),
+        )
         for n in range(count)
     ]
 
@@ -233,7 +243,13 @@ def test_accumulated_gradients_are_those_of_the_batch(
     """Four sequences a step and four steps an update give what sixteen sequences a step give."""
     without_dropout(bert, tmp_path / "plain", open_folder)
     # A large epsilon makes the step of AdamW proportional to the gradient, and nothing clips it.
-    keywords = {"batch_size": 16, "learning_rate": 1.0, "adam_epsilon": 10.0, "max_grad_norm": 1e9, "max_steps": 1}
+    keywords = {
+        "batch_size": 16,
+        "learning_rate": 1.0,
+        "adam_epsilon": 10.0,
+        "max_grad_norm": 1e9,
+        "max_steps": 1,
+    }
     whole = open_folder(tmp_path / "plain", train_batch_tokens=16 * 32).fit(
         train, [], spec, fit_options("whole", **keywords)
     )
@@ -281,7 +297,8 @@ def test_a_second_stage_keeps_the_head_only_where_labels_agree(bert: Any, fit_op
     turned = HeadSpec(head=Head.CLASSIFICATION, labels=("good", "bad"), inputs=("text",))
     other = weights(first.fit(examples(8), [], turned, fit_options("other", **still)))
     torch.testing.assert_close(
-        other["bert.encoder.layer.3.output.dense.weight"], weights(first)["bert.encoder.layer.3.output.dense.weight"]
+        other["bert.encoder.layer.3.output.dense.weight"],
+        weights(first)["bert.encoder.layer.3.output.dense.weight"],
     )
     assert not torch.allclose(other["classifier.weight"], weights(first)["classifier.weight"], atol=1e-3)
     assert float(other["classifier.weight"].abs().max()) < 0.2

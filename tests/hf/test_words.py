@@ -9,7 +9,20 @@ from hypothesis import strategies as st
 
 from harness_hf.words import split_sentences
 
-ODD_WORDS = ["", " ", "\u200d", "\u00ad", "\ufeff", "e\u0301", "👩‍👩‍👧", "बिल्ली", "القطة", "猫", "\x00", "x" * 300]
+ODD_WORDS = [
+    "",
+    " ",
+    "\u200d",
+    "\u00ad",
+    "\ufeff",
+    "e\u0301",
+    "👩‍👩‍👧",
+    "बिल्ली",
+    "القطة",
+    "猫",
+    "\x00",
+    "x" * 300,
+]
 
 
 def windows_of(encoder: Any, sentences: list[list[str]], limit: int, *, unknown: bool = True) -> list[Any]:
@@ -68,7 +81,9 @@ def test_windows_are_filled_up_to_the_limit(bert: Any) -> None:
     assert [window.first_word for window in windows] == [0, 4, 8]
 
 
-def test_a_word_longer_than_a_window_keeps_its_first_pieces(folders: dict[str, Path], open_folder: Any) -> None:
+def test_a_word_longer_than_a_window_keeps_its_first_pieces(
+    folders: dict[str, Path], open_folder: Any
+) -> None:
     encoder = open_folder(folders["xlm-roberta"])
     (whole,) = windows_of(encoder, [["zyx" * 15]], 64)
     assert len(whole.encoded) > 20
