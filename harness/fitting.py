@@ -116,16 +116,12 @@ class FitStore:
     def _examples(self, stage: StagePlan) -> tuple[list[Any], list[Any]]:
         train: list[Any] = []
         for code, found in stage.train:
-            examples = self._read(stage, found, "train")
-            kept = draw(
-                [example.id for example in examples],
-                stage.limit,
-                seed=DATA_SEED,
-                task=stage.name,
-                language=code,
-            )
-            train += [examples[index] for index in kept]
-        validation = [] if stage.validation is None else self._read(stage, stage.validation[1], "validation")
+            train += _drawn(self._read(stage, found, "train"), stage.limit, stage.name, code)
+        validation: list[Any] = []
+        if stage.validation is not None:
+            code, found = stage.validation
+            examples = self._read(stage, found, "validation")
+            validation = _drawn(examples, stage.settings.validation_limit, stage.name, code)
         if any(stage.kind.reference(example) is None for example in (*train, *validation)):
             raise DataError(f"The training set {stage.name!r} has items without labels.")
         if not train:
@@ -142,6 +138,11 @@ class FitStore:
             label_map=found.label_map,
         )
         return read_examples(stage.kind, self._finder.rows(found), context)
+
+
+def _drawn(examples: list[Any], limit: int | None, task: str, language: str) -> list[Any]:
+    ids = [example.id for example in examples]
+    return [examples[index] for index in draw(ids, limit, seed=DATA_SEED, task=task, language=language)]
 
 
 def _stage_digests(adapter: Adapter, plan: FitPlan) -> list[str]:

@@ -96,7 +96,9 @@ def train_network(
                 data_collator=data.collate,
                 train_dataset=list(data.train),
                 eval_dataset=validation or None,
-                lengths=[len(example) for example in data.train] if options.settings.group_by_length else None,
+                lengths=[len(example) for example in data.train]
+                if options.settings.group_by_length
+                else None,
                 compute_metrics=lambda result: {"score": data.score(result.predictions, result.label_ids)},
                 preprocess_logits_for_metrics=data.decide,
                 callbacks=[progress],
