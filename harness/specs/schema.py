@@ -317,7 +317,7 @@ def _is_other_branch(fault: Any, faults: Iterable[Any]) -> bool:
     ``local`` may be a text or a list; where the list has a fault, that one is told and not "should be a string".
     """
     path = _key_path(fault)
-    return fault["loc"][-1] == "str" and any(
+    return fault["loc"][-1:] == ("str",) and any(
         _key_path(other)[: len(path)] == path and len(_key_path(other)) > len(path) for other in faults
     )
 
