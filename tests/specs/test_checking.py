@@ -113,7 +113,7 @@ def test_a_target_is_a_name_or_a_file(session: Session, tmp_path: Path) -> None:
     assert (row["sort"], row["name"], row["problems"]) == ("task", "xnli", [])
     [again] = validate_specs(session.registry, session.catalog, [row["source"]])
     assert again == row
-    with pytest.raises(UsageError, match="No task named 'xnly'. Did you mean 'xnli'"):
+    with pytest.raises(UsageError, match=r"No task named 'xnly'\. Did you mean 'xnli'"):
         validate_specs(session.registry, session.catalog, ["xnly"])
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         validate_specs(session.registry, session.catalog, [str(tmp_path / "absent.yaml")])

@@ -149,13 +149,13 @@ def test_lines_are_those_of_keys_and_of_list_items() -> None:
 
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=20), inner, max_size=3),
     max_leaves=8,
 )
 
 
-@given(st.dictionaries(st.text(), _JSON, max_size=4))
+@given(st.dictionaries(st.text(max_size=20), _JSON, max_size=4))
 def test_json_is_read_as_json_reads_it(data: dict[str, Any]) -> None:
     text = json.dumps(data)
     assume("\\ud" not in text)  # escapes of surrogate pairs, which YAML does not have

@@ -128,7 +128,7 @@ def test_faults_of_a_suite_and_of_a_fragment() -> None:
         validate_document(SuiteSpec, read_yaml(suite, "s.yaml"))
     fragment = "extends: xnli\nlanguages:\n  yo:\n    provenence: native\n    test: {local: a}\n"
     with pytest.raises(
-        SpecError, match="line 4: languages.yo.provenence: unknown key.*did you mean 'provenance'"
+        SpecError, match=r"line 4: languages\.yo\.provenence: unknown key.*did you mean 'provenance'"
     ):
         validate_document(FragmentSpec, read_yaml(fragment, "f.yaml"))
 
