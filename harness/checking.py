@@ -2,39 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, Problem, SpecError, UnknownNameError
-from harness.specs.schema import SPLITS, LanguageEntry, Source
+from harness.specs.schema import (
+    SPLITS,
+    HubSource,
+    LanguageEntry,
+    LocalSource,
+    Source,
+    SuiteSpec,
+    TaskSpec,
+    TrainingSpec,
+)
 
 if TYPE_CHECKING:
     from harness.registry import Registry
     from harness.specs.catalog import Catalog, TaskEntry
+    from harness.specs.loading import Document
 
-__all__ = ["check_task", "task_problems"]
+__all__ = ["check_task", "check_training", "suite_problems", "task_problems", "training_problems"]
 
 KeyPath = tuple[str | int, ...]
+Found = tuple[KeyPath, str]
+"""Where a problem stands, and what it is."""
+Part = Source | LocalSource | HubSource
 
 
 def check_task(entry: TaskEntry, registry: Registry, catalog: Catalog) -> None:
-    """Raise `SpecError` with all problems of a task whose schema is right."""
-    problems = task_problems(entry, registry, catalog)
+    """Raise `SpecError` with all problems of a task whose schema is right, or of a fragment that extends it."""
+    for document in (entry.document, *entry.fragments.values()):
+        problems = task_problems(entry, registry, catalog, document=document)
+        if problems:
+            raise SpecError(document.source, problems)
+
+
+def task_problems(
+    entry: TaskEntry, registry: Registry, catalog: Catalog, *, document: Document | None = None
+) -> list[Problem]:
+    """Return the problems of a task's document, or of a fragment's: unknown names, labels, double names."""
+    chosen = entry.document if document is None else document
+    found = [*_names(entry.spec, registry, catalog), *_languages(entry), *_sources(entry.spec, registry)]
+    own = [item for item in found if _document_at(item[0], entry) is chosen]
+    return _problems(own, chosen)
+
+
+def check_training(spec: TrainingSpec, document: Document, registry: Registry) -> None:
+    """Raise `SpecError` with all problems of a training set whose schema is right."""
+    problems = training_problems(spec, document, registry)
     if problems:
-        raise SpecError(entry.document.source, problems)
+        raise SpecError(document.source, problems)
 
 
-def task_problems(entry: TaskEntry, registry: Registry, catalog: Catalog) -> list[Problem]:
-    """Return the problems of a task: unknown metrics, readers, stages, recipes, languages, labels."""
-    found = [*_names(entry, registry, catalog), *_languages(entry), *_sources(entry, registry)]
-    return [
-        Problem(message=message, key=".".join(map(str, path)), line=entry.document.line_of(path))
+def training_problems(spec: TrainingSpec, document: Document, registry: Registry) -> list[Problem]:
+    """Return the problems of a training set: unknown kind, readers and labels, double names."""
+    found = [*_repeated(spec), *_sources(spec, registry)]
+    if spec.kind not in registry.kinds:
+        found.append((("kind",), str(UnknownNameError("task kind", spec.kind, registry.kinds.names))))
+    return _problems(found, document)
+
+
+def suite_problems(spec: SuiteSpec, document: Document, catalog: Catalog) -> list[Problem]:
+    """Return the problems of a suite: tasks that nobody registered."""
+    known = catalog.names("task")
+    found: list[Found] = [
+        (("tasks", index), str(UnknownNameError("task", name, known)))
+        for index, name in enumerate(spec.tasks)
+        if name not in known
+    ]
+    return _problems(found, document)
+
+
+def _document_at(path: KeyPath, entry: TaskEntry) -> Document:
+    return entry.document_of(str(path[1])) if path[0] == "languages" else entry.document
+
+
+def _problems(found: Iterable[Found], document: Document) -> list[Problem]:
+    problems = [
+        Problem(message=message, key=".".join(map(str, path)), line=document.line_of(path))
         for path, message in found
     ]
+    return sorted(problems, key=lambda problem: problem.line or 0)
 
 
-def _names(entry: TaskEntry, registry: Registry, catalog: Catalog) -> Iterator[tuple[KeyPath, str]]:
-    spec = entry.spec
+def _names(spec: TaskSpec, registry: Registry, catalog: Catalog) -> Iterator[Found]:
+    yield from _repeated(spec)
     for index, name in enumerate(spec.metrics):
         try:
             metric = registry.metrics.get(name)
@@ -55,17 +108,26 @@ def _names(entry: TaskEntry, registry: Registry, catalog: Catalog) -> Iterator[t
         yield ("transfer", "recipe"), str(unknown)
 
 
-def _languages(entry: TaskEntry) -> Iterator[tuple[KeyPath, str]]:
+def _repeated(spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
+    for key in ("inputs", "labels", "metrics"):
+        names: Sequence[str] = getattr(spec, key, ())
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield (key, index), f"{name!r} is given twice"
+
+
+def _languages(entry: TaskEntry) -> Iterator[Found]:
     for code in entry.spec.languages:
         if code not in entry.languages:
-            try:
-                entry.languages.get(code)
-            except HarnessError as error:
-                yield ("languages", code), str(error)
+            yield (
+                ("languages", code),
+                f"the language table lacks {code!r}, so the entry needs 'name', 'script' and 'family'; "
+                "'harness languages' shows the known codes",
+            )
 
 
-def _sources(entry: TaskEntry, registry: Registry) -> Iterator[tuple[KeyPath, str]]:
-    spec = entry.spec
+def _sources(spec: TaskSpec | TrainingSpec, registry: Registry) -> Iterator[Found]:
+    labels = spec.label_names if isinstance(spec, TaskSpec) else spec.labels
     places: list[tuple[KeyPath, Source]] = [
         (("splits", split), source) for split, source in spec.splits.items()
     ]
@@ -76,32 +138,37 @@ def _sources(entry: TaskEntry, registry: Registry) -> Iterator[tuple[KeyPath, st
             if source is not None:
                 places.append((("languages", code, split), source))
     for path, source in places:
-        yield from _readers(path, source, registry)
-        yield from _labels(path, source, spec.label_names)
+        for where, part in _parts(path, source):
+            yield from _reader(where, part, source, registry)
+            yield from _labels(where, part, labels)
 
 
-def _readers(path: KeyPath, source: Source, registry: Registry) -> Iterator[tuple[KeyPath, str]]:
-    named = [(source.reader, source.options)]
-    named += [(item.reader or source.reader, item.options or {}) for item in source.alternatives]
+def _parts(path: KeyPath, source: Source) -> Iterator[tuple[KeyPath, Part]]:
+    """Yield the source and every place that it names, each with where it stands in the document."""
+    yield path, source
+    if isinstance(source.local, tuple):
+        for index, item in enumerate(source.local):
+            if isinstance(item, LocalSource):
+                yield (*path, "local", index), item
     if source.hub is not None:
-        named.append((source.hub.reader, source.hub.options or {}))
-    for name, options in named:
-        try:
-            reader = registry.readers.get(name)
-        except HarnessError as error:
+        yield (*path, "hub"), source.hub
+
+
+def _reader(path: KeyPath, part: Part, source: Source, registry: Registry) -> Iterator[Found]:
+    name = part.reader or source.reader
+    try:
+        reader = registry.readers.get(name)
+    except HarnessError as error:
+        if part.reader is not None:
             yield (*path, "reader"), str(error)
-            continue
-        for option in options:
-            if option not in reader.options:
-                unknown = UnknownNameError(f"option of the reader {name!r}", option, reader.options)
-                yield (*path, "options", option), str(unknown)
+        return
+    for option in part.options or ():
+        if option not in reader.options:
+            unknown = UnknownNameError(f"option of the reader {name!r}", option, reader.options)
+            yield (*path, "options", option), str(unknown)
 
 
-def _labels(path: KeyPath, source: Source, labels: tuple[str, ...]) -> Iterator[tuple[KeyPath, str]]:
-    maps = [(source.label_map, (*path, "label_map"))]
-    if source.hub is not None:
-        maps.append((source.hub.label_map, (*path, "hub", "label_map")))
-    for label_map, where in maps:
-        for raw, label in (label_map or {}).items():
-            if labels and label not in labels:
-                yield (*where, raw), str(UnknownNameError("label", label, labels))
+def _labels(path: KeyPath, part: Part, labels: tuple[str, ...]) -> Iterator[Found]:
+    for raw, label in (part.label_map or {}).items():
+        if labels and label not in labels:
+            yield (*path, "label_map", raw), str(UnknownNameError("label", label, labels))

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.adapters import ModelReference
 from harness.capabilities import Head, HeadSpec
-from harness.checking import check_task
+from harness.checking import check_task, check_training
 from harness.data.sources import DataFinder, FoundData, data_ref
 from harness.errors import HarnessError, MissingDataError, UnknownNameError, UsageError
 from harness.kinds.kind import TaskKind
@@ -123,6 +123,7 @@ class _Planner:
     def _training(self, name: str) -> tuple[str, Any]:
         if name in self._catalog.names("training"):
             spec, entry = self._catalog.training(name)
+            check_training(spec, entry.document, self._registry)
             return spec.kind, (spec, entry.folder)
         entry_of_task = self._catalog.task(name)
         return entry_of_task.spec.kind, entry_of_task

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from harness.checking import task_problems
-from harness.errors import HarnessError, SpecError
+from harness.checking import suite_problems, task_problems, training_problems
+from harness.errors import HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.registry import Registry
 from harness.specs.catalog import Catalog, Entry, read_entry
 from harness.specs.schema import (
@@ -51,24 +51,42 @@ def _checked_file(path: Path, registry: Registry, catalog: Catalog) -> dict[str,
     except SpecError as error:
         return _unreadable(error)
     except OSError as error:
-        raise HarnessError(f"The spec {str(path)!r} cannot be read: {error.strerror}.") from error
+        raise UsageError(f"The spec {str(path)!r} cannot be read: {error.strerror}.") from error
     return _checked(entry, registry, catalog)
 
 
 def _checked(entry: Entry, registry: Registry, catalog: Catalog) -> dict[str, Any]:
     row = {"sort": entry.sort, "name": entry.name, "source": entry.document.source}
     try:
-        if entry.sort == "task":
-            joined = catalog.joined(entry, catalog.validate_task(entry))
-            problems = [str(problem) for problem in task_problems(joined, registry, catalog)]
-        else:
-            validate_document(MODELS[entry.sort], entry.document)
-            problems = []
+        problems = [str(problem) for problem in _problems(entry, registry, catalog)]
     except SpecError as error:
         problems = [str(problem) for problem in error.problems]
     except HarnessError as error:
         problems = [str(error)]
     return {**row, "problems": problems}
+
+
+def _problems(entry: Entry, registry: Registry, catalog: Catalog) -> list[Problem]:
+    if entry.sort == "task":
+        joined = catalog.joined(entry, catalog.validate_task(entry))
+        return task_problems(joined, registry, catalog)
+    spec = validate_document(MODELS[entry.sort], entry.document)
+    if isinstance(spec, TrainingSpec):
+        return training_problems(spec, entry.document, registry)
+    if isinstance(spec, SuiteSpec):
+        return suite_problems(spec, entry.document, catalog)
+    if isinstance(spec, FragmentSpec):
+        return _fragment_problems(entry, registry, catalog)
+    return []
+
+
+def _fragment_problems(entry: Entry, registry: Registry, catalog: Catalog) -> list[Problem]:
+    if entry.name not in catalog.names("task"):
+        unknown = UnknownNameError("task", entry.name, catalog.names("task"))
+        return [Problem(message=str(unknown), key="extends", line=entry.document.line_of(["extends"]))]
+    extended = catalog.entry("task", entry.name)
+    joined = catalog.joined(extended, catalog.validate_task(extended), further=[entry])
+    return task_problems(joined, registry, catalog, document=entry.document)
 
 
 def _unreadable(error: HarnessError) -> dict[str, Any]:

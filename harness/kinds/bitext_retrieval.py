@@ -7,7 +7,7 @@ the inner product of unit vectors (cosine), ties go to the candidate that stands
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from pydantic import Field
@@ -17,7 +17,7 @@ from harness.data.records import BitextExample, Prediction, Row
 from harness.errors import ContractError
 from harness.kinds.kind import ReadContext, TaskKind, text_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
-from harness.specs.schema import SpecModel, TaskSpec
+from harness.specs.schema import ProtocolName, SpecModel, TaskSpec
 
 __all__ = ["KIND", "METHODS", "BitextRetrievalSpec", "EmbeddingSpec", "nearest"]
 
@@ -37,7 +37,7 @@ class BitextRetrievalSpec(TaskSpec):
     """The spec of a bitext retrieval task."""
 
     kind: Literal["bitext_retrieval"]
-    embedding: dict[str, EmbeddingSpec] = Field(default_factory=dict)
+    embedding: dict[ProtocolName, EmbeddingSpec] = Field(default_factory=dict)
     """By protocol."""
 
 
@@ -69,7 +69,7 @@ def _predict_by_embedding(
     adapter: Embeds, examples: Sequence[BitextExample], context: MethodContext
 ) -> list[Prediction]:
     assert isinstance(context.spec, BitextRetrievalSpec)
-    given = context.spec.embedding.get(context.protocol, EmbeddingSpec())
+    given = context.spec.embedding.get(cast("ProtocolName", context.protocol), EmbeddingSpec())
     options = EmbedOptions(
         pooling=given.pooling, layer=given.layer, max_length=given.max_length, prefixes=given.prefixes
     )

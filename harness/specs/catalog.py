@@ -59,6 +59,12 @@ class TaskEntry:
     """By language: the folder that its samples are looked up in."""
     added: Mapping[str, str]
     """Languages that fragments added, with the plugin that did."""
+    fragments: Mapping[str, Document]
+    """Languages that fragments added, with the document that did."""
+
+    def document_of(self, language: str) -> Document:
+        """Return the document that gives a language."""
+        return self.fragments.get(language, self.document)
 
 
 class Catalog:
@@ -102,15 +108,19 @@ class Catalog:
         entry = self.entry("task", name)
         return self.joined(entry, self.validate_task(entry))
 
-    def joined(self, entry: Entry, spec: TaskSpec) -> TaskEntry:
-        """Return a task with the languages of the fragments that extend it; raises `DuplicateNameError`."""
+    def joined(self, entry: Entry, spec: TaskSpec, *, further: Sequence[Entry] = ()) -> TaskEntry:
+        """Return a task with the languages of the fragments that extend it; raises `DuplicateNameError`.
+
+        `further` are fragments that need not be installed.
+        """
         from harness.specs.schema import LanguageEntry
 
         name = spec.task
         added: dict[str, str] = {}
+        fragments: dict[str, Document] = {}
         folders = dict.fromkeys(spec.languages, entry.folder)
         languages = dict(spec.languages)
-        for fragment_entry in self._fragments(name):
+        for fragment_entry in _each_once([*self._fragments(name), *further]):
             for code, language in self._fragment(fragment_entry).languages.items():
                 if code in languages:
                     raise DuplicateNameError(
@@ -121,8 +131,9 @@ class Catalog:
                     )
                 languages[code] = language
                 added[code] = fragment_entry.plugin
+                fragments[code] = fragment_entry.document
                 folders[code] = fragment_entry.folder
-        new = {code: _language(code, item or LanguageEntry(), name) for code, item in languages.items()}
+        new = {code: _language(code, item or LanguageEntry()) for code, item in languages.items()}
         table = known_languages().extended({code: item for code, item in new.items() if item is not None})
         merged = spec.model_copy(update={"languages": languages}) if added else spec
         return TaskEntry(
@@ -132,6 +143,7 @@ class Catalog:
             languages=table,
             folders=folders,
             added=added,
+            fragments=fragments,
         )
 
     def validate_task(self, entry: Entry) -> TaskSpec:
@@ -242,15 +254,14 @@ def _read_extra(path: Path) -> list[Entry]:
     return [read_entry(str(path), path, path.parent)]
 
 
-def _language(code: str, entry: LanguageEntry, task: str) -> Language | None:
-    if code in known_languages():
+def _each_once(entries: Iterable[Entry]) -> list[Entry]:
+    return list({Path(entry.document.source).resolve(): entry for entry in entries}.values())
+
+
+def _language(code: str, entry: LanguageEntry) -> Language | None:
+    """Return the language that a spec describes; None where it is known already or not described in full."""
+    if code in known_languages() or entry.name is None or entry.script is None or entry.family is None:
         return None
-    if entry.name is None or entry.script is None or entry.family is None:
-        raise UsageError(
-            f"Task {task!r} names the language {code!r}, which the language table lacks; such an entry needs "
-            "'name', 'script' and 'family'.",
-            hint="Run 'harness languages' to see the known codes.",
-        )
     return Language(code=code, name=entry.name, script=entry.script, family=entry.family)
 
 

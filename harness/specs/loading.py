@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,22 +19,30 @@ except ImportError:  # a PyYAML built without libyaml is slower but reads the sa
     from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
 
 
+_STANDARD = "tag:yaml.org,2002:"
+_TEXT = f"{_STANDARD}str"
+
+
+def _fault(message: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+
+
 class _Loader(_SafeLoader):
     """YAML 1.1 reads the language code ``no`` as False, ``1e-4`` as text, and keeps the last of two equal keys."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Return the mapping; raises at the second of two equal keys."""
-        seen: set[Hashable] = set()
+        """Return the mapping, its keys as text; raises at the second of two equal keys."""
+        first: dict[str, int] = {}
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                line = key_node.start_mark.line + 1
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} is given twice (again on line {line})", key_node.start_mark
-                )
-            seen.add(key)
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise _fault("expected a text as key, found a list or a mapping", key_node)
+            if key_node.value in first:
+                earlier = first[key_node.value]
+                raise _fault(f"the key {key_node.value!r} is given twice (first on line {earlier})", key_node)
+            first[key_node.value] = key_node.start_mark.line + 1
+            key_node.tag = _TEXT
         return super().construct_mapping(node, deep=deep)
 
 
@@ -83,6 +91,7 @@ def read_yaml(text: str, source: str) -> Document:
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
             raise SpecError(source, [Problem(message="expected a mapping of keys to values", line=1)])
+        _refuse_tags_and_loops(node, loader, ())
         data = loader.construct_document(node)
         lines: dict[tuple[str | int, ...], int] = {}
         _record_lines(node, (), lines)
@@ -95,6 +104,22 @@ def read_yaml(text: str, source: str) -> Document:
     finally:
         loader.dispose()
     return Document(source=source, data=data, lines=lines)
+
+
+def _refuse_tags_and_loops(node: yaml.Node, loader: _Loader, ancestors: tuple[yaml.Node, ...]) -> None:
+    plain = isinstance(node, yaml.ScalarNode) and not node.style
+    resolve: Callable[..., str] = loader.resolve
+    if node.tag != resolve(type(node), node.value, (plain, not plain)):
+        raise _fault(f"tags such as {node.tag.replace(_STANDARD, '!!')!r} are not allowed", node)
+    if any(node is ancestor for ancestor in ancestors):
+        raise _fault("an alias stands inside what it names", node)
+    inner: list[yaml.Node] = []
+    if isinstance(node, yaml.MappingNode):
+        inner = [item for pair in node.value for item in pair]
+    elif isinstance(node, yaml.SequenceNode):
+        inner = node.value
+    for item in inner:
+        _refuse_tags_and_loops(item, loader, (*ancestors, node))
 
 
 def _record_lines(

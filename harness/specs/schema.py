@@ -7,7 +7,8 @@ only this kind has.
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -37,6 +38,10 @@ Provenance = Literal["native", "human-translated", "machine-translated", "post-e
 ProtocolName = Literal[
     "zero_shot_transfer", "translate_train", "translate_train_all", "in_language", "frozen", "prompted"
 ]
+HeadName = Literal[
+    "classification", "multiple_choice", "tagging", "span_extraction", "dual_encoder", "text_to_text"
+]
+"""The values of `harness.capabilities.Head`, which is not imported here because it brings numpy."""
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
@@ -235,12 +240,12 @@ class RecipeSpec(SpecModel):
     description: str
     source: str
     settings: SettingsPatch
-    heads: dict[Name, SettingsPatch] = {}
+    heads: dict[HeadName, SettingsPatch] = {}
     stages: dict[Name, SettingsPatch] = {}
     large_layers: Annotated[int, Field(ge=1)] = 24
     """Models with at least so many layers also take the settings under `large`."""
     large: SettingsPatch | None = None
-    large_heads: dict[Name, SettingsPatch] = {}
+    large_heads: dict[HeadName, SettingsPatch] = {}
     large_stages: dict[Name, SettingsPatch] = {}
 
 
@@ -277,13 +282,13 @@ def validate_document(model: type[Model], document: Document) -> Model:
     try:
         return model.model_validate_json(json.dumps(document.data), strict=True)
     except ValidationError as error:
-        raise SpecError(
-            document.source, [_problem(fault, model, document) for fault in error.errors()]
-        ) from error
+        faults = [fault for fault in error.errors() if not _is_other_branch(fault, error.errors())]
+        problems = [_problem(fault, model, document) for fault in faults]
+        raise SpecError(document.source, sorted(problems, key=lambda problem: problem.line or 0)) from error
 
 
 def _problem(fault: Any, model: type[SpecModel], document: Document) -> Problem:
-    path = [part for part in fault["loc"] if part not in {"str", "[key]"} and not _is_type_tag(part)]
+    path = _key_path(fault)
     message = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "extra_forbidden":
         near = near_names(str(path[-1]), _keys_at(model, path[:-1]))
@@ -296,16 +301,39 @@ def _problem(fault: Any, model: type[SpecModel], document: Document) -> Problem:
     return Problem(message=message, line=document.line_of(path), key=".".join(str(part) for part in path))
 
 
+def _key_path(fault: Any) -> list[str | int]:
+    return [part for part in fault["loc"] if not _is_type_tag(part)]
+
+
 def _is_type_tag(part: str | int) -> bool:
-    return isinstance(part, str) and ("tuple[" in part or "dict[" in part or part in {"LocalSource"})
+    """Return whether a part of pydantic's location names a branch of a union rather than a key."""
+    return isinstance(part, str) and (
+        part in {"str", "int", "[key]", "LocalSource"} or part.startswith(("tuple[", "dict[", "literal["))
+    )
 
 
-def _keys_at(model: type[SpecModel], path: list[str | int]) -> list[str]:
-    if not path:
-        return list(model.model_fields)
-    nested: dict[str, type[SpecModel]] = {"splits": Source, "transfer": Transfer}
-    if "hub" in path:
-        return list(HubSource.model_fields)
-    if path[0] == "languages":
-        return list(LanguageEntry.model_fields) if len(path) == 2 else list(Source.model_fields)
-    return list(nested.get(str(path[0]), model).model_fields)
+def _is_other_branch(fault: Any, faults: Iterable[Any]) -> bool:
+    """Return whether a fault only says that a value is not the simple alternative to a list or mapping.
+
+    ``local`` may be a text or a list; where the list has a fault, that one is told and not "should be a string".
+    """
+    path = _key_path(fault)
+    return fault["loc"][-1:] == ("str",) and any(
+        _key_path(other)[: len(path)] == path and len(_key_path(other)) > len(path) for other in faults
+    )
+
+
+def _keys_at(model: type[SpecModel], path: Iterable[str | int]) -> set[str]:
+    models = [model]
+    for part in path:
+        fields = [item.model_fields[part] for item in models if part in item.model_fields]
+        if fields:
+            models = [inner for field in fields for inner in _models_in(field.annotation)]
+    return {key for item in models for key in item.model_fields}
+
+
+def _models_in(annotation: Any) -> Iterator[type[SpecModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, SpecModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)

@@ -1,0 +1,124 @@
+"""Fixtures of all tests: a fresh session, the command line in this process, and plugins that are really installed.
+
+No test reaches the network, the user's cache or the plugins of another test.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api import Session, open_session
+from harness.registry import Registry
+
+os.environ |= {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1", "TERM": "dumb"}
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+Cli = Callable[..., tuple[int, str, str]]
+InstallPlugin = Callable[..., Path]
+
+_LOOPBACK = ("127.", "::1", "localhost")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_network() -> Iterator[None]:
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not str(address[0]).startswith(_LOOPBACK):
+            raise RuntimeError(f"A test tried to connect to {address!r}.")
+        connect(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HARNESS_CACHE", str(tmp_path_factory.mktemp("harness-cache")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HARNESS_DATA", "HARNESS_DISABLE_PLUGINS", "HARNESS_TRACE_HOOKS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def session() -> Session:
+    """What a command works with, made anew."""
+    return open_session()
+
+
+@pytest.fixture
+def registry(session: Session) -> Registry:
+    """What the installed plugins declare."""
+    return session.registry
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Run a command line in this process, in an empty folder with an empty cache: (status, stdout, stderr)."""
+    from harness.cli.main import main
+
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "cwd"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InstallPlugin]:
+    """Install a package as pip would lay it out; returns the folder that it was put into.
+
+    The source is that of one module, or the files of several modules by path. Unless `entry_points` says
+    otherwise, the module is a plugin under its own name.
+    """
+    before = set(sys.modules)
+    folders: list[Path] = []
+
+    def install(
+        name: str,
+        source: str | Mapping[str, str],
+        *,
+        version: str = "1.0",
+        distribution: str | None = None,
+        entry_points: str | None = None,
+    ) -> Path:
+        package = distribution or name.replace("_", "-")
+        folder = tmp_path / "site" / package
+        files = {f"{name}.py": source} if isinstance(source, str) else dict(source)
+        information = f"{package.replace('-', '_')}-{version}.dist-info"
+        files[f"{information}/METADATA"] = f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
+        files[f"{information}/entry_points.txt"] = entry_points or f"[harness]\n{name} = {name}\n"
+        for path, text in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+        monkeypatch.syspath_prepend(str(folder))
+        folders.append(folder)
+        return folder
+
+    yield install
+    for module_name in set(sys.modules) - before:
+        path = getattr(sys.modules[module_name], "__file__", None) or ""
+        if any(Path(path).is_relative_to(folder) for folder in folders):
+            del sys.modules[module_name]
+    importlib.invalidate_caches()

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.api import Session
+from harness.checking import check_task, check_training
+from harness.errors import SpecError, UsageError
+from harness.validation import validate_specs
+
+Problems = Callable[[str], list[str]]
+
+_HEAD = """\
+task: mine
+kind: sequence_classification
+version: 1
+description: x
+citation: c
+license: l
+"""
+
+
+def test_all_unknown_names_of_a_task_are_told_with_their_lines(problems: Problems) -> None:
+    told = problems(
+        _HEAD
+        + """\
+inputs: [a, a]
+labels: [x, y, x]
+metrics: [acuracy, f1]
+transfer: {stages: [mnlii], recipe: quik}
+splits:
+  test:
+    local:
+      - {path: a, reader: tvs}
+      - {path: b, reader: jsonl, options: {header: "true"}, label_map: {a: z}}
+    reader: csvv
+    label_map: {q: w}
+    hub: {path: x, split: y, reader: parqet, options: {colums: a}, label_map: {"0": v}}
+languages:
+  en:
+  xx:
+  gsw: {name: Swiss German}
+  sw: {test: {local: c, options: {hedaer: "true"}}}
+"""
+    )
+    assert told == [
+        "line 7: inputs.1: 'a' is given twice",
+        "line 8: labels.2: 'x' is given twice",
+        "line 9: metrics.0: No metric named 'acuracy'. "
+        "Did you mean 'accuracy' or 'top1_accuracy' or 'token_accuracy'?",
+        "line 9: metrics.1: the metric 'f1' scores span_extraction, and this task is sequence_classification",
+        "line 10: transfer.stages.0: No training set named 'mnlii'. Did you mean 'mnli' or 'xnli'?",
+        "line 10: transfer.recipe: No recipe named 'quik'. Did you mean 'quick'?",
+        "line 14: splits.test.local.0.reader: No reader named 'tvs'. Did you mean 'tsv'?",
+        "line 15: splits.test.local.1.options.header: "
+        "No option of the reader 'jsonl' named 'header'. Known: columns.",
+        "line 15: splits.test.local.1.label_map.a: No label named 'z'. Known: x, y.",
+        "line 16: splits.test.reader: No reader named 'csvv'. Did you mean 'csv'?",
+        "line 17: splits.test.label_map.q: No label named 'w'. Known: x, y.",
+        "line 18: splits.test.hub.reader: "
+        "No reader named 'parqet'. Did you mean 'parquet' or 'squad_parquet'?",
+        "line 18: splits.test.hub.label_map.0: No label named 'v'. Known: x, y.",
+        "line 21: languages.xx: the language table lacks 'xx', so the entry needs 'name', 'script' and "
+        "'family'; 'harness languages' shows the known codes",
+        "line 22: languages.gsw: the language table lacks 'gsw', so the entry needs 'name', 'script' and "
+        "'family'; 'harness languages' shows the known codes",
+        "line 23: languages.sw.test.options.hedaer: "
+        "No option of the reader 'tsv' named 'hedaer'. Did you mean 'header'?",
+    ]
+
+
+def test_the_faults_of_a_training_set(problems: Problems) -> None:
+    assert problems(
+        "training: mine\nkind: token_taging\nversion: 1\ndescription: x\ncitation: c\nlicense: l\n"
+        "labels: [a, a]\nlanguages:\n  sw:\n    train: {local: x, reader: y, label_map: {q: b}}\n"
+    ) == [
+        "line 2: kind: No task kind named 'token_taging'. Did you mean 'token_tagging'?",
+        "line 7: labels.1: 'a' is given twice",
+        "line 10: languages.sw.train.reader: No reader named 'y'. "
+        "Known: bitext, conllu, csv, json, jsonl, parquet, squad, squad_parquet, tagged, tsv.",
+        "line 10: languages.sw.train.label_map.q: No label named 'b'. Known: a.",
+    ]
+
+
+def test_a_suite_of_unknown_tasks(problems: Problems) -> None:
+    text = "suite: s\ndescription: d\ncitation: c\nprotocol: frozen\ntasks:\n  - xnli\n  - xquadd\n"
+    assert problems(text) == ["line 7: tasks.1: No task named 'xquadd'. Did you mean 'xquad'?"]
+
+
+def test_a_faulty_task_or_training_set_cannot_be_used(session_with: Callable[..., Session]) -> None:
+    training = "version: 1\ndescription: d\ncitation: c\nlicense: l\n"
+    session = session_with(
+        _HEAD + "inputs: [a]\nlabels: [x, y]\nmetrics: [f1]\nlanguages: {en: {test: {sample: s}}}\n",
+        f"training: set\nkind: span_extraction\n{training}languages: {{en: {{train: {{reader: no}}}}}}\n",
+    )
+    with pytest.raises(SpecError, match=r"0\.yaml has 1 fault:\n  line 9: metrics\.0: the metric 'f1'"):
+        check_task(session.catalog.task("mine"), session.registry, session.catalog)
+    spec, entry = session.catalog.training("set")
+    with pytest.raises(SpecError, match=r"1\.yaml has 1 fault:\n  line 7: .*No reader named 'no'"):
+        check_training(spec, entry.document, session.registry)
+
+
+def test_what_is_installed_is_valid(session: Session) -> None:
+    rows = validate_specs(session.registry, session.catalog, [])
+    assert len(rows) == len(session.catalog.entries)
+    assert {row["name"]: row["problems"] for row in rows if row["problems"]} == {}
+
+
+def test_a_target_is_a_name_or_a_file(session: Session, tmp_path: Path) -> None:
+    [row] = validate_specs(session.registry, session.catalog, ["xnli"])
+    assert (row["sort"], row["name"], row["problems"]) == ("task", "xnli", [])
+    [again] = validate_specs(session.registry, session.catalog, [row["source"]])
+    assert again == row
+    with pytest.raises(UsageError, match=r"No task named 'xnly'\. Did you mean 'xnli'"):
+        validate_specs(session.registry, session.catalog, ["xnly"])
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        validate_specs(session.registry, session.catalog, [str(tmp_path / "absent.yaml")])
+    latin = tmp_path / "latin.yaml"
+    latin.write_bytes("task: caf\xe9".encode("latin-1"))
+    [row] = validate_specs(session.registry, session.catalog, [str(latin)])
+    assert "is not UTF-8" in row["problems"][0]

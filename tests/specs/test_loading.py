@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from harness.errors import SpecError
+from harness.specs.loading import read_yaml
+
+
+def _problem(text: str) -> str:
+    with pytest.raises(SpecError) as caught:
+        read_yaml(text, "f.yaml")
+    assert caught.value.source == "f.yaml"
+    [problem] = caught.value.problems
+    return str(problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("no", "no"),
+        ("yes", "yes"),
+        ("on", "on"),
+        ("True", "True"),
+        ("true", True),
+        ("false", False),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("1e-4", 1e-4),
+        ("1.0e-4", 1e-4),
+        ("2E5", 2e5),
+        (".5", 0.5),
+        ("-3", -3),
+        ("010", 10),
+        ("1_000", "1_000"),
+        ("0x10", "0x10"),
+        ("12:30:00", "12:30:00"),
+        ("2024-01-01", "2024-01-01"),
+        (".nan", ".nan"),
+        (".inf", ".inf"),
+        ('"1"', "1"),
+        ("'true'", "true"),
+        ("nouns", "nouns"),
+    ],
+)
+def test_scalars_are_read_as_yaml_1_2_does(text: str, value: Any) -> None:
+    read = read_yaml(f"key: {text}", "f.yaml").data["key"]
+    assert (read, type(read)) == (value, type(value))
+
+
+def test_the_language_no_stays_a_key() -> None:
+    document = read_yaml("languages:\n  no: {test: a}\n  on: b\n", "f.yaml")
+    assert document.data["languages"] == {"no": {"test": "a"}, "on": "b"}
+    assert document.line_of(["languages", "no", "test"]) == 2
+
+
+def test_keys_are_text() -> None:
+    assert read_yaml("{0: a, true: b, null: c, 1.5: d}", "f.yaml").data == {
+        "0": "a",
+        "true": "b",
+        "null": "c",
+        "1.5": "d",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "first"),
+    [
+        ("a: 1\nb: 2\na: 3\n", 3, 1),
+        ("x:\n  a: {b: 1,\n     b: 2}\n", 3, 2),
+        ("languages:\n  sw:\n  de:\n  sw: {}\n", 4, 2),
+        ("{0: a,\n '0': b}", 2, 1),
+        ("true: a\n'true': b", 2, 1),
+    ],
+)
+def test_a_key_given_twice_is_told_with_both_lines(text: str, line: int, first: int) -> None:
+    problem = _problem(text)
+    assert problem.startswith(f"line {line}: the key ")
+    assert problem.endswith(f" is given twice (first on line {first})")
+
+
+@pytest.mark.parametrize(
+    "tagged",
+    [
+        "!!python/object/apply:os.system [id]",
+        "!mine x",
+        "!!str 1",
+        "!!int '5'",
+        "!!binary aGk=",
+        "!!set {x}",
+        "!!timestamp 2024-01-01",
+        "!!float x",
+    ],
+)
+def test_tags_are_refused(tagged: str) -> None:
+    problem = _problem(f"a: 1\nb: [{tagged}]\n")
+    assert problem.startswith("line 2: tags such as '!")
+    assert problem.endswith("' are not allowed")
+
+
+def test_a_tagged_key_is_refused() -> None:
+    assert _problem("!!int '1': x") == "line 1: tags such as '!!int' are not allowed"
+
+
+def test_aliases_repeat_what_they_name() -> None:
+    document = read_yaml("a: &x {k: [1, 2]}\nb: *x\n", "f.yaml")
+    assert document.data == {"a": {"k": [1, 2]}, "b": {"k": [1, 2]}}
+    assert document.line_of(["b"]) == 2
+
+
+@pytest.mark.parametrize("text", ["a: &a {b: *a}", "a: &a [x, *a]", "&a b: 1\nc: &d {e: [{f: *d}]}"])
+def test_an_alias_inside_what_it_names_is_refused(text: str) -> None:
+    assert "an alias stands inside what it names" in _problem(text)
+
+
+def test_merge_keys_are_keys_like_any_other() -> None:
+    document = read_yaml("a: &x {k: 1}\nb: {<<: *x}\n", "f.yaml")
+    assert document.data["b"] == {"<<": {"k": 1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("", 1), ("- 1", 1), ("text", 1), ("a: 1\n---\nb: 2", 2), ("a: 1\nb: [1, 2\n", 3), ("? [x]\n: y", 1)],
+)
+def test_what_is_no_mapping_is_told_with_its_line(text: str, line: int) -> None:
+    assert _problem(text).startswith(f"line {line}: ")
+
+
+def test_control_characters_are_refused() -> None:
+    assert "control characters are not allowed" in _problem("a: \x00")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key() -> None:
+    assert read_yaml("\ufeffa: 1", "f.yaml").data == {"a": 1}
+
+
+def test_lines_are_those_of_keys_and_of_list_items() -> None:
+    document = read_yaml("a:\n  b:\n    - x\n    - c: 1\n      d: 2\n", "f.yaml")
+    assert document.line_of(["a", "b", 1, "d"]) == 5
+    assert document.line_of(["a", "b", 0]) == 3
+    assert document.line_of(["a", "unknown", "deeper"]) == 1
+    assert document.line_of(["unknown"]) is None
+    assert document.line_of([]) is None
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=20), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=20), _JSON, max_size=4))
+def test_json_is_read_as_json_reads_it(data: dict[str, Any]) -> None:
+    text = json.dumps(data)
+    assume("\\ud" not in text)  # escapes of surrogate pairs, which YAML does not have
+    assert read_yaml(text, "f.yaml").data == data
