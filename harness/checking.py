@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, Problem, SpecError, UnknownNameError
+from harness.specs.catalog import described_languages
 from harness.specs.schema import (
     SPLITS,
     HubSource,
@@ -18,6 +19,7 @@ from harness.specs.schema import (
 )
 
 if TYPE_CHECKING:
+    from harness.languages import LanguageTable
     from harness.registry import Registry
     from harness.specs.catalog import Catalog, TaskEntry
     from harness.specs.loading import Document
@@ -43,7 +45,8 @@ def task_problems(
 ) -> list[Problem]:
     """Return the problems of a task's document, or of a fragment's: unknown names, labels, double names."""
     chosen = entry.document if document is None else document
-    found = [*_names(entry.spec, registry, catalog), *_languages(entry), *_sources(entry.spec, registry)]
+    spec = entry.spec
+    found = [*_names(spec, registry, catalog), *_languages(spec, entry.languages), *_sources(spec, registry)]
     own = [item for item in found if _document_at(item[0], entry) is chosen]
     return _problems(own, chosen)
 
@@ -57,7 +60,8 @@ def check_training(spec: TrainingSpec, document: Document, registry: Registry) -
 
 def training_problems(spec: TrainingSpec, document: Document, registry: Registry) -> list[Problem]:
     """Return the problems of a training set: unknown kind, readers and labels, double names."""
-    found = [*_repeated(spec), *_sources(spec, registry)]
+    languages = described_languages(spec.languages)
+    found = [*_repeated(spec), *_languages(spec, languages), *_sources(spec, registry)]
     if spec.kind not in registry.kinds:
         found.append((("kind",), str(UnknownNameError("task kind", spec.kind, registry.kinds.names))))
     return _problems(found, document)
@@ -116,9 +120,9 @@ def _repeated(spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
                 yield (key, index), f"{name!r} is given twice"
 
 
-def _languages(entry: TaskEntry) -> Iterator[Found]:
-    for code in entry.spec.languages:
-        if code not in entry.languages:
+def _languages(spec: TaskSpec | TrainingSpec, table: LanguageTable) -> Iterator[Found]:
+    for code in spec.languages:
+        if code not in table:
             yield (
                 ("languages", code),
                 f"the language table lacks {code!r}, so the entry needs 'name', 'script' and 'family'; "

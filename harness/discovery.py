@@ -55,6 +55,19 @@ class Plugins:
                 self._report(implementation.plugin_name, f"{hook} raised {type(error).__name__}: {error}")
         return pairs
 
+    def notify(self, hook: str, **arguments: Any) -> list[str]:
+        """Call an observer hook of every plugin; return one sentence for each that raised."""
+        told: list[str] = []
+        for implementation in getattr(self.manager.hook, hook).get_hookimpls():
+            name = implementation.plugin_name
+            try:
+                implementation.function(*(arguments[argument] for argument in implementation.argnames))
+            except Exception as error:  # noqa: BLE001, RUF100  a stranger's observer may raise anything
+                message = f"{hook} raised {type(error).__name__}: {error}"
+                self._report(name, message)
+                told.append(f"The plugin {name!r} could not observe this: {message}.")
+        return told
+
     def _report(self, name: str, message: str) -> None:
         known = next((plugin for plugin in self.loaded if plugin.name == name), None)
         if known is None or any(plugin.name == name for plugin in self.broken):

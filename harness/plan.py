@@ -14,7 +14,7 @@ from harness.adapters import AdapterEntry, ModelReference
 from harness.capabilities import HeadSpec, ModelDescription, TrainingSettings
 from harness.data.resolve import DataOptions
 from harness.data.sources import FoundData
-from harness.errors import CapabilityError
+from harness.errors import CapabilityError, UsageError
 from harness.kinds.kind import TaskKind
 from harness.languages import Language
 from harness.methods import Pairing
@@ -202,6 +202,8 @@ def refuse_empty(plan: Plan) -> None:
     if plan.cells:
         return
     reasons = list(dict.fromkeys(skip.reason for skip in plan.skipped))
+    if not reasons:
+        raise UsageError("Nothing is left to run. No language is both in --tasks and in --languages.")
     shown = " ".join(f"({number}) {reason}" for number, reason in enumerate(reasons[:3], start=1))
     more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
     raise CapabilityError(f"Nothing is left to run. {shown}{more}")

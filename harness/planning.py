@@ -6,7 +6,8 @@ Pure: reads specs, small model configs and the presence of data files, and chang
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,14 @@ from harness.checking import check_task, check_training
 from harness.data.sources import DataFinder, FoundData, data_ref
 from harness.errors import HarnessError, MissingDataError, UnknownNameError, UsageError
 from harness.kinds.kind import TaskKind
-from harness.languages import Language, known_languages
+from harness.languages import Language, LanguageTable, known_languages
 from harness.methods import Pairing, choose_pairings
 from harness.options import parse_options
 from harness.plan import DEFAULT_SEED, Cell, FitPlan, Model, Plan, RunConfig, Skip, StagePlan
 from harness.recipes import resolve_settings
 from harness.registry import Registry
-from harness.specs.catalog import Catalog
-from harness.specs.schema import Source, TaskSpec
+from harness.specs.catalog import Catalog, TaskEntry, described_languages
+from harness.specs.schema import Source, TaskSpec, TrainingSpec
 from harness.specs.selection import SelectedTask, select
 
 __all__ = ["make_plan", "resolve_model"]
@@ -50,24 +51,33 @@ def make_plan(
     config: RunConfig, registry: Registry, catalog: Catalog, finder: DataFinder, model: Model
 ) -> Plan:
     """Return the plan for one model; raises `UsageError` for what no run could do."""
-    _check_config(config)
+    _check_config(config, catalog)
     planner = _Planner(config, registry, catalog, finder, model)
     for selected in select(catalog, config.tasks, config.languages):
         planner.add(selected)
     return planner.plan()
 
 
-def _check_config(config: RunConfig) -> None:
+def _check_config(config: RunConfig, catalog: Catalog) -> None:
     for name, value in (("--limit", config.limit), ("--train-limit", config.train_limit)):
         if value is not None and value < 1:
             raise UsageError(f"{name} {value} asks for no items; expected 1 or more.")
-    for code in (
-        *config.train_languages,
-        *(config.languages or ()),
-        *((config.select_on,) if config.select_on else ()),
-    ):
-        if code not in known_languages() and not config.tasks_from:
+    known = catalog.language_codes()
+    for code in (*config.train_languages, *(config.languages or ()), config.select_on):
+        if code is not None and code not in known:
             known_languages().get(code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Origin:
+    """Where the data of a training stage come from: a training set, or a task's own training split."""
+
+    kind: str
+    spec: TaskSpec | TrainingSpec
+    labels: tuple[str, ...]
+    inputs: tuple[str, ...]
+    languages: LanguageTable
+    folders: Mapping[str, Traversable]
 
 
 class _Planner:
@@ -88,14 +98,18 @@ class _Planner:
         spec = selected.entry.spec
         check_task(selected.entry, self._registry, self._catalog)
         for code in selected.lacking:
-            self._skip(spec, code, f"task {spec.task!r} has no {known_languages().get(code).name} ({code})")
+            named = (
+                f"{known_languages().get(code).name} ({code})" if code in known_languages() else repr(code)
+            )
+            self._skip(spec, code, f"task {spec.task!r} has no {named}")
         kind = self._registry.kinds.get(spec.kind)
         pairings = self._pairings(spec, kind, selected)
         for code in selected.languages:
             self._add_language(selected, code, pairings)
 
     def _pairings(self, spec: TaskSpec, kind: TaskKind, selected: SelectedTask) -> list[Pairing]:
-        methods = [method for method in self._registry.methods if method.kind == kind.name]
+        declared = self._registry.methods
+        methods = [declared.get(name) for name in declared.names if name.startswith(f"{kind.name}:")]
         order = {name: index for index, name in enumerate(kind.methods)}
         methods.sort(key=lambda method: (order.get(method.name, len(order)), method.name))
         names = sorted({method.name for method in self._registry.methods})
@@ -117,16 +131,21 @@ class _Planner:
     def _head_of(self, spec: TaskSpec) -> Head | None:
         if spec.transfer is None:
             return self._registry.kinds.get(spec.kind).head
-        training, _ = self._training(spec.transfer.stages[-1])
-        return self._registry.kinds.get(training).head
+        return self._registry.kinds.get(self._origin(spec.transfer.stages[-1]).kind).head
 
-    def _training(self, name: str) -> tuple[str, Any]:
-        if name in self._catalog.names("training"):
-            spec, entry = self._catalog.training(name)
-            check_training(spec, entry.document, self._registry)
-            return spec.kind, (spec, entry.folder)
-        entry_of_task = self._catalog.task(name)
-        return entry_of_task.spec.kind, entry_of_task
+    def _origin(self, name: str) -> _Origin:
+        if name not in self._catalog.names("training"):
+            return _own_origin(self._catalog.task(name))
+        spec, entry = self._catalog.training(name)
+        check_training(spec, entry.document, self._registry)
+        return _Origin(
+            kind=spec.kind,
+            spec=spec,
+            labels=spec.labels,
+            inputs=spec.inputs,
+            languages=described_languages(spec.languages),
+            folders=dict.fromkeys(spec.languages, entry.folder),
+        )
 
     def _add_language(self, selected: SelectedTask, code: str, pairings: Sequence[Pairing]) -> None:
         spec, language = selected.entry.spec, selected.entry.languages.get(code)
@@ -193,31 +212,25 @@ class _Planner:
         return FitPlan(stages=stages, seed=seed, recipe=recipe)
 
     def _stage(self, spec: TaskSpec, name: str, languages: tuple[str, ...], recipe: str) -> StagePlan:
-        kind_name, origin = self._training(name)
-        kind = self._registry.kinds.get(kind_name)
+        origin = self._origin(name)
+        kind = self._registry.kinds.get(origin.kind)
         assert kind.head is not None
-        if isinstance(origin, tuple):
-            table, folders = origin[0], dict.fromkeys(origin[0].languages, origin[1])
-            labels, inputs = table.labels, table.inputs
-        else:
-            table, folders = origin.spec, origin.folders
-            labels, inputs = table.label_names, table.input_names
         train = []
         for code in languages:
-            source = table.source(code, "train")
+            source = origin.spec.source(code, "train")
             if source is None:
+                having = [known for known in origin.spec.languages if origin.spec.source(known, "train")]
                 raise MissingDataError(
                     f"The training set {name!r} has no training split in {code!r}.",
-                    hint=f"It has: {', '.join(c for c in table.languages if table.source(c, 'train'))}.",
+                    hint=f"It has: {', '.join(having) or 'none'}.",
                 )
-            train.append(
-                (code, self._find(source, name, known_languages().get(code), "train", folders.get(code)))
-            )
-        validation = self._validation(spec, name, table, folders, self._config.select_on or languages[0])
+            language = origin.languages.get(code)
+            train.append((code, self._find(source, name, language, "train", origin.folders.get(code))))
+        validation = self._validation(spec, name, origin, self._config.select_on or languages[0])
         return StagePlan(
             name=name,
             kind=kind,
-            head=HeadSpec(head=kind.head, labels=labels, inputs=inputs),
+            head=HeadSpec(head=kind.head, labels=origin.labels, inputs=origin.inputs),
             train=tuple(train),
             validation=validation,
             settings=resolve_settings(self._catalog.recipe(recipe), kind.head, name, self._model.description),
@@ -225,19 +238,18 @@ class _Planner:
         )
 
     def _validation(
-        self, spec: TaskSpec, name: str, table: Any, folders: Mapping[str, Any], code: str
+        self, spec: TaskSpec, name: str, origin: _Origin, code: str
     ) -> tuple[str, FoundData] | None:
-        places = [(name, table, folders)]
+        places = [(name, origin)]
         if self._config.select_on is not None:
-            entry = self._catalog.task(spec.task)
-            places.append((spec.task, entry.spec, entry.folders))
-        for owner, candidate, candidate_folders in places:
-            source = candidate.source(code, "validation")
+            places.append((spec.task, _own_origin(self._catalog.task(spec.task))))
+        for owner, candidate in places:
+            source = candidate.spec.source(code, "validation")
             if source is None:
                 continue
-            language = known_languages().get(code)
+            language = candidate.languages.get(code)
             try:
-                found = self._find(source, owner, language, "validation", candidate_folders.get(code))
+                found = self._find(source, owner, language, "validation", candidate.folders.get(code))
             except MissingDataError:
                 continue
             return code, found
@@ -258,6 +270,17 @@ class _Planner:
     def plan(self) -> Plan:
         cells, notes = _without_selection_on_test(self._cells)
         return Plan(model=self._model, cells=tuple(cells), skipped=tuple(self._skipped), notes=tuple(notes))
+
+
+def _own_origin(entry: TaskEntry) -> _Origin:
+    return _Origin(
+        kind=entry.spec.kind,
+        spec=entry.spec,
+        labels=entry.spec.label_names,
+        inputs=entry.spec.input_names,
+        languages=entry.languages,
+        folders=entry.folders,
+    )
 
 
 def _without_selection_on_test(cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:

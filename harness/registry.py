@@ -115,13 +115,13 @@ class Registry:
         answer: ResolvedData | None = self.plugins.manager.hook.harness_resolve_data(ref=ref, cache=cache)
         return answer
 
-    def cell_finished(self, cell: Mapping[str, Any]) -> None:
-        """Tell observers about a finished cell."""
-        self.plugins.manager.hook.harness_cell_finished(cell=cell)
+    def cell_finished(self, cell: Mapping[str, Any]) -> list[str]:
+        """Tell observers about a finished cell; return what is to be told about those that raised."""
+        return self.plugins.notify("harness_cell_finished", cell=cell)
 
-    def run_finished(self, run: Path) -> None:
-        """Tell observers about a finished run."""
-        self.plugins.manager.hook.harness_run_finished(run=run)
+    def run_finished(self, run: Path) -> list[str]:
+        """Tell observers about a finished run; return what is to be told about those that raised."""
+        return self.plugins.notify("harness_run_finished", run=run)
 
     def _named(self, sort: str, hook: str) -> Table[Any]:
         pairs = []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from harness.errors import UsageError
 from harness.metrics.metric import Metric, MetricContext
 from harness.registry import Registry
 from harness.results import ItemRecord, Run, RunFolder, with_baselines
-from harness.scoring import ScoreInput, score_cell
+from harness.scoring import CellScores, ScoreInput, score_cell
 
 __all__ = ["rescore"]
 
@@ -32,34 +32,38 @@ def rescore(path: Path, registry: Registry, further: Sequence[str] = ()) -> None
                 f"The metric {metric.name!r} scores {', '.join(sorted(metric.kinds))}; this run has "
                 f"{', '.join(sorted(kinds))}."
             )
-    for run in with_baselines(own):
-        _rescore_one(run, registry, wanted)
+    scored = [_score_run(run, registry, wanted) for run in with_baselines(own)]
+    for item in scored:
+        _write(item)
 
 
-def _rescore_one(run: Run, registry: Registry, further: Sequence[Metric]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rescored:
+    """A run with its new scores, before anything of it is written."""
+
+    run: Run
+    specs: Mapping[str, dict[str, Any]]
+    scores: Mapping[str, CellScores]
+    """By the digest of the cell."""
+
+
+def _score_run(run: Run, registry: Registry, further: Sequence[Metric]) -> _Rescored:
     specs = {name: dict(spec) for name, spec in run.manifest["tasks"].items()}
-    cells = []
-    for cell in run.cells:
-        if cell["status"] != "ok":
-            cells.append(cell)
-            continue
-        spec = specs[cell["task"]]
-        metrics = {name: registry.metrics.get(name) for name in spec["metrics"]}
-        metrics |= {metric.name: metric for metric in further if spec["kind"] in metric.kinds}
-        cells.append(_rescored(run, cell, spec, list(metrics.values())))
     for spec in specs.values():
-        spec["metrics"] = list(
-            dict.fromkeys([*spec["metrics"], *(m.name for m in further if spec["kind"] in m.kinds)])
-        )
-    folder = RunFolder(run.path)
-    folder.write_results({**run.results, "cells": cells, "tasks": aggregate_tasks(cells, specs)})
-    folder.write_manifest({**run.manifest, "tasks": specs})
+        added = [metric.name for metric in further if spec["kind"] in metric.kinds]
+        spec["metrics"] = list(dict.fromkeys([*spec["metrics"], *added]))
+    scores = {}
+    for cell in run.cells:
+        if cell["status"] == "ok":
+            spec = specs[cell["task"]]
+            metrics = [registry.metrics.get(name) for name in spec["metrics"]]
+            scores[cell["digest"]] = _score(list(run.records(cell)), cell, spec, metrics)
+    return _Rescored(run=run, specs=specs, scores=scores)
 
 
-def _rescored(
-    run: Run, cell: dict[str, Any], spec: dict[str, Any], metrics: Sequence[Metric]
-) -> dict[str, Any]:
-    records = list(run.records(cell))
+def _score(
+    records: Sequence[ItemRecord], cell: Mapping[str, Any], spec: Mapping[str, Any], metrics: Sequence[Metric]
+) -> CellScores:
     context = MetricContext(
         language=cell["language"], labels=tuple(spec["labels"]), options=spec["metric_options"]
     )
@@ -69,11 +73,21 @@ def _rescored(
         )
         for record in records
     ]
-    scores = score_cell(metrics, inputs, context)
-    changed: list[ItemRecord] = [
-        replace(record, scores={name: values[index] for name, values in scores.items.items()})
-        for index, record in enumerate(records)
-    ]
-    folder = RunFolder(run.path)
-    folder.write_records(folder.records_path(cell["task"], cell["language"], cell["digest"]), changed)
-    return {**cell, "metrics": {name: score.to_json() for name, score in scores.metrics.items()}}
+    return score_cell(metrics, inputs, context)
+
+
+def _write(item: _Rescored) -> None:
+    run, folder = item.run, RunFolder(item.run.path)
+    cells = []
+    for cell in run.cells:
+        scores = item.scores.get(cell.get("digest", ""))
+        if scores is not None:
+            records = [
+                replace(record, scores={name: values[index] for name, values in scores.items.items()})
+                for index, record in enumerate(run.records(cell))
+            ]
+            folder.write_records(folder.records_path(cell["task"], cell["language"], cell["digest"]), records)
+            cell["metrics"] = {name: score.to_json() for name, score in scores.metrics.items()}
+        cells.append(cell)
+    folder.write_results({**run.results, "cells": cells, "tasks": aggregate_tasks(cells, item.specs)})
+    folder.write_manifest({**run.manifest, "tasks": item.specs})

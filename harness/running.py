@@ -59,6 +59,7 @@ class Runner:
         self._cells: dict[str, dict[str, Any]] = {}
         self._fits: dict[str, Fitted] = {}
         self._model: dict[str, Any] = {}
+        self._header: dict[str, Any] = {}
         self._requests = {"planned": 0, "asked": 0, "reused": 0}
         self._started = time.monotonic()
         self._written = 0.0
@@ -70,12 +71,13 @@ class Runner:
             header: The ``run`` object of the results, without its counts.
             limit: At most so many items a cell.
         """
+        self._header = header
         try:
             self._run_groups(limit)
         finally:
-            results = self._results(header)
+            results = self._results()
             self._folder.write_results(results)
-        self._registry.run_finished(self._folder.path)
+        self._announce(self._registry.run_finished(self._folder.path))
         return results
 
     def _run_groups(self, limit: int | None) -> None:
@@ -118,9 +120,9 @@ class Runner:
             self._progress.finish()
         result["seconds"] = round(time.monotonic() - started, 3)
         self._cells[cell.digest] = result
-        self._registry.cell_finished(result)
+        self._announce(self._registry.cell_finished(result))
         if time.monotonic() - self._written > WRITE_EVERY:
-            self._folder.write_results(self._results({}))
+            self._folder.write_results(self._results())
             self._written = time.monotonic()
 
     def _evaluate(self, adapter: Adapter, cell: Cell, limit: int | None) -> dict[str, Any]:
@@ -232,7 +234,11 @@ class Runner:
             "seconds": 0.0,
         }
 
-    def _results(self, header: dict[str, Any]) -> dict[str, Any]:
+    def _announce(self, messages: Sequence[str]) -> None:
+        for message in messages:
+            self._progress.announce(message)
+
+    def _results(self) -> dict[str, Any]:
         done = [
             self._cells.get(cell.digest)
             or {**self._cell_head(cell), **_empty("skipped", "the run was stopped before this cell")}
@@ -251,7 +257,7 @@ class Runner:
         return {
             "schema": SCHEMA,
             "run": {
-                **header,
+                **self._header,
                 "seconds": round(time.monotonic() - self._started, 2),
                 "requests": self._requests,
             },

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         TrainingSpec,
     )
 
-__all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "read_entry", "read_folder"]
+__all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "described_languages", "read_entry", "read_folder"]
 
 SORTS = ("task", "training", "recipe", "suite", "extends")
 """The key that says of what sort a document is; its value is the name."""
@@ -84,9 +84,11 @@ class Catalog:
             found, problems = read_folder(plugin, folder)
             self.entries += found
             self.problems += problems
-        for path in extra_paths:
-            self.entries += _read_extra(path)
+        extra = [entry for path in extra_paths for entry in _read_extra(path)]
+        self.entries += extra
         self._tables = {sort: self._table(sort) for sort in SORTS if sort != "extends"}
+        for entry in extra:
+            self._refuse_lost_fragment(entry)
 
     def names(self, sort: str) -> list[str]:
         """Return the names of all documents of a sort."""
@@ -113,8 +115,6 @@ class Catalog:
 
         `further` are fragments that need not be installed.
         """
-        from harness.specs.schema import LanguageEntry
-
         name = spec.task
         added: dict[str, str] = {}
         fragments: dict[str, Document] = {}
@@ -133,14 +133,12 @@ class Catalog:
                 added[code] = fragment_entry.plugin
                 fragments[code] = fragment_entry.document
                 folders[code] = fragment_entry.folder
-        new = {code: _language(code, item or LanguageEntry()) for code, item in languages.items()}
-        table = known_languages().extended({code: item for code, item in new.items() if item is not None})
         merged = spec.model_copy(update={"languages": languages}) if added else spec
         return TaskEntry(
             spec=merged,
             plugin=entry.plugin,
             document=entry.document,
-            languages=table,
+            languages=described_languages(languages),
             folders=folders,
             added=added,
             fragments=fragments,
@@ -186,6 +184,11 @@ class Catalog:
             code for entry in self._fragments(name) for code in entry.languages if code not in codes
         ]
 
+    def language_codes(self) -> set[str]:
+        """Return the codes of the language table and of all documents."""
+        table = {language.code for language in known_languages()}
+        return table.union(*(entry.languages for entry in self.entries))
+
     def _fragments(self, task: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.sort == "extends" and entry.name == task]
 
@@ -193,6 +196,13 @@ class Catalog:
         from harness.specs.schema import FragmentSpec, validate_document
 
         return validate_document(FragmentSpec, entry.document)
+
+    def _refuse_lost_fragment(self, entry: Entry) -> None:
+        """Raise `SpecError` where the user gave languages for a task that nobody has."""
+        if entry.sort == "extends" and entry.name not in self._tables["task"]:
+            unknown = UnknownNameError("task", entry.name, self._tables["task"])
+            line = entry.document.line_of(["extends"])
+            raise SpecError(entry.document.source, [Problem(message=str(unknown), key="extends", line=line)])
 
     def _table(self, sort: str) -> dict[str, list[Entry]]:
         table: dict[str, list[Entry]] = {}
@@ -258,11 +268,14 @@ def _each_once(entries: Iterable[Entry]) -> list[Entry]:
     return list({Path(entry.document.source).resolve(): entry for entry in entries}.values())
 
 
-def _language(code: str, entry: LanguageEntry) -> Language | None:
-    """Return the language that a spec describes; None where it is known already or not described in full."""
-    if code in known_languages() or entry.name is None or entry.script is None or entry.family is None:
-        return None
-    return Language(code=code, name=entry.name, script=entry.script, family=entry.family)
+def described_languages(entries: Mapping[str, LanguageEntry | None]) -> LanguageTable:
+    """Return the known languages and those that a spec describes in full: with name, script and family."""
+    described = {
+        code: Language(code=code, name=entry.name, script=entry.script, family=entry.family)
+        for code, entry in entries.items()
+        if entry is not None and entry.name and entry.script and entry.family
+    }
+    return known_languages().extended(described)
 
 
 def _list_hint(sort: str) -> str | None:

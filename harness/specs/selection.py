@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.errors import UnknownNameError, UsageError
-from harness.languages import known_languages
 from harness.specs.catalog import Catalog, TaskEntry
 
 __all__ = ["SelectedTask", "select", "split_names"]
@@ -35,7 +34,7 @@ def select(
     """Return the tasks that the patterns name, in the order they were named.
 
     A pattern is a task, a suite, or a glob over both, with ``:code+code`` behind it to pick languages;
-    `languages` restricts all of them. A known language that a task lacks is listed, not an error. Raises
+    `languages` restricts all of them. A language that a task lacks and others know is listed, not an error. Raises
     `UnknownNameError` for tasks and languages that nobody knows.
     """
     chosen: dict[str, list[str] | None] = {}
@@ -80,8 +79,9 @@ def _with_languages(
         asked = list(dict.fromkeys(wanted))
     elif wanted is not None:
         asked = [code for code in asked if code in set(wanted)]
+    known = catalog.language_codes()
     for code in asked:
-        if code not in entry.spec.languages and code not in known_languages():
+        if code not in known:
             entry.languages.get(code)
     return SelectedTask(
         entry=entry,

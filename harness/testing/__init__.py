@@ -1,6 +1,7 @@
 """Contract suites and examples for plugin authors.
 
-`AdapterContract` needs pytest, which the harness does not: it is imported when it is asked for.
+`AdapterContract` and `SpecContract` need pytest, which the harness does not: they are imported when they are asked
+for.
 """
 
 from __future__ import annotations
@@ -11,8 +12,16 @@ from harness.testing.examples import SENTENCES, UNUSUAL_TEXTS, head_spec, traini
 
 if TYPE_CHECKING:
     from harness.testing.adapter_contract import AdapterContract
+    from harness.testing.spec_contract import SpecContract
 
-__all__ = ["SENTENCES", "UNUSUAL_TEXTS", "AdapterContract", "head_spec", "training_examples"]
+__all__ = [
+    "SENTENCES",
+    "UNUSUAL_TEXTS",
+    "AdapterContract",
+    "SpecContract",
+    "head_spec",
+    "training_examples",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,4 +29,8 @@ def __getattr__(name: str) -> Any:
         from harness.testing.adapter_contract import AdapterContract
 
         return AdapterContract
+    if name == "SpecContract":
+        from harness.testing.spec_contract import SpecContract
+
+        return SpecContract
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

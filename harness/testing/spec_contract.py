@@ -1,0 +1,163 @@
+"""The contract of a task spec as a test class to inherit.
+
+The author of a package with tasks gives the fixture `task`::
+
+    from harness.testing.spec_contract import SpecContract
+
+    class TestMyTask(SpecContract):
+        @pytest.fixture
+        def task(self) -> str:
+            return "my_task"
+
+The package must be installed, so that its plugin is found. Checks of the embedded sample expect what the tasks of
+the harness have; a task with fewer languages lowers `sample_languages`, `sample_scripts` or `sample_items`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from harness.api import Session, data_options, evaluate, open_session, prepare
+from harness.checking import task_problems
+from harness.kinds.kind import ReadContext, read_examples
+from harness.plan import RunConfig
+from harness.specs.catalog import TaskEntry
+from harness.validation import validate_specs
+
+__all__ = ["SpecContract"]
+
+
+class SpecContract:
+    """Checks that a task is described in full, that its sample is what it should be, and that a model can do it."""
+
+    sample_languages: ClassVar[int] = 8
+    """At least so many languages have a sample."""
+    sample_scripts: ClassVar[int] = 5
+    """They are written in at least so many scripts."""
+    sample_items: ClassVar[int] = 12
+    """Each has at least so many test items."""
+
+    @pytest.fixture
+    def task(self) -> str:
+        """Return the name of the task; to be overridden."""
+        raise NotImplementedError("Override the fixture 'task' with one that returns the name of the task.")
+
+    @pytest.fixture
+    def session(self) -> Session:
+        """Return the plugins and specs of this environment."""
+        return open_session()
+
+    @pytest.fixture
+    def entry(self, session: Session, task: str) -> TaskEntry:
+        """Return the validated task with the languages that others add."""
+        return session.catalog.task(task)
+
+    @pytest.fixture
+    def sample(self, session: Session, task: str) -> Mapping[str, list[Any]]:
+        """Return the examples of the embedded sample by language."""
+        config = RunConfig(tasks=(task,), model="baseline:majority", data=data_options(["sample"]))
+        prepared = prepare(config)
+        examples = {}
+        for cell in prepared.plan.cells:
+            context = ReadContext(
+                owner=cell.spec.task,
+                language=cell.language.code,
+                split="test",
+                inputs=cell.spec.input_names,
+                labels=cell.spec.label_names,
+                label_map=cell.test.label_map,
+                cluster=cell.spec.cluster,
+            )
+            kind = session.registry.kinds.get(cell.spec.kind)
+            examples[cell.language.code] = read_examples(kind, prepared.finder.rows(cell.test), context)
+        return examples
+
+    def test_the_spec_is_valid(self, session: Session, task: str) -> None:
+        """The document has the keys of its kind, and all names that it uses are registered."""
+        [row] = validate_specs(session.registry, session.catalog, [task])
+        assert row["problems"] == []
+
+    def test_nothing_that_it_names_is_unknown(self, session: Session, entry: TaskEntry) -> None:
+        """Metrics, readers, options, stages and recipe exist, also for the languages that others add."""
+        for document in (entry.document, *entry.fragments.values()):
+            assert task_problems(entry, session.registry, session.catalog, document=document) == []
+
+    def test_names_are_unique(self, entry: TaskEntry) -> None:
+        """No label, input or metric is given twice."""
+        for names in (entry.spec.label_names, entry.spec.input_names, entry.spec.metrics):
+            assert len(set(names)) == len(names)
+
+    def test_languages_are_known(self, entry: TaskEntry) -> None:
+        """Every language has a name, a script and a family, and a test split."""
+        for code in entry.spec.languages:
+            language = entry.languages.get(code)
+            assert language.name
+            assert language.script
+            assert language.family
+            assert entry.spec.source(code, "test") is not None, f"{code} has no test split"
+
+    def test_it_says_where_it_comes_from(self, entry: TaskEntry) -> None:
+        """Description, citation and licence are not empty, and every language says how its text was made."""
+        for text in (entry.spec.description, entry.spec.citation, entry.spec.license):
+            assert text.strip()
+        without = [
+            code
+            for code, language in entry.spec.languages.items()
+            if language is None or language.provenance is None
+        ]
+        assert without == [], "these languages have no provenance"
+
+    def test_the_sample_covers_languages_and_scripts(
+        self, entry: TaskEntry, sample: Mapping[str, list[Any]]
+    ) -> None:
+        """Enough languages and scripts have enough items."""
+        assert len(sample) >= self.sample_languages
+        scripts = {entry.languages.get(code).script for code in sample}
+        assert len(scripts) >= self.sample_scripts
+        small = {code: len(items) for code, items in sample.items() if len(items) < self.sample_items}
+        assert small == {}, "these languages have too few items"
+
+    def test_the_sample_is_labelled(
+        self, session: Session, entry: TaskEntry, sample: Mapping[str, list[Any]]
+    ) -> None:
+        """Every item of the sample has a reference."""
+        kind = session.registry.kinds.get(entry.spec.kind)
+        for items in sample.values():
+            assert all(kind.reference(item) is not None for item in items)
+
+    def test_parallel_items_have_the_same_ids(
+        self, entry: TaskEntry, sample: Mapping[str, list[Any]]
+    ) -> None:
+        """In a parallel task the ids of all languages are the same."""
+        ids = {code: sorted(item.id for item in items) for code, items in sample.items()}
+        if entry.spec.parallel and ids:
+            first = next(iter(ids))
+            assert {code: own for code, own in ids.items() if own != ids[first]} == {}
+
+    def test_the_baseline_gets_a_score_in_every_language_of_the_sample(
+        self, task: str, sample: Mapping[str, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A model that needs no download is trained, predicts and is scored."""
+        monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+        run = evaluate(
+            task,
+            "baseline:char-ngram",
+            data="sample",
+            recipe="quick",
+            limit=3,
+            train_limit=40,
+            output=tmp_path / "run",
+        )
+        scored = [cell for cell in run.cells if cell["language"] in sample]
+        assert {cell["language"] for cell in scored} == set(sample)
+        for cell in scored:
+            assert cell["status"] == "ok", f"{cell['language']}: {cell['reason']}"
+            assert cell["n"] == 3
+            values = [score["value"] for score in cell["metrics"].values()]
+            assert values
+            assert all(math.isfinite(value) and 0 <= value <= 1 for value in values)

@@ -1,0 +1,176 @@
+"""Languages that other packages, or files given with ``--tasks-from``, add to a task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.api import Session, evaluate, open_session
+from harness.checking import check_task
+from harness.errors import DuplicateNameError, SpecError, UsageError
+
+Cli = Callable[..., tuple[int, str, str]]
+InstallPlugin = Callable[..., Path]
+SessionWith = Callable[..., Session]
+
+_PLUGIN = """
+from importlib.resources import files
+from harness.hookspecs import hookimpl
+
+@hookimpl
+def harness_register_task_specs():
+    return [files(__name__) / "specs"]
+"""
+_ITEMS = [
+    {
+        "id": str(number),
+        "premise": f"Das isch de Satz {number}.",
+        "hypothesis": "Es git en Satz.",
+        "label": label,
+    }
+    for number, label in enumerate(["entailment", "neutral", "contradiction"] * 2)
+]
+_GSW = """
+extends: xnli
+languages:
+  gsw:
+    name: Swiss German
+    script: Latn
+    family: Indo-European
+    provenance: human-translated
+    test: {sample: "xnli/{language}.jsonl"}
+    train: {sample: "xnli/{language}.jsonl"}
+"""
+
+
+def _package(fragment: str) -> dict[str, str]:
+    return {
+        "swiss/__init__.py": _PLUGIN,
+        "swiss/specs/xnli.yaml": fragment,
+        "swiss/specs/sample/xnli/gsw.jsonl": "".join(json.dumps(item) + "\n" for item in _ITEMS),
+    }
+
+
+def test_a_package_adds_a_new_language_that_the_baseline_scores(
+    install_plugin: InstallPlugin, tmp_path: Path
+) -> None:
+    install_plugin("swiss", _package(_GSW))
+    entry = open_session().catalog.task("xnli")
+    assert entry.added == {"gsw": "swiss"}
+    assert (entry.languages.get("gsw").name, entry.languages.get("de").name) == ("Swiss German", "German")
+    run = evaluate(
+        ["xnli", "xquad"],
+        "baseline:char-ngram",
+        languages=["gsw", "de"],
+        data="sample",
+        recipe="quick",
+        train_limit=30,
+        limit=4,
+        output=tmp_path / "run",
+    )
+    cells = {(cell["task"], cell["language"]): cell for cell in run.cells}
+    assert cells["xnli", "gsw"]["status"] == "ok"
+    assert cells["xnli", "gsw"]["n"] == 4
+    assert 0 <= cells["xnli", "gsw"]["metrics"]["accuracy"]["value"] <= 1
+    assert cells["xnli", "de"]["status"] == "ok"
+    assert cells["xquad", "gsw"]["reason"] == "task 'xquad' has no 'gsw'"
+    [row] = [row for row in run.results["tasks"] if row["task"] == "xnli"]
+    assert row["by_family"].keys() == {"Indo-European"}
+    assert row["languages"] == 2
+
+
+def test_a_new_language_can_be_trained_on(install_plugin: InstallPlugin, cli: Cli) -> None:
+    install_plugin("swiss", _package(_GSW.replace("xnli\n", "pawsx\n")))
+    # pawsx trains on its own training split, so a language that is added with one can be trained on.
+    specs = open_session().catalog.task("pawsx").spec
+    assert specs.source("gsw", "train") is not None
+    status, out, err = cli(
+        *("plan", "--tasks", "pawsx:de", "--model", "baseline:majority", "--data", "sample"),
+        *("--train-languages", "gsw"),
+    )
+    assert (status, err) == (0, "")
+    assert "fit pawsx (gsw), seed 42" in out
+
+
+def test_two_packages_that_add_one_language_are_both_named(
+    install_plugin: InstallPlugin, session_with: SessionWith
+) -> None:
+    install_plugin("swiss", _package(_GSW))
+    install_plugin("swiss_too", {"swiss_too/__init__.py": _PLUGIN, "swiss_too/specs/more.yaml": _GSW})
+    session = open_session()
+    with pytest.raises(DuplicateNameError) as caught:
+        session.catalog.task("xnli")
+    assert str(caught.value) == (
+        "The language 'gsw' of task 'xnli' is registered by both plugin 'swiss' and plugin 'swiss_too'. "
+        "Uninstall one of them, or run with HARNESS_DISABLE_PLUGINS=swiss_too."
+    )
+    assert session.catalog.task("xquad").added == {}
+
+
+def test_a_language_that_the_task_has_cannot_be_replaced(session_with: SessionWith) -> None:
+    session = session_with("extends: xnli\nlanguages: {sw: {test: {local: a}}}\n")
+    with pytest.raises(
+        DuplicateNameError, match="'sw' of task 'xnli' is registered by both plugin 'task_specs'"
+    ):
+        session.catalog.task("xnli")
+
+
+def test_a_file_adds_a_known_language(session_with: SessionWith) -> None:
+    session = session_with("extends: xnli\nlanguages: {yo: {test: {local: a}}}\n")
+    entry = session.catalog.task("xnli")
+    assert list(entry.added) == ["yo"]
+    assert entry.added["yo"].endswith("0.yaml")
+    assert entry.document_of("yo").source == entry.added["yo"]
+    assert "yo" in session.catalog.languages_of("xnli")
+    # What is common to the task's languages also holds for those that are added.
+    assert entry.spec.source("yo", "validation") == entry.spec.splits["validation"]
+
+
+@pytest.mark.parametrize("given", ["", "name: Swiss German, ", "name: Swiss German, script: Latn, "])
+def test_a_new_language_needs_name_script_and_family(session_with: SessionWith, given: str) -> None:
+    session = session_with(f"extends: xnli\nlanguages:\n  gsw: {{{given}test: {{local: a}}}}\n")
+    with pytest.raises(SpecError, match=r"0\.yaml has 1 fault:\n  line 3: languages\.gsw: .*needs 'name'"):
+        check_task(session.catalog.task("xnli"), session.registry, session.catalog)
+
+
+def test_faults_of_a_fragment_are_told_with_its_own_file_and_lines(
+    session_with: SessionWith, cli: Cli
+) -> None:
+    text = "extends: xnli\nlanguages:\n  yo:\n    test:\n      local: a\n      reader: tvs\n"
+    session = session_with(text)
+    with pytest.raises(
+        SpecError, match=r"0\.yaml has 1 fault:\n  line 6: languages\.yo\.test\.reader: No reader"
+    ):
+        check_task(session.catalog.task("xnli"), session.registry, session.catalog)
+    Path("mine.yaml").write_text(text, encoding="utf-8")
+    status, out, err = cli("tasks", "validate", "mine.yaml")
+    assert (status, out) == (2, "")
+    assert err.startswith("mine.yaml: 1 fault\n  line 6: languages.yo.test.reader: No reader named 'tvs'.")
+
+
+def test_a_fragment_of_no_task_is_told(cli: Cli) -> None:
+    Path("mine.yaml").write_text("extends: xnly\nlanguages: {yo: {test: {local: a}}}\n", encoding="utf-8")
+    status, _, err = cli("tasks", "validate", "mine.yaml")
+    assert (status, err) == (
+        2,
+        "mine.yaml: 1 fault\n  line 1: extends: No task named 'xnly'. Did you mean 'xnli'?\n",
+    )
+    status, _, err = cli(
+        *("plan", "--tasks", "xnli", "--model", "baseline:majority", "--data", "sample"),
+        *("--tasks-from", "mine.yaml"),
+    )
+    assert status == 2
+    assert err.startswith("Error: mine.yaml has 1 fault:\n  line 1: extends: No task named 'xnly'.")
+
+
+def test_what_is_given_with_tasks_from_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="given with --tasks-from does not exist"):
+        open_session([tmp_path / "absent"])
+    with pytest.raises(UsageError, match="holds no YAML spec"):
+        open_session([tmp_path])
+    (tmp_path / "a.yaml").write_text("a: [", encoding="utf-8")
+    with pytest.raises(SpecError, match=r"a\.yaml has 1 fault"):
+        open_session([tmp_path])

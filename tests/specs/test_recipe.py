@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness.api import Session
+from harness.capabilities import Head, ModelDescription
+from harness.errors import UnknownNameError, UsageError
+from harness.recipes import resolve_settings
+from harness.specs.loading import read_yaml
+from harness.specs.schema import RecipeSpec, validate_document
+
+RECIPE = """
+recipe: mine
+description: d
+source: s
+settings: {learning_rate: 1e-5, epochs: 1, batch_size: 1, max_length: 11, weight_decay: 0.1}
+heads: {tagging: {epochs: 2, batch_size: 2, max_length: 12}}
+stages: {udpos: {batch_size: 3, max_length: 13}}
+large_layers: 20
+large: {learning_rate: 4e-5, max_length: 14}
+large_heads: {tagging: {max_length: 15, weight_decay: 0.5}}
+large_stages: {udpos: {weight_decay: 0.6}}
+"""
+
+
+def _model(layers: int | None) -> ModelDescription:
+    return ModelDescription(adapter="a", ref="r", offers=frozenset(), layers=layers)
+
+
+def _recipe(text: str) -> RecipeSpec:
+    return validate_document(RecipeSpec, read_yaml(text, "r.yaml"))
+
+
+def _settings(layers: int | None, head: Head, stage: str) -> tuple[Any, ...]:
+    settings = resolve_settings(_recipe(RECIPE), head, stage, _model(layers))
+    names = ("learning_rate", "epochs", "batch_size", "max_length", "weight_decay")
+    return tuple(getattr(settings, name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("layers", "head", "stage", "expected"),
+    [
+        (12, Head.CLASSIFICATION, "mnli", (1e-5, 1, 1, 11, 0.1)),
+        (12, Head.TAGGING, "other", (1e-5, 2, 2, 12, 0.1)),
+        (12, Head.TAGGING, "udpos", (1e-5, 2, 3, 13, 0.1)),
+        (None, Head.TAGGING, "udpos", (1e-5, 2, 3, 13, 0.1)),
+        (19, Head.TAGGING, "udpos", (1e-5, 2, 3, 13, 0.1)),
+        (20, Head.CLASSIFICATION, "mnli", (4e-5, 1, 1, 14, 0.1)),
+        (24, Head.TAGGING, "other", (4e-5, 2, 2, 15, 0.5)),
+        (24, Head.TAGGING, "udpos", (4e-5, 2, 3, 15, 0.6)),
+    ],
+)
+def test_later_patches_win(layers: int | None, head: Head, stage: str, expected: tuple[Any, ...]) -> None:
+    assert _settings(layers, head, stage) == expected
+
+
+def test_what_a_recipe_leaves_out_is_told() -> None:
+    recipe = _recipe("recipe: mine\ndescription: d\nsource: s\nsettings: {epochs: 1}\n")
+    with pytest.raises(UsageError) as caught:
+        resolve_settings(recipe, Head.TAGGING, "udpos", _model(None))
+    assert str(caught.value) == (
+        "The recipe 'mine' gives no learning_rate, batch_size for the stage 'udpos' (tagging)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "head", "expected"),
+    [
+        # google-research/xtreme scripts/train_*.sh: 2e-5, 5 epochs; 3e-5 for large models; SQuAD 3e-5, 3 epochs, 384.
+        ("xtreme_r", 12, Head.CLASSIFICATION, (2e-5, 5, 32, 128)),
+        ("xtreme_r", 24, Head.CLASSIFICATION, (3e-5, 5, 32, 128)),
+        ("xtreme_r", 12, Head.TAGGING, (2e-5, 10, 32, 128)),
+        ("xtreme_r", 12, Head.SPAN_EXTRACTION, (3e-5, 3, 32, 384)),
+        # Ruder et al. (2021), appendix G.
+        ("xtreme_r_paper", 12, Head.TAGGING, (2e-5, 2, 32, 128)),
+        ("xtreme_r_paper", 24, Head.SPAN_EXTRACTION, (3e-5, 2, 16, 384)),
+    ],
+)
+def test_shipped_recipes_say_what_their_sources_say(
+    session: Session, name: str, layers: int, head: Head, expected: tuple[Any, ...]
+) -> None:
+    settings = resolve_settings(session.catalog.recipe(name), head, "any", _model(layers))
+    found = (settings.learning_rate, settings.epochs, settings.batch_size, settings.max_length)
+    assert found == expected
+
+
+def test_an_unknown_recipe_is_told_with_near_ones(session_with: Callable[..., Session]) -> None:
+    with pytest.raises(UnknownNameError, match=r"No recipe named 'quik'\. Did you mean 'quick'\?"):
+        session_with().catalog.recipe("quik")

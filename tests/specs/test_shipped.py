@@ -1,0 +1,124 @@
+"""Every task that ships keeps the contract, and has the languages that were published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from harness.api import Session, open_session
+from harness.errors import SpecError
+from harness.specs.loading import read_yaml
+from harness.testing.spec_contract import SpecContract
+
+Cli = Callable[..., tuple[int, str, str]]
+
+FOLDER = Path(str(files("harness_task_specs")))
+SCHEMA = FOLDER / "task.schema.json"
+DOCUMENTS = sorted(FOLDER.glob("*/*.yaml"))
+SHIPPED = [entry.name for entry in open_session().catalog.entries if entry.sort == "task"]
+PUBLISHED = {
+    "pawsx": 7,  # Yang et al. (2019), Table 1: English and six translations
+    "tatoeba": 41,  # Ruder et al. (2021), Table 1
+    "udpos": 38,  # Ruder et al. (2021), Table 1
+    "xnli": 15,  # Conneau et al. (2018)
+    "xquad": 11,  # Artetxe et al. (2020); Ruder et al. (2021), Table 1
+}
+
+
+class TestShippedSpecs(SpecContract):
+    @pytest.fixture(params=[name for name in SHIPPED if name != "pawsx"])
+    def task(self, request: pytest.FixtureRequest) -> str:
+        return str(request.param)
+
+
+class TestPawsX(SpecContract):
+    sample_languages = 4  # PAWS-X has seven languages in four scripts
+    sample_scripts = 2
+
+    @pytest.fixture
+    def task(self) -> str:
+        return "pawsx"
+
+
+@pytest.mark.parametrize("task", sorted(PUBLISHED))
+def test_a_task_has_the_published_number_of_languages(session: Session, task: str) -> None:
+    assert len(session.catalog.task(task).spec.languages) == PUBLISHED[task]
+
+
+@pytest.mark.parametrize(
+    ("task", "stages"),
+    [("xnli", ["mnli"]), ("xquad", ["squad"]), ("tatoeba", ["squad"]), ("udpos", ["udpos"])],
+)
+def test_a_task_is_trained_on_what_the_paper_trains_on(
+    session: Session, task: str, stages: list[str]
+) -> None:
+    transfer = session.catalog.task(task).spec.transfer
+    assert transfer is not None
+    assert (list(transfer.stages), transfer.source) == (stages, "en")
+
+
+def test_the_committed_schema_is_what_the_command_prints(cli: Cli) -> None:
+    status, out, _ = cli("tasks", "schema")
+    assert status == 0
+    assert out == SCHEMA.read_text(encoding="utf-8"), (
+        f"Run: harness tasks schema --output {SCHEMA.relative_to(FOLDER.parent.parent)}"
+    )
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_editors_find_the_schema(path: Path) -> None:
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    prefix = "# yaml-language-server: $schema="
+    assert first.startswith(prefix)
+    assert (path.parent / first.removeprefix(prefix)).resolve() == SCHEMA
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_documents_keep_the_json_schema(path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    document = read_yaml(path.read_text(encoding="utf-8"), str(path))
+    jsonschema.validate(document.data, json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
+def test_the_contract_finds_what_a_spec_lacks(tmp_path: Path) -> None:
+    """The contract must be able to fail: a spec without provenance, sample or parallel ids does not pass it."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "task: mine\nkind: bitext_retrieval\nversion: 1\ndescription: ' '\ncitation: c\nlicense: l\n"
+        "metrics: [top1_accuracy]\nparallel: true\n"
+        "languages: {de: {validation: {sample: x}}, sw: {test: {sample: x}}}\n",
+        encoding="utf-8",
+    )
+    session = open_session([path])
+    entry = session.catalog.task("mine")
+    contract = SpecContract()
+    with pytest.raises(AssertionError, match="de has no test split"):
+        contract.test_languages_are_known(entry)
+    with pytest.raises(AssertionError):
+        contract.test_it_says_where_it_comes_from(entry)
+    with pytest.raises(AssertionError):
+        contract.test_the_sample_covers_languages_and_scripts(entry, {"de": [1] * 12})
+    few = {code: [1] * 11 for code in ("ar", "de", "en", "es", "hi", "ru", "sw", "zh")}
+    with pytest.raises(AssertionError, match="too few items"):
+        contract.test_the_sample_covers_languages_and_scripts(session.catalog.task("xnli"), few)
+    items = {"de": [_Item("1"), _Item("2")], "sw": [_Item("1"), _Item("3")]}
+    with pytest.raises(AssertionError):
+        contract.test_parallel_items_have_the_same_ids(entry, items)
+    path.write_text(path.read_text(encoding="utf-8").replace("top1_accuracy", "f1"), encoding="utf-8")
+    session = open_session([path])
+    with pytest.raises(AssertionError):
+        contract.test_nothing_that_it_names_is_unknown(session, session.catalog.task("mine"))
+    with pytest.raises(AssertionError):
+        contract.test_the_spec_is_valid(session, "mine")
+    path.write_text(path.read_text(encoding="utf-8").replace("version: 1", "version: no"), encoding="utf-8")
+    with pytest.raises(SpecError):
+        open_session([path]).catalog.task("mine")
+
+
+class _Item:
+    def __init__(self, identifier: str) -> None:
+        self.id = identifier
