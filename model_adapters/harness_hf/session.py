@@ -94,8 +94,8 @@ class EncoderSession:
         if self._network is None:
             return
         self._network = None
-        gc.collect()
         if self.device.type == "cuda":
+            gc.collect()
             torch.cuda.empty_cache()
 
     def length_limit(self, wanted: int | None = None) -> int:

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.adapters import AdapterEntry
+from harness.testing.adapter_contract import AdapterContract
+from harness_hf import harness_register_adapters
+
+
+class EncoderContract(AdapterContract):
+    family: str
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def entry(cls) -> AdapterEntry:
+        return next(entry for entry in harness_register_adapters() if entry.name == "hf-encoder")
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def ref(cls, folders: dict[str, Path]) -> str:
+        return str(folders[cls.family])
+
+
+class TestWordpiece(EncoderContract):
+    family = "bert"
+
+
+class TestSentencepiece(EncoderContract):
+    family = "xlm-roberta"
+
+
+@pytest.mark.slow
+class TestByteLevel(EncoderContract):
+    family = "roberta"
