@@ -62,7 +62,7 @@ def find_architecture(found: ModelConfig, options: EncoderOptions) -> Architectu
         right = RIGHT_ADAPTER[architecture.family]
         raise CapabilityError(
             f"The model {found.ref!r} is {article} ({architecture.model_type}), not an encoder.",
-            hint=f"Open it as '{right}:{found.ref}'.",
+            hint=f"It is for the adapter '{right}'; run 'harness models' to see whether one is installed.",
         )
     if architecture.family is None:
         raise AdapterError(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,31 @@ def test_a_short_run_is_evaluated_once(bert: Any, fit_options: Options) -> None:
     fitted = bert.fit(examples(16), examples(8), SPEC, fit_options(eval_steps=100, epochs=1))
     assert fitted._record.best_score is not None
     assert fitted._record.steps == 2
+
+
+def test_batches_of_like_length_pad_less_and_are_the_same_every_time(
+    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches: list[list[int]] = []
+    step = training.CheckedTrainer.training_step
+
+    def recording(self: Any, model: Any, inputs: Any, *rest: Any, **keywords: Any) -> Any:
+        batches.append(inputs["attention_mask"].sum(dim=1).tolist())
+        return step(self, model, inputs, *rest, **keywords)
+
+    monkeypatch.setattr(training.CheckedTrainer, "training_step", recording)
+    first = weights(bert.fit(examples(320), [], SPEC, fit_options("a", epochs=1, group_by_length=True)))
+    grouped = list(batches)
+    second = weights(bert.fit(examples(320), [], SPEC, fit_options("b", epochs=1, group_by_length=True)))
+    assert equal(first, second)
+    batches.clear()
+    bert.fit(examples(320), [], SPEC, fit_options("c", epochs=1))
+
+    def padding(chosen: list[list[int]]) -> int:
+        return sum(max(batch) * len(batch) - sum(batch) for batch in chosen)
+
+    assert sorted(chain(*grouped)) == sorted(chain(*batches))
+    assert padding(grouped) < padding(batches) / 2
 
 
 def test_max_steps(bert: Any, fit_options: Options) -> None:
