@@ -80,9 +80,9 @@ class Prepared:
     baselines: tuple[Plan, ...]
 
 
-def prepare(config: RunConfig) -> Prepared:
+def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
     """Return the plans of a configuration; loads no model and trains nothing."""
-    session = open_session(config.tasks_from)
+    session = session or open_session(config.tasks_from)
     finder = DataFinder(config.data, session.registry, cache_folder() / "data")
     model = resolve_model(session.registry, config.model, config.options)
     plan = make_plan(config, session.registry, session.catalog, finder, model)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pluggy
 
-from harness.errors import BrokenPluginError
+from harness.errors import BrokenPluginError, HarnessError
 from harness.hookspecs import PROJECT, HookSpecs
 
 __all__ = ["DISABLE_VARIABLE", "TRACE_VARIABLE", "Plugin", "Plugins", "discover"]
@@ -40,6 +40,8 @@ class Plugins:
     loaded: list[Plugin] = field(default_factory=list)
     broken: list[Plugin] = field(default_factory=list)
     disabled: list[str] = field(default_factory=list)
+    trace: bool = False
+    """Whether every call of a hook is told on stderr."""
 
     def declarations(self, hook: str) -> list[tuple[str, Any]]:
         """Return (plugin name, declared thing) pairs of a ``register`` hook, ordered by plugin name.
@@ -49,11 +51,34 @@ class Plugins:
         pairs: list[tuple[str, Any]] = []
         implementations = getattr(self.manager.hook, hook).get_hookimpls()
         for implementation in sorted(implementations, key=lambda item: item.plugin_name):
+            name = implementation.plugin_name
             try:
-                pairs += [(implementation.plugin_name, item) for item in implementation.function()]
+                declared = list(implementation.function())
             except Exception as error:  # noqa: BLE001, RUF100  a stranger's hook may raise anything
-                self._report(implementation.plugin_name, f"{hook} raised {type(error).__name__}: {error}")
+                self._report(name, f"{hook} raised {type(error).__name__}: {error}")
+                continue
+            self._tell(hook, name, f"{len(declared)} declared")
+            pairs += [(name, item) for item in declared]
         return pairs
+
+    def first_answer(self, hook: str, **arguments: Any) -> Any:
+        """Return the first answer to a hook that is not None; the plugin that was loaded last is asked first.
+
+        Raises `BrokenPluginError` with the name of a plugin whose hook raises anything but a `HarnessError`.
+        """
+        for implementation in reversed(getattr(self.manager.hook, hook).get_hookimpls()):
+            given = [arguments[argument] for argument in implementation.argnames]
+            try:
+                answer = implementation.function(*given)
+            except HarnessError:
+                raise
+            except Exception as error:
+                self._report(implementation.plugin_name, f"{hook} raised {type(error).__name__}: {error}")
+                raise self.problems[-1] from error
+            self._tell(hook, implementation.plugin_name, type(answer).__name__)
+            if answer is not None:
+                return answer
+        return None
 
     def notify(self, hook: str, **arguments: Any) -> list[str]:
         """Call an observer hook of every plugin; return one sentence for each that raised."""
@@ -62,11 +87,16 @@ class Plugins:
             name = implementation.plugin_name
             try:
                 implementation.function(*(arguments[argument] for argument in implementation.argnames))
+                self._tell(hook, name, "observed")
             except Exception as error:  # noqa: BLE001, RUF100  a stranger's observer may raise anything
                 message = f"{hook} raised {type(error).__name__}: {error}"
                 self._report(name, message)
                 told.append(f"The plugin {name!r} could not observe this: {message}.")
         return told
+
+    def _tell(self, hook: str, name: str, answer: str) -> None:
+        if self.trace:
+            sys.stderr.write(f"hook {hook}: {name} -> {answer}\n")
 
     def _report(self, name: str, message: str) -> None:
         known = next((plugin for plugin in self.loaded if plugin.name == name), None)
@@ -82,24 +112,27 @@ class Plugins:
             )
         )
 
-    def require_working(self, name: str) -> None:
-        """Raise `BrokenPluginError` if the plugin of this name is broken."""
-        for plugin in self.broken:
-            if plugin.name == name:
-                raise BrokenPluginError(
-                    f"The plugin {name!r} ({plugin.distribution}) cannot be used: {plugin.error}.",
-                    hint=f"Repair it, or run with {DISABLE_VARIABLE}={name}.",
-                )
+    @property
+    def problems(self) -> list[BrokenPluginError]:
+        """What is wrong with every broken plugin, and what to do about it."""
+        return [
+            BrokenPluginError(
+                f"The plugin {plugin.name!r} ({plugin.distribution}) cannot be used: {plugin.error}.",
+                hint=f"Repair it, or run with {DISABLE_VARIABLE}={plugin.name}.",
+            )
+            for plugin in self.broken
+        ]
 
 
 def discover(entry_points: Iterable[importlib.metadata.EntryPoint] | None = None) -> Plugins:
     """Return the plugins of this environment, loaded one by one in the order of their names.
 
-    ``HARNESS_DISABLE_PLUGINS=a,b`` leaves plugins out; ``HARNESS_TRACE_HOOKS=1`` prints every hook call to stderr.
+    ``HARNESS_DISABLE_PLUGINS=a,b`` leaves plugins out; ``HARNESS_TRACE_HOOKS=1`` tells every call of a hook
+    on stderr, with what was answered.
     """
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(HookSpecs)
-    plugins = Plugins(manager=manager)
+    plugins = Plugins(manager=manager, trace=bool(os.environ.get(TRACE_VARIABLE)))
     disabled = {name.strip() for name in os.environ.get(DISABLE_VARIABLE, "").split(",") if name.strip()}
     found = importlib.metadata.entry_points(group=PROJECT) if entry_points is None else entry_points
     for entry_point in sorted(set(found), key=lambda item: (item.name, item.value)):
@@ -107,8 +140,6 @@ def discover(entry_points: Iterable[importlib.metadata.EntryPoint] | None = None
             plugins.disabled.append(entry_point.name)
         else:
             _load(entry_point, plugins)
-    if os.environ.get(TRACE_VARIABLE):
-        _trace(manager)
     return plugins
 
 
@@ -145,15 +176,3 @@ def _check_hooks(manager: pluggy.PluginManager, module: Any) -> None:
             near = near_names(caller.name, known)
             meant = f"; did you mean {near[0]!r}?" if near else ""
             raise BrokenPluginError(f"it implements the unknown hook {caller.name!r}{meant}")
-
-
-def _trace(manager: pluggy.PluginManager) -> None:
-    def before(hook_name: str, implementations: Iterable[Any], arguments: Any) -> None:
-        names = ", ".join(implementation.plugin_name for implementation in implementations)
-        sys.stderr.write(f"hook {hook_name}({', '.join(arguments)}) -> {names or 'nobody'}\n")
-
-    def after(outcome: Any, hook_name: str, implementations: Any, arguments: Any) -> None:
-        sys.stderr.write(f"hook {hook_name} answered\n")
-
-    monitor: Callable[..., Any] = manager.add_hookcall_monitoring
-    monitor(before, after)

@@ -112,7 +112,7 @@ class Registry:
 
     def resolve_data(self, ref: DataRef, cache: Path) -> ResolvedData | None:
         """Ask the plugins for the files of a split that no local folder has."""
-        answer: ResolvedData | None = self.plugins.manager.hook.harness_resolve_data(ref=ref, cache=cache)
+        answer: ResolvedData | None = self.plugins.first_answer("harness_resolve_data", ref=ref, cache=cache)
         return answer
 
     def cell_finished(self, cell: Mapping[str, Any]) -> list[str]:

@@ -81,13 +81,15 @@ def _write(item: _Rescored) -> None:
     cells = []
     for cell in run.cells:
         scores = item.scores.get(cell.get("digest", ""))
-        if scores is not None:
-            records = [
-                replace(record, scores={name: values[index] for name, values in scores.items.items()})
-                for index, record in enumerate(run.records(cell))
-            ]
-            folder.write_records(folder.records_path(cell["task"], cell["language"], cell["digest"]), records)
-            cell["metrics"] = {name: score.to_json() for name, score in scores.metrics.items()}
-        cells.append(cell)
+        if scores is None:
+            cells.append(cell)
+            continue
+        records = [
+            replace(record, scores={name: values[index] for name, values in scores.items.items()})
+            for index, record in enumerate(run.records(cell))
+        ]
+        folder.write_records(folder.records_path(cell["task"], cell["language"], cell["digest"]), records)
+        metrics = {name: score.to_json() for name, score in scores.metrics.items()}
+        cells.append({**cell, "metrics": metrics})
     folder.write_results({**run.results, "cells": cells, "tasks": aggregate_tasks(cells, item.specs)})
     folder.write_manifest({**run.manifest, "tasks": item.specs})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,11 @@ from rich.table import Table
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
+    from harness.discovery import Plugins
     from harness.plan import Plan, Skip
+    from harness.specs.catalog import Catalog
 
-__all__ = ["ConsoleProgress", "print_table", "show_plan", "show_run", "write_rows"]
+__all__ = ["ConsoleProgress", "broken_told", "print_table", "show_plan", "show_run", "write_rows"]
 
 PLAIN_EVERY = 10.0
 """Seconds between two lines about the same piece of work where there is no terminal."""
@@ -30,6 +33,20 @@ PLAIN_WIDTH = 100
 def stdout() -> Console:
     """Return the console for results: the terminal's width, or 100 columns into a pipe."""
     return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, soft_wrap=False)
+
+
+@contextmanager
+def broken_told(plugins: Plugins, catalog: Catalog | None = None) -> Iterator[None]:
+    """Tell, after what is done inside, which plugins are broken and which specs cannot be read.
+
+    Also when it raised: an unknown name may be one that a broken plugin would have brought.
+    """
+    try:
+        yield
+    finally:
+        problems = [*plugins.problems, *([] if catalog is None else catalog.problems)]
+        for problem in problems:
+            sys.stderr.write(f"Warning: {problem}\n")
 
 
 class ConsoleProgress:

@@ -36,11 +36,13 @@ def evaluate(
     """
     given = dict(locals())
     del given["config"], given["json_file"]
-    from harness.api import execute, prepare
-    from harness.cli.display import ConsoleProgress, show_plan, show_run
+    from harness.api import execute, open_session, prepare
+    from harness.cli.display import ConsoleProgress, broken_told, show_plan, show_run
 
     run_config = o.make_config(given, config)
-    prepared = prepare(run_config)
+    session = open_session(run_config.tasks_from)
+    with broken_told(session.registry.plugins, session.catalog):
+        prepared = prepare(run_config, session)
     show_plan(prepared.plan, brief=True)
     with ConsoleProgress() as progress:
         folder = execute(run_config, prepared, progress)

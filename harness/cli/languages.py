@@ -21,14 +21,15 @@ def languages(
     ] = None,
 ) -> None:
     """List the languages by code: name, script, family, and the tasks that have them."""
-    from harness.cli.display import print_table, write_rows
-    from harness.cli.tasks import open_catalog
+    from harness.cli.display import broken_told, print_table, write_rows
+    from harness.cli.tasks import open_catalog, task_rows
     from harness.languages import known_languages
 
     table = known_languages()
     chosen = [table.get(code) for code in codes] if codes else list(table)
-    catalog = open_catalog()
-    having = {name: set(catalog.languages_of(name)) for name in catalog.names("task")}
+    plugins, catalog = open_catalog()
+    with broken_told(plugins, catalog):
+        having = {row["task"]: row["languages"] for row in task_rows(catalog, catalog.names("task"))}
     rows = [
         {**asdict(language), "tasks": [name for name, known in having.items() if language.code in known]}
         for language in chosen

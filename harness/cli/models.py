@@ -25,30 +25,31 @@ def models(
     ] = None,
 ) -> None:
     """List the model adapters; with a name, show its options, or what a model can do."""
-    from harness.cli.display import print_table, write_rows
+    from harness.cli.display import broken_told, print_table, write_rows
     from harness.discovery import discover
     from harness.registry import Registry
 
     registry = Registry(discover())
-    rows: list[dict[str, Any]]
+    with broken_told(registry.plugins):
+        heads, rows, shown = _table(registry, name)
+    print_table(heads, shown)
+    if json_file is not None:
+        write_rows(json_file, rows)
+
+
+def _table(registry: Registry, name: str | None) -> tuple[list[str], list[dict[str, Any]], list[list[str]]]:
     if name is None:
-        rows = [
+        rows: list[dict[str, Any]] = [
             {"adapter": entry.name, "summary": entry.summary, "examples": list(entry.examples)}
             for entry in registry.adapters
         ]
         shown = [[row["adapter"], row["summary"], "  ".join(row["examples"])] for row in rows]
-        print_table(["adapter", "summary", "try"], shown)
-    elif ":" in name:
+        return ["adapter", "summary", "try"], rows, shown
+    if ":" in name:
         rows = [_description(registry, name)]
-        print_table(["field", name], [[key, str(value)] for key, value in rows[0].items()])
-    else:
-        rows = _options(registry.adapters.get(name))
-        print_table(
-            ["option", "default", "meaning"],
-            [[row["option"], row["default"], row["meaning"]] for row in rows],
-        )
-    if json_file is not None:
-        write_rows(json_file, rows)
+        return ["field", name], rows, [[key, str(value)] for key, value in rows[0].items()]
+    rows = _options(registry.adapters.get(name))
+    return ["option", "default", "meaning"], rows, [[str(value) for value in row.values()] for row in rows]
 
 
 def _options(entry: AdapterEntry) -> list[dict[str, Any]]:

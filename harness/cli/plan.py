@@ -31,10 +31,13 @@ def plan(
     """Show the cells that eval would run, the models it would fit, and what it would skip and why."""
     given = dict(locals())
     del given["config"], given["json_file"]
-    from harness.api import prepare
-    from harness.cli.display import show_plan, write_rows
+    from harness.api import open_session, prepare
+    from harness.cli.display import broken_told, show_plan, write_rows
 
-    prepared = prepare(o.make_config(given, config))
+    run_config = o.make_config(given, config)
+    session = open_session(run_config.tasks_from)
+    with broken_told(session.registry.plugins, session.catalog):
+        prepared = prepare(run_config, session)
     show_plan(prepared.plan, brief=False)
     if json_file is not None:
         write_rows(json_file, [cell.identity() for cell in prepared.plan.cells])

@@ -25,13 +25,15 @@ def report(
 ) -> None:
     """Print or write the report of a run; baselines that were run beside it are shown too."""
     from harness.api import open_session
-    from harness.cli.display import stdout, write_rows
+    from harness.cli.display import broken_told, stdout, write_rows
     from harness.reporting.console import render_summary
     from harness.reporting.rows import cell_rows
     from harness.reporting.summary import summarise
     from harness.results import Run, with_baselines, write_atomically
 
-    chosen = open_session().registry.reports.get(format_name)
+    registry = open_session().registry
+    with broken_told(registry.plugins):
+        chosen = registry.reports.get(format_name)
     runs = [run for folder in folders for run in with_baselines(Run(folder))]
     if json_file is not None:
         write_rows(json_file, cell_rows(runs))

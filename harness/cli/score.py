@@ -22,9 +22,11 @@ def score(
 ) -> int:
     """Score a run again from its records; needs neither the model nor the data."""
     from harness.api import open_session
-    from harness.cli.display import show_run
+    from harness.cli.display import broken_told, show_run
     from harness.rescoring import rescore
     from harness.specs.selection import split_names
 
-    rescore(folder, open_session().registry, split_names(metrics or []))
+    registry = open_session().registry
+    with broken_told(registry.plugins):
+        rescore(folder, registry, split_names(metrics or []))
     return show_run(folder, json_file)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from harness.discovery import Plugins
     from harness.specs.catalog import Catalog
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="List, show and validate task specs.")
@@ -20,13 +21,15 @@ TasksFrom = Annotated[
 ]
 
 
-def open_catalog(tasks_from: Sequence[Path] = ()) -> Catalog:
+def open_catalog(tasks_from: Sequence[Path] = ()) -> tuple[Plugins, Catalog]:
     """Return the specs of this environment as they were found, without loading what would validate them."""
     from harness.discovery import discover
     from harness.registry import Registry
     from harness.specs.catalog import Catalog
 
-    return Catalog(Registry(discover()).task_spec_folders(), kind_models={}, extra_paths=tasks_from)
+    plugins = discover()
+    folders = Registry(plugins).task_spec_folders()
+    return plugins, Catalog(folders, kind_models={}, extra_paths=tasks_from)
 
 
 @app.command("list")
@@ -39,27 +42,15 @@ def list_tasks(
     """List the tasks and suites: kind, languages, licence."""
     from fnmatch import fnmatch
 
-    from harness.cli.display import print_table, write_rows
+    from harness.cli.display import broken_told, print_table, write_rows
     from harness.languages import known_languages
 
-    catalog = open_catalog(tasks_from or ())
-    if language is not None:
-        known_languages().get(language)
-    rows: list[dict[str, Any]] = []
-    for name in catalog.names("task"):
-        entry, languages = catalog.entry("task", name), catalog.languages_of(name)
-        if (pattern is None or fnmatch(name, pattern)) and (language is None or language in languages):
-            data = entry.document.data
-            rows.append(
-                {
-                    "task": name,
-                    "kind": data.get("kind"),
-                    "languages": languages,
-                    "metrics": data.get("metrics"),
-                    "license": data.get("license"),
-                    "plugin": entry.plugin,
-                }
-            )
+    plugins, catalog = open_catalog(tasks_from or ())
+    with broken_told(plugins, catalog):
+        if language is not None and language not in catalog.language_codes():
+            known_languages().get(language)
+        names = [name for name in catalog.names("task") if pattern is None or fnmatch(name, pattern)]
+        rows = [row for row in task_rows(catalog, names) if language is None or language in row["languages"]]
     table = [
         [row["task"], row["kind"], f"{len(row['languages'])}: {' '.join(row['languages'])}", row["license"]]
         for row in rows
@@ -69,19 +60,42 @@ def list_tasks(
     for suite in suites:
         tasks = catalog.entry("suite", suite).document.data.get("tasks") or []
         typer.echo(f"suite {suite}: {' '.join(map(str, tasks))}")
-    for problem in catalog.problems:
-        typer.echo(f"Warning: {problem}", err=True)
     if json_file is not None:
         write_rows(json_file, rows)
+
+
+def task_rows(catalog: Catalog, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield what the list shows of every task; one that two plugins bring is told as a problem of the catalogue."""
+    from harness.errors import DuplicateNameError
+
+    for name in names:
+        try:
+            entry = catalog.entry("task", name)
+        except DuplicateNameError as error:
+            catalog.problems.append(error)
+            continue
+        data = entry.document.data
+        yield {
+            "task": name,
+            "kind": data.get("kind"),
+            "languages": catalog.languages_of(name),
+            "metrics": data.get("metrics"),
+            "license": data.get("license"),
+            "plugin": entry.plugin,
+        }
 
 
 @app.command()
 def show(name: str, tasks_from: TasksFrom = None, json_file: JsonFile = None) -> None:
     """Show a task: what it is, how it is scored and trained, and where its data come from."""
     from harness.api import open_session
-    from harness.cli.display import print_table, write_rows
+    from harness.checking import check_task
+    from harness.cli.display import broken_told, print_table, write_rows
 
-    entry = open_session(tasks_from or ()).catalog.task(name)
+    session = open_session(tasks_from or ())
+    with broken_told(session.registry.plugins, session.catalog):
+        entry = session.catalog.task(name)
+        check_task(entry, session.registry, session.catalog)
     spec = entry.spec
     transfer = spec.transfer
     print_table(
@@ -143,11 +157,12 @@ def validate(
 ) -> int:
     """Check specs: schema, names, labels. All faults of a file are shown, with lines; exit status 2 where one is."""
     from harness.api import open_session
-    from harness.cli.display import write_rows
+    from harness.cli.display import broken_told, write_rows
     from harness.validation import validate_specs
 
     session = open_session(tasks_from or ())
-    checked = validate_specs(session.registry, session.catalog, targets or [])
+    with broken_told(session.registry.plugins):
+        checked = validate_specs(session.registry, session.catalog, targets or [])
     for item in checked:
         if item["problems"]:
             count = len(item["problems"])
