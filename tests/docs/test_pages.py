@@ -118,6 +118,28 @@ def essential(lines: Sequence[str]) -> list[str]:
     return ["seconds" if SECONDS_ROW.match(line) else line for line in masked]
 
 
+@pytest.mark.parametrize(
+    ("shown", "printed", "missing"),
+    [
+        ("a\nb", "a  \n\nb\n", None),
+        ("a\nc", "a\nb\nc", "c"),
+        ("a\n...\nc", "a\nb\nc", None),
+        ("b", "a\nb", "b"),
+        ("a", "a\nb", "a (as the last line)"),
+        ("...\nb\n...", "a\nb\nc", None),
+        ("...\nb\na\n...", "a\nb\nc", "a"),
+        ("x ... y", "x 1 2 y", None),
+        ("x ... y", "x 1\n2 y", "x ... y"),
+        ("fit: 504 examples, 1 s", "fit: 504 examples, 23.5 s", None),
+        ("fit: 504 examples, 1 s", "fit: 505 examples, 1 s", "fit: 504 examples, # s"),
+        (" seconds   0   1", " seconds  12  3", None),
+        ("", "anything", None),
+    ],
+)
+def test_shown_lines_are_compared(shown: str, printed: str, missing: str | None) -> None:
+    assert disagreement(shown.splitlines(), printed) == missing
+
+
 # Running it -------------------------------------------------------------------------------------------
 
 
