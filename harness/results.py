@@ -28,7 +28,7 @@ RECORD_COLUMNS = (
     "tags",
     "flags",
 )
-_SAFE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
@@ -110,7 +110,7 @@ class RunFolder:
     def records_path(self, task: str, language: str, digest: str) -> Path:
         """Return the file of a cell's records; raises `UsageError` for names that are no safe file names."""
         for name in (task, language, digest):
-            if not _SAFE_NAME.match(name):
+            if not _SAFE_NAME.fullmatch(name):
                 raise UsageError(f"The name {name!r} cannot be used in a file name.")
         return self.path / "records" / task / language / f"{digest}.parquet"
 
