@@ -28,7 +28,16 @@ from harness.results import Run, RunFolder
 from harness.running import Runner, spec_summary
 from harness.specs.catalog import Catalog
 
-__all__ = ["Prepared", "Session", "data_options", "evaluate", "execute", "open_session", "prepare"]
+__all__ = [
+    "Prepared",
+    "Session",
+    "data_options",
+    "evaluate",
+    "execute",
+    "open_session",
+    "prepare",
+    "refuse_output",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +101,11 @@ def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
         for baseline in _baselines(session.registry, model):
             baselines.append(make_plan(plain, session.registry, session.catalog, finder, baseline))
     return Prepared(session=session, finder=finder, plan=plan, baselines=tuple(baselines))
+
+
+def refuse_output(config: RunConfig) -> None:
+    """Raise `UsageError` where the run folder could not be written, before data are looked for or downloaded."""
+    RunFolder(config.output or Path("runs") / "next").refuse_unusable()
 
 
 def _baselines(registry: Registry, model: Model) -> list[Model]:
@@ -170,6 +184,7 @@ def evaluate(
         data=data_options(places),
         **settings,
     )
+    refuse_output(config)
     return Run(execute(config, prepare(config), progress or SilentProgress()))
 
 

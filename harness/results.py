@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -27,7 +28,7 @@ RECORD_COLUMNS = (
     "tags",
     "flags",
 )
-_SAFE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
@@ -68,22 +69,35 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def create(self) -> None:
-        """Make the folder and check that it can be written, before any work starts; raises `UsageError`."""
-        if (self.path / "results.json").exists() or (self.path / "manifest.json").exists():
+    def refuse_unusable(self) -> None:
+        """Raise `UsageError` where a run is already there, or nothing can be written; changes nothing."""
+        if self.path.is_dir() and any(
+            (self.path / name).exists() for name in ("results.json", "manifest.json")
+        ):
             raise UsageError(
                 f"The folder {str(self.path)!r} already holds a run.",
                 hint="Give another folder with --output, or remove that one.",
             )
+        existing = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
+        fault = errno.ENOTDIR if not existing.is_dir() else errno.EACCES
+        if fault == errno.ENOTDIR or not os.access(existing, os.W_OK | os.X_OK):
+            raise self._unwritable(os.strerror(fault))
+
+    def _unwritable(self, reason: str | None) -> UsageError:
+        return UsageError(
+            f"The output folder {str(self.path)!r} cannot be written: {reason}.",
+            hint="Give another folder with --output.",
+        )
+
+    def create(self) -> None:
+        """Make the folder and check that it can be written, before any work starts; raises `UsageError`."""
+        self.refuse_unusable()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             write_atomically(self.path / ".writable", "")
             (self.path / ".writable").unlink()
         except OSError as error:
-            raise UsageError(
-                f"The output folder {str(self.path)!r} cannot be written: {error.strerror}.",
-                hint="Give another folder with --output.",
-            ) from error
+            raise self._unwritable(error.strerror) from error
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write ``manifest.json``."""
@@ -96,7 +110,7 @@ class RunFolder:
     def records_path(self, task: str, language: str, digest: str) -> Path:
         """Return the file of a cell's records; raises `UsageError` for names that are no safe file names."""
         for name in (task, language, digest):
-            if not _SAFE_NAME.match(name):
+            if not _SAFE_NAME.fullmatch(name):
                 raise UsageError(f"The name {name!r} cannot be used in a file name.")
         return self.path / "records" / task / language / f"{digest}.parquet"
 

@@ -26,6 +26,7 @@ COMMANDS = {
 SHIPPED = {"submission": "Score, export and import the public XTREME-R submission files."}
 """Help of the commands that our own plugins bring: told without importing them."""
 GROUP = "harness.commands"
+INTERRUPTED = 130
 HELP = """\
 Usage: harness [--debug] COMMAND [OPTIONS]
 
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         _tell("Stopped. What was finished is kept in the run folder.", debug=debug)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
         return 0
@@ -101,6 +102,8 @@ def _invoke(app: Any, name: str, arguments: list[str]) -> int:
         path = error.ctx.command_path if error.ctx is not None else f"harness {name}"
         _tell(f"Error: {error.format_message()} Run '{path} --help' to see its options.")
         return 2
+    if status == INTERRUPTED:  # what typer makes of Ctrl-C
+        raise KeyboardInterrupt
     return status if isinstance(status, int) else 0
 
 

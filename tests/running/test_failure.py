@@ -1,0 +1,234 @@
+"""One failed cell leaves the others alone; what is done stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import UsageError
+from harness.results import Run
+
+RunTasks = Callable[..., Run]
+Cli = Callable[..., tuple[int, str, str]]
+DataFolder = Callable[[Mapping[str, str | bytes]], Path]
+
+EVAL = (
+    "eval",
+    "--data",
+    "sample",
+    "--recipe",
+    "quick",
+    "--output",
+    "run",
+    "--train-limit",
+    "30",
+    "--limit",
+    "4",
+)
+
+
+def _status(run: Run) -> dict[str, tuple[str, str]]:
+    return {cell["language"]: (cell["status"], cell["reason"]) for cell in run.cells}
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize(
+    ("ref", "reason"),
+    [
+        ("raises", "RuntimeError: planted failure"),
+        ("nan", "classify() returned scores that are not finite for task 'xnli'."),
+        ("count", "classify() returned scores of shape (4, 3); expected (5, 3)."),
+        ("columns", "classify() returned scores of shape (5, 2); expected (5, 3)."),
+    ],
+)
+def test_a_model_that_fails_in_one_language_keeps_the_others(run: RunTasks, ref: str, reason: str) -> None:
+    finished = run("xnli:de+hi+sw", f"planted:{ref}")
+    assert _status(finished) == {"de": ("ok", ""), "hi": ("failed", reason), "sw": ("ok", "")}
+    failed = next(cell for cell in finished.cells if cell["status"] == "failed")
+    assert (failed["n"], failed["metrics"], failed["protocol"]) == (0, {}, "frozen")
+    trace = (finished.path / failed["traceback"]).read_text(encoding="utf-8")
+    assert trace.startswith("xnli:hi\nTraceback (most recent call last)")
+    assert reason.rsplit(": ", maxsplit=1)[-1] in trace
+    assert [path.parent.name for path in sorted(finished.path.glob("records/xnli/*/*.parquet"))] == [
+        "de",
+        "sw",
+    ]
+    [row] = finished.results["tasks"]
+    assert (row["languages"], row["missing"]) == (2, ["hi"])
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [
+        ("reversed", "The method 'reversed' answered 5 items for 5, or in another order."),
+        ("too_few", "The method 'too_few' answered 4 items for 5, or in another order."),
+    ],
+)
+def test_a_method_must_keep_the_order_and_the_count(run: RunTasks, method: str, reason: str) -> None:
+    finished = run("xnli:de", "planted:good", method=method)
+    assert _status(finished) == {"de": ("failed", reason)}
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize(
+    ("ref", "reason"),
+    [
+        ("nan-loss", "The loss is NaN at step 3. Lower the learning rate."),
+        ("broken-fit", "RuntimeError: out of memory"),
+        ("lost-head", "The model fitted with the head 'classification' lacks Classifies."),
+    ],
+)
+def test_a_fit_that_fails_fails_its_cells_and_no_others(run: RunTasks, ref: str, reason: str) -> None:
+    finished = run(["xnli:de+sw", "pawsx:en"], f"planted:{ref}", recipe="quick")
+    assert {cell["reason"] for cell in finished.cells} == {reason}
+    assert {cell["status"] for cell in finished.cells} == {"failed"}
+    assert finished.results["fits"] == {}
+    assert len(list((finished.path / "failures").glob("*.txt"))) == 3
+    kept = [path for path in (finished.path.parent / "cache" / "fits").iterdir() if path.name.startswith(".")]
+    assert kept == [], "what a failed fit wrote is removed"
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_failed_fit_leaves_other_tasks_alone(run: RunTasks, data_folder: DataFolder) -> None:
+    row = "He sleeps.\tHe is awake.\t{}\n"
+    folder = data_folder(
+        {
+            "xnli/train-en.tsv": row.format("entailment") + row.format("entialment"),
+            "xnli/test-de.tsv": row.format("neutral"),
+            "pawsx/train-en.tsv": row.format("1") + row.format("0"),
+            "pawsx/test-de.tsv": row.format("1"),
+        }
+    )
+    finished = run(["xnli:de", "pawsx:de"], "planted:fit", data=folder)
+    reasons = {cell["task"]: (cell["status"], cell["reason"]) for cell in finished.cells}
+    assert reasons["pawsx"] == ("ok", "")
+    assert reasons["xnli"] == (
+        "failed",
+        f"{folder}/xnli/train-en.tsv:2: the label 'entialment' is none of contradiction, entailment, neutral "
+        "(task 'mnli'). Did you mean 'entailment'?",
+    )
+
+
+@pytest.mark.usefixtures("planted")
+def test_the_exit_status_is_1_where_a_cell_failed(cli: Cli) -> None:
+    status, out, err = cli(*EVAL, "--tasks", "xnli:de+hi+sw", "--model", "planted:raises")
+    assert status == 1
+    assert "xnli:hi failed: RuntimeError: planted failure" in err
+    assert "Failed: 1 cell" in out
+    assert "xnli (frozen) hi: RuntimeError: planted failure" in out
+    assert "Traceback" not in out + err
+
+
+@pytest.mark.usefixtures("planted")
+def test_what_is_done_stays_after_ctrl_c(cli: Cli) -> None:
+    status, out, err = cli(*EVAL, "--tasks", "xnli:de+hi+sw", "--model", "planted:interrupt")
+    assert (status, out) == (130, "")
+    assert err.endswith("Stopped. What was finished is kept in the run folder.\n")
+    run = Run(Path("run"))
+    stopped = ("skipped", "the run was stopped before this cell")
+    assert _status(run) == {"de": ("ok", ""), "hi": stopped, "sw": stopped}
+    assert len(list(run.records(run.cells[0]))) == 4
+    status, out, _ = cli("report", "run")
+    assert status == 0
+    assert "the run was stopped before this cell" in out
+
+
+@pytest.mark.usefixtures("planted")
+def test_an_observer_that_raises_is_told_and_loses_nothing(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED_OBSERVER", "1")
+    status, _, err = cli(*EVAL, "--tasks", "xnli:de+sw", "--model", "planted:good")
+    assert status == 0
+    for code in ("de", "sw"):
+        assert (
+            "The plugin 'planted_adapter' could not observe this: "
+            f"harness_cell_finished raised ValueError: observed {code}." in err
+        )
+    assert "harness_run_finished raised ValueError: observed run" in err
+    assert {cell["status"] for cell in Run(Path("run")).cells} == {"ok"}
+
+
+def _eval_here(cli: Cli, output: str) -> tuple[int, str, str]:
+    return cli(
+        *("eval", "--tasks", "xnli:de", "--model", "baseline:char-ngram", "--data", "sample"),
+        *("--output", output),
+    )
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_any_work(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_work(*_: Any, **__: Any) -> None:
+        raise AssertionError("work has begun")
+
+    monkeypatch.setattr("harness.fitting.FitStore.fit", no_work)
+    monkeypatch.setattr("harness.data.sources.DataFinder.find", no_work)
+    Path("file").write_text("", encoding="utf-8")
+    for output in ("file", "file/below", "file/further/below"):
+        status, out, err = _eval_here(cli, output)
+        assert (status, out) == (2, "")
+        assert f"Error: The output folder '{output}' cannot be written: " in err
+        assert err.endswith("Give another folder with --output.\n")
+    assert Path("file").read_text(encoding="utf-8") == ""
+
+
+def test_a_folder_that_holds_a_run_is_refused_before_any_work(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("run").mkdir()
+    Path("run/results.json").write_text("{}", encoding="utf-8")
+
+    def no_work(*_: Any, **__: Any) -> None:
+        raise AssertionError("work has begun")
+
+    monkeypatch.setattr("harness.data.sources.DataFinder.find", no_work)
+    status, _, err = _eval_here(cli, "run")
+    assert status == 2
+    assert err == (
+        "Error: The folder 'run' already holds a run. Give another folder with --output, or remove that one.\n"
+    )
+    assert Path("run/results.json").read_text(encoding="utf-8") == "{}"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("a\tb\tneutral\nc\td\n", "test-de.tsv:2: expected 3 columns (premise, hypothesis, label), found 2."),
+        (
+            "a\tb\tneutral\nc\td\tnuetral\n",
+            "test-de.tsv:2: the label 'nuetral' is none of contradiction, entailm",
+        ),
+        (b"a\tb\tneutral\nc\t\xe4\tneutral\n", "test-de.tsv:2: expected UTF-8, found the byte 0xe4."),
+        ("", "The test split of 'xnli' in 'de' holds no items."),
+        ("a\tb\tneutral\n\nc\td\tneutral\n", "test-de.tsv:2: expected a row, found a blank line."),
+    ],
+)
+def test_a_faulty_test_file_fails_its_cell_and_no_other(
+    run: RunTasks, data_folder: DataFolder, content: str | bytes, reason: str
+) -> None:
+    rows = "He sleeps.\tHe is awake.\tcontradiction\nHe sleeps.\tHe is asleep.\tentailment\n"
+    folder = data_folder({"xnli/train-en.tsv": rows, "xnli/test-de.tsv": content, "xnli/test-sw.tsv": rows})
+    finished = run("xnli:de+sw", "baseline:majority", data=folder, limit=None)
+    status = _status(finished)
+    assert status["sw"] == ("ok", "")
+    assert status["de"][0] == "failed"
+    assert reason in status["de"][1]
+
+
+def test_an_empty_selection_leaves_no_folder_behind(run: RunTasks, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Nothing is left to run"):
+        run("xquad:sw", output=tmp_path / "empty")
+    assert not (tmp_path / "empty").exists()
+
+
+def test_results_are_json_without_nan(run: RunTasks) -> None:
+    finished = run("xnli:de")
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} in results.json")
+
+    json.loads((finished.path / "results.json").read_text(encoding="utf-8"), parse_constant=refuse)

@@ -1,0 +1,188 @@
+"""Standard errors and intervals against scipy and against the printed formulas."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from harness.statistics import SMALL_SAMPLE, Interval, clustered_mean, wilson
+
+Floats = npt.NDArray[np.float64]
+
+
+def _alone(items: Floats) -> list[None]:
+    return [None] * len(items)
+
+
+def _by_hand(items: Floats, clusters: list[str]) -> float:
+    """Liang and Zeger's estimator for a mean, as Miller (2024) prints it with the factor G / (G - 1)."""
+    n, names = len(items), sorted(set(clusters))
+    mean = sum(items) / n
+    total = 0.0
+    for name in names:
+        residual = sum(
+            value - mean for value, cluster in zip(items, clusters, strict=True) if cluster == name
+        )
+        total += residual**2
+    return math.sqrt(len(names) / (len(names) - 1) * total) / n
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize("n", [2, 7, 40, 1000])
+def test_items_that_stand_alone_get_the_t_interval(n: int, level: float) -> None:
+    items = 0.4 + 0.2 * np.random.default_rng(n).random(n)
+    found = clustered_mean(items, _alone(items), level=level)
+    assert found.method == "t"
+    assert found.se == pytest.approx(stats.sem(items), rel=1e-12)
+    low, high = stats.t.interval(level, n - 1, loc=items.mean(), scale=stats.sem(items))
+    assert (found.low, found.high) == pytest.approx((max(0, low), min(1, high)), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clusters_of_unequal_size_match_the_formula(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    clusters = [str(code) for code in generator.integers(0, 12, size=60)]
+    effect = {name: generator.normal(0, 0.1) for name in sorted(set(clusters))}
+    items = np.clip(0.5 + np.array([effect[name] for name in clusters]) + generator.normal(0, 0.05, 60), 0, 1)
+    found = clustered_mean(items, clusters)
+    expected = _by_hand(items, clusters)
+    reach = stats.t.ppf(0.975, len(set(clusters)) - 1) * expected
+    assert found.method == "clustered t"
+    assert found.se == pytest.approx(expected, rel=1e-9)
+    assert (found.low, found.high) == pytest.approx((items.mean() - reach, items.mean() + reach), rel=1e-9)
+
+
+def test_a_small_case_by_hand() -> None:
+    # Clusters (1, 1), (0, 0), (1, 0): residuals 1, -1, 0; G/(G-1) = 3/2; SE = sqrt(3/2 * 2) / 6.
+    items = np.array([1.0, 1.0, 0.0, 0.0, 1.0, 0.0])
+    found = clustered_mean(items, ["a", "a", "b", "b", "c", "c"])
+    assert found.se == pytest.approx(math.sqrt(3) / 6)
+    assert (found.low, found.high) == (0.0, 1.0)  # 0.5 +- 4.303 * 0.289, cut to [0, 1]
+
+
+def test_clusters_of_equal_size_are_like_their_means() -> None:
+    means = np.array([0.2, 0.5, 0.55, 0.8, 0.35])
+    items, clusters = np.repeat(means, 4), [str(index // 4) for index in range(20)]
+    single = clustered_mean(means, _alone(means))
+    found = clustered_mean(items, clusters)
+    assert (found.se, found.low, found.high) == pytest.approx((single.se, single.low, single.high))
+
+
+def test_clustering_widens_the_interval_of_items_that_agree() -> None:
+    items = np.repeat(np.array([0.0, 1.0] * 40), 3)
+    clusters = [str(index // 3) for index in range(240)]
+    clustered, alone = clustered_mean(items, clusters), clustered_mean(items, _alone(items))
+    assert clustered.se is not None
+    assert alone.se is not None
+    assert clustered.se / alone.se == pytest.approx(math.sqrt(3), rel=0.02)
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
+@pytest.mark.parametrize(
+    ("successes", "n"), [(0, 1), (1, 1), (0, 20), (20, 20), (3, 24), (12, 24), (199, 1000)]
+)
+def test_wilson_is_that_of_scipy(successes: int, n: int, level: float) -> None:
+    expected = stats.binomtest(successes, n).proportion_ci(level, method="wilson")
+    assert wilson(successes, n, level=level) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_few_right_or_wrong_items_get_wilson_and_many_get_t() -> None:
+    for n in (SMALL_SAMPLE - 1, SMALL_SAMPLE):
+        items = np.array([1.0, 0.0, 0.0] * n)[:n]
+        found = clustered_mean(items, _alone(items))
+        assert found.se == pytest.approx(stats.sem(items))
+        if n < SMALL_SAMPLE:
+            expected = stats.binomtest(int(items.sum()), n).proportion_ci(0.95, method="wilson")
+            assert found.method == "wilson"
+            assert found.low == pytest.approx(expected.low)
+        else:
+            assert found.method == "t"
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+@pytest.mark.parametrize("n", [2, 24, 5000])
+def test_all_right_or_all_wrong_is_not_certain(value: float, n: int) -> None:
+    found = clustered_mean(np.full(n, value), [None] * n)
+    assert (found.se, found.method) == (0.0, "wilson")
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low - 1e-12 <= value <= found.high + 1e-12
+    assert found.high - found.low > 1 / (2 * n)
+
+
+@pytest.mark.parametrize(
+    ("items", "clusters", "method"),
+    [
+        ([0.5], [None], "one cluster"),
+        ([0.0, 1.0, 1.0], ["a", "a", "a"], "one cluster"),
+        ([0.3, 0.3, 0.3], [None, None, None], "constant"),
+        ([1.0, 1.0, 1.0, 1.0], ["a", "a", "b", "b"], "constant"),
+    ],
+)
+def test_what_has_no_interval_says_why(items: list[float], clusters: list[str | None], method: str) -> None:
+    assert clustered_mean(np.array(items), clusters) == Interval(se=None, low=None, high=None, method=method)
+
+
+def test_no_items_have_no_interval() -> None:
+    assert clustered_mean(np.array([]), []) == Interval(se=None, low=None, high=None, method=None)
+
+
+def test_items_without_a_cluster_are_not_one_cluster() -> None:
+    items = np.array([0.1, 0.9, 0.4, 0.6])
+    mixed = clustered_mean(items, [None, None, "a", "a"])
+    named = clustered_mean(items, ["x", "y", "a", "a"])
+    assert mixed == named
+    # A cluster whose name looks like a position is still a cluster of its own.
+    assert clustered_mean(items, [None, None, "0", "1"]) == clustered_mean(items, _alone(items))
+
+
+_SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=30) | st.lists(
+    st.sampled_from([0.0, 1.0]), min_size=1, max_size=30
+)
+
+
+@given(_SCORES, st.integers(1, 10), st.sampled_from([0.5, 0.9, 0.95]))
+def test_an_interval_lies_around_the_mean_and_in_the_unit_interval(
+    scores: list[float], width: int, level: float
+) -> None:
+    items = np.array(scores)
+    clusters = [str(index // width) for index in range(len(items))]
+    for groups in (clusters, _alone(items)):
+        found = clustered_mean(items, groups, level=level)
+        if found.low is not None and found.high is not None:
+            assert found.se is not None
+            assert found.se >= 0
+            assert 0 <= found.low <= items.mean() + 1e-12
+            assert items.mean() - 1e-12 <= found.high <= 1
+        else:
+            assert found.method in {"one cluster", "constant"}
+
+
+@given(_SCORES)
+def test_the_order_of_items_does_not_matter(scores: list[float]) -> None:
+    items = np.array(scores)
+    clusters = [str(index % 3) for index in range(len(items))]
+    order = np.random.default_rng(len(items)).permutation(len(items))
+    first = clustered_mean(items, clusters)
+    second = clustered_mean(items[order], [clusters[index] for index in order])
+    assert first.method == second.method
+    for one, other in ((first.se, second.se), (first.low, second.low), (first.high, second.high)):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert one == pytest.approx(other, abs=1e-9)
+
+
+@given(st.integers(1, 400), st.data())
+def test_wilson_is_symmetric_and_contains_the_share(n: int, data: st.DataObject) -> None:
+    successes = data.draw(st.integers(0, n))
+    low, high = wilson(successes, n)
+    mirrored_low, mirrored_high = wilson(n - successes, n)
+    assert (low, high) == pytest.approx((1 - mirrored_high, 1 - mirrored_low), abs=1e-12)
+    assert 0 <= low <= successes / n + 1e-12
+    assert successes / n - 1e-12 <= high <= 1
