@@ -68,7 +68,6 @@ class ConsoleProgress:
         self._started = self._told = 0.0
 
     def __enter__(self) -> ConsoleProgress:
-        self._bars.start()
         return self
 
     def __exit__(
@@ -85,6 +84,8 @@ class ConsoleProgress:
         self._title, self._unit, self._total, self._done = title, unit, total, 0
         self._started = self._told = time.monotonic()
         if self._live:
+            # Only while a bar is needed: a model that is being trained shows its own.
+            self._bars.start()
             self._task = self._bars.add_task(escape(title), total=total, rate="")
 
     def advance(self, count: int) -> None:
@@ -100,6 +101,7 @@ class ConsoleProgress:
     def finish(self) -> None:
         """Remove the bar; without a terminal, print one line about what was done."""
         if self._task is not None:
+            self._bars.stop()
             self._bars.remove_task(self._task)
             self._task = None
         elif self._total and self._done == self._total:
