@@ -54,13 +54,8 @@ def fit_head(
     holds a fit; `DataError` for an example that does not fit the head; `CapabilityError` for a head that the
     encoder cannot have.
     """
+    _require_possible(spec, options)
     what = options.describe or f"{spec.head.value} on {session.ref}"
-    if spec.head not in ADAPTERS:
-        raise CapabilityError(
-            f"An encoder cannot be fitted with a {spec.head.value} head; it can with {', '.join(ADAPTERS)}."
-        )
-    if (options.directory / RECORD_NAME).exists():
-        raise TrainingError(f"The folder {str(options.directory)!r} already holds a fitted model.")
     settings = replace(options.settings, max_length=min(options.settings.max_length, session.limit))
     data = _prepare(session, train, validation, spec, settings)
     if not data.train:
@@ -111,6 +106,16 @@ def load_fit(directory: Path, spec: HeadSpec, options: EncoderOptions) -> Adapte
         )
     session = EncoderSession(ref=str(directory), folder=directory, options=options, head=spec.head)
     return ADAPTERS[spec.head](session, record)
+
+
+def _require_possible(spec: HeadSpec, options: FitOptions) -> None:
+    """Raise where the head is none of an encoder's, or the folder is taken."""
+    if spec.head not in ADAPTERS:
+        raise CapabilityError(
+            f"An encoder cannot be fitted with a {spec.head.value} head; it can with {', '.join(ADAPTERS)}."
+        )
+    if (options.directory / RECORD_NAME).exists():
+        raise TrainingError(f"The folder {str(options.directory)!r} already holds a fitted model.")
 
 
 def _prepare(

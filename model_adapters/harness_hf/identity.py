@@ -6,12 +6,27 @@ import hashlib
 from importlib.metadata import version
 from pathlib import Path
 
+from harness_hf.fit_record import RECORD_NAME
 from harness_hf.model_folder import weight_files
+from harness_hf.sentence_files import SENTENCE_FILES
 
 __all__ = ["LIBRARIES", "folder_identity", "library_versions"]
 
 LIBRARIES = ("torch", "transformers", "tokenizers")
-IGNORED_FILES = frozenset({"model.safetensors.index.json", "generation_config.json"})
+SMALL_FILES = (
+    "config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    *SENTENCE_FILES,
+    "1_Pooling/config.json",
+    RECORD_NAME,
+)
+"""Files besides the weights that change answers; a folder may hold others that do not."""
 
 _digests: dict[tuple[str, int, int], str] = {}
 """Digests by (path, size, time of change), so that a model's weights are read once a process."""
@@ -19,18 +34,9 @@ _digests: dict[tuple[str, int, int], str] = {}
 
 def folder_identity(folder: Path) -> dict[str, str]:
     """Return SHA-256 digests of a model's weights and of its small files (configuration, tokenizer)."""
-    small = sorted(
-        file
-        for file in [
-            *folder.glob("*.json"),
-            *folder.glob("*.txt"),
-            *folder.glob("*.model"),
-            *folder.glob("*/*.json"),
-        ]
-        if file.name not in IGNORED_FILES and not file.name.startswith(".")
-    )
+    small = [name for name in SMALL_FILES if (folder / name).is_file()]
     weights = hashlib.sha256("".join(_digest(file) for file in weight_files(folder)).encode("ascii"))
-    named = "".join(f"{file.relative_to(folder).as_posix()}={_digest(file)}\n" for file in small)
+    named = "".join(f"{name}={_digest(folder / name)}\n" for name in small)
     return {"weights": weights.hexdigest(), "files": hashlib.sha256(named.encode()).hexdigest()}
 
 
