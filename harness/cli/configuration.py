@@ -63,17 +63,18 @@ def _fault(key: str, value: Any, known: set[str]) -> str | None:
 def _fits(key: str, value: Any) -> bool:
     if key in LISTS:
         return isinstance(value, str) or _is_list_of(value, str)
-    if key in {"limit", "train_limit"}:
-        return type(value) is int
-    if key == "with_baselines":
-        return isinstance(value, bool)
-    if key == "seeds":
-        return type(value) is int or isinstance(value, str) or _is_list_of(value, int)
-    if key == "options" and isinstance(value, dict):
-        return all(isinstance(item, str | int | float) for item in value.values())
-    if key == "options":
-        return _is_list_of(value, str)
-    return isinstance(value, str)
+    whole = type(value) is int  # a truth value is an int to Python, and no number to a user
+    match key:
+        case "limit" | "train_limit":
+            return whole
+        case "seeds":
+            return whole or isinstance(value, str) or _is_list_of(value, int)
+        case "with_baselines":
+            return isinstance(value, bool)
+        case "options":
+            return _is_list_of(value, str) or isinstance(value, dict)
+        case _:
+            return isinstance(value, str)
 
 
 def _is_list_of(value: Any, sort: type) -> bool:
@@ -91,5 +92,5 @@ def _plain(key: str, value: Any) -> Any:
     return value
 
 
-def _text(value: str | float | bool) -> str:
+def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
