@@ -31,9 +31,10 @@ class ModelReference:
         """Return the two parts of ``SCHEME:REF``; raises `UsageError` where one is missing."""
         scheme, colon, ref = text.partition(":")
         if not colon or not scheme or not ref:
+            meant = "" if colon or not text else f"Did you mean 'hf:{text}'? "
             raise UsageError(
-                f"The model {text!r} does not say which adapter opens it; expected ADAPTER:NAME_OR_PATH.",
-                hint=f"Did you mean 'hf:{text.strip(':')}'? Run 'harness models' to see the adapters.",
+                f"The model {text!r} is not of the form ADAPTER:NAME_OR_PATH.",
+                hint=f"{meant}Run 'harness models' to see the adapters.",
             )
         return cls(scheme=scheme, ref=ref)
 

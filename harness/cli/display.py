@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from harness.errors import UsageError
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
@@ -23,7 +26,16 @@ if TYPE_CHECKING:
     from harness.plan import Plan, Skip
     from harness.specs.catalog import Catalog
 
-__all__ = ["ConsoleProgress", "broken_told", "print_table", "show_plan", "show_run", "write_rows"]
+__all__ = [
+    "ConsoleProgress",
+    "broken_told",
+    "print_table",
+    "refuse_file",
+    "show_plan",
+    "show_run",
+    "write_file",
+    "write_rows",
+]
 
 PLAIN_EVERY = 10.0
 """Seconds between two lines about the same piece of work where there is no terminal."""
@@ -173,7 +185,27 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows of plain objects as JSON."""
+    """Write rows of plain objects as JSON; raises `UsageError` where the file cannot be written."""
+    write_file(path, json.dumps(list(rows), ensure_ascii=False, indent=1) + "\n")
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file that the user named; raises `UsageError` where it cannot be written."""
     from harness.results import write_atomically
 
-    write_atomically(path, json.dumps(list(rows), ensure_ascii=False, indent=1) + "\n")
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        raise UsageError(f"The file {str(path)!r} cannot be written: {error.strerror}.") from error
+
+
+def refuse_file(path: Path | None) -> None:
+    """Raise `UsageError` where a file could not be written, before the work whose result it shall hold."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"The file {str(path)!r} cannot be written: it is a folder.")
+    if not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"The file {str(path)!r} cannot be written: its folder is not there or not writable."
+        )

@@ -37,10 +37,11 @@ def evaluate(
     given = dict(locals())
     del given["config"], given["json_file"]
     from harness.api import execute, open_session, prepare, refuse_output
-    from harness.cli.display import ConsoleProgress, broken_told, show_plan, show_run
+    from harness.cli.display import ConsoleProgress, broken_told, refuse_file, show_plan, show_run
 
     run_config = o.make_config(given, config)
     refuse_output(run_config)
+    refuse_file(json_file)
     session = open_session(run_config.tasks_from)
     with broken_told(session.registry.plugins, session.catalog):
         prepared = prepare(run_config, session)

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from harness.errors import HarnessError, UnknownNameError
+from harness.errors import BrokenPluginError, HarnessError, UnknownNameError
 
 __all__ = ["main", "run"]
 
@@ -79,10 +79,28 @@ def _dispatch(given: list[str]) -> int:
         return _invoke(importlib.import_module(COMMANDS[name][0]).app, name, rest)
     plugin_commands = _plugin_commands()
     if name in plugin_commands:
-        return _invoke(plugin_commands[name].load(), name, rest)
+        return _invoke(_load(name), name, rest)
     raise UnknownNameError(
         "command", name, [*COMMANDS, *plugin_commands], hint="Run 'harness --help' to see all."
     )
+
+
+def _load(name: str) -> Any:
+    """Return the typer app of a plugin's command; raises `BrokenPluginError`."""
+    found = sorted(importlib.metadata.entry_points(group=GROUP, name=name), key=lambda item: item.value)
+    owners = [entry_point.dist.name if entry_point.dist is not None else "?" for entry_point in found]
+    if len({entry_point.value for entry_point in found}) > 1:
+        raise BrokenPluginError(
+            f"The command {name!r} comes with both {owners[0]!r} and {owners[1]!r}.",
+            hint="Uninstall one of them.",
+        )
+    try:
+        return found[0].load()
+    except Exception as error:
+        raise BrokenPluginError(
+            f"The command {name!r} of the package {owners[0]!r} cannot be loaded: {type(error).__name__}: {error}.",
+            hint="Repair or uninstall it.",
+        ) from error
 
 
 def _invoke(app: Any, name: str, arguments: list[str]) -> int:
@@ -100,7 +118,7 @@ def _invoke(app: Any, name: str, arguments: list[str]) -> int:
         raise KeyboardInterrupt from error
     except usage_error as error:
         path = error.ctx.command_path if error.ctx is not None else f"harness {name}"
-        _tell(f"Error: {error.format_message()} Run '{path} --help' to see its options.")
+        _tell(f"Error: {error.format_message().rstrip('.')}. Run '{path} --help' to see its options.")
         return 2
     if status == INTERRUPTED:  # what typer makes of Ctrl-C
         raise KeyboardInterrupt

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.errors import UsageError, near_names
+from harness.errors import UsageError
 
 __all__ = ["key_values", "make_config"]
 
@@ -105,14 +105,20 @@ def key_values(items: list[str] | None) -> dict[str, str]:
 def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
     """Return the `RunConfig` of a command: what was given, over what the configuration file says."""
     from harness.api import data_options
+    from harness.cli.configuration import read_configuration
     from harness.plan import RunConfig
     from harness.specs.selection import split_names
 
-    values = _from_file(config_file, set(given)) if config_file is not None else {}
+    known = {
+        *given,
+        "output",
+        "with_baselines",
+    }  # plan takes the configuration of eval and needs not all of it
+    values = read_configuration(config_file, known) if config_file is not None else {}
     values |= {
         name: value
         for name, value in given.items()
-        if value is not None and value is not False and value != []
+        if value is not None and value is not False and value not in ([], "")
     }
     if not values.get("tasks"):
         raise UsageError("No task was named.", hint="Give --tasks; run 'harness tasks list' to see all.")
@@ -120,12 +126,11 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         raise UsageError(
             "No model was named.", hint="Give --model; run 'harness models' to see the adapters."
         )
-    options = values.get("options") or []
     languages = values.get("languages")
     return RunConfig(
         tasks=tuple(split_names(values["tasks"])),
         model=values["model"],
-        options=options if isinstance(options, dict) else key_values(options),
+        options=key_values(values.get("options")),
         languages=tuple(split_names(languages)) if languages else None,
         tasks_from=tuple(Path(path) for path in values.get("tasks_from") or ()),
         data=data_options(values.get("data") or []),
@@ -142,40 +147,16 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
     )
 
 
-def _from_file(path: Path, known: set[str]) -> dict[str, Any]:
-    from harness.errors import Problem, SpecError
-    from harness.specs.loading import read_yaml
-
-    try:
-        document = read_yaml(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        raise UsageError(f"The configuration file {str(path)!r} cannot be read: {error.strerror}.") from error
-    names = {"protocol": "protocols", "option": "options"}
-    values = {
-        names.get(key.replace("-", "_"), key.replace("-", "_")): item for key, item in document.data.items()
-    }
-    problems = []
-    for key, written in zip(values, document.data, strict=True):
-        if key not in known:
-            near = near_names(key, known)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            problems.append(
-                Problem(message=f"unknown key {written!r}{meant}", line=document.line_of([written]))
-            )
-    if problems:
-        raise SpecError(path, problems)
-    lists = {"tasks", "languages", "data", "protocols", "train_languages", "tasks_from"}
-    return {key: [item] if key in lists and isinstance(item, str) else item for key, item in values.items()}
-
-
-def _seeds(text: Any) -> tuple[int, ...]:
+def _seeds(text: str | None) -> tuple[int, ...]:
     if text is None:
         return ()
-    parts = [str(part) for part in text] if isinstance(text, list) else str(text).split(",")
     try:
-        return tuple(dict.fromkeys(int(part) for part in parts if part.strip()))
-    except ValueError as error:
-        raise UsageError(f"--seeds {text} is not a list of whole numbers such as 1,2,3.") from error
+        seeds = tuple(dict.fromkeys(int(part) for part in text.split(",") if part.strip()))
+    except ValueError:
+        seeds = ()
+    if not seeds or min(seeds) < 0:
+        raise UsageError(f"--seeds {text} is not a list of whole numbers from 0 on, such as 1,2,3.")
+    return seeds
 
 
 def _protocols(names: list[str]) -> list[str]:

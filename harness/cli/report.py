@@ -25,11 +25,11 @@ def report(
 ) -> None:
     """Print or write the report of a run; baselines that were run beside it are shown too."""
     from harness.api import open_session
-    from harness.cli.display import broken_told, stdout, write_rows
+    from harness.cli.display import broken_told, stdout, write_file, write_rows
     from harness.reporting.console import render_summary
     from harness.reporting.rows import cell_rows
     from harness.reporting.summary import summarise
-    from harness.results import Run, with_baselines, write_atomically
+    from harness.results import Run, with_baselines
 
     registry = open_session().registry
     with broken_told(registry.plugins):
@@ -38,7 +38,7 @@ def report(
     if json_file is not None:
         write_rows(json_file, cell_rows(runs))
     if output is not None:
-        write_atomically(output, chosen.render(runs))
+        write_file(output, chosen.render(runs))
     elif format_name == "console":
         console = stdout()
         console.print(render_summary(summarise(runs), width=console.width))

@@ -182,11 +182,11 @@ def schema(
 ) -> None:
     """Print the JSON schema of spec files; editors use it to complete and check them."""
     from harness.api import open_session
-    from harness.results import write_atomically
+    from harness.cli.display import write_file
     from harness.validation import spec_schema
 
     text = json.dumps(spec_schema(open_session().registry), indent=1, ensure_ascii=False) + "\n"
     if output is None:
         typer.echo(text, nl=False)
     else:
-        write_atomically(output, text)
+        write_file(output, text)
