@@ -103,7 +103,7 @@ def _names(spec: TaskSpec, registry: Registry, catalog: Catalog) -> Iterator[Fou
             yield ("metrics", index), f"the metric {name!r} scores {kinds}, and this task is {spec.kind}"
     if spec.transfer is None:
         return
-    stages = [*catalog.names("training"), *catalog.names("task")]
+    stages = [*catalog.names("training"), *catalog.names("task"), spec.task]
     for index, name in enumerate(spec.transfer.stages):
         if name not in stages:
             yield ("transfer", "stages", index), str(UnknownNameError("training set", name, stages))

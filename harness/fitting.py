@@ -106,12 +106,19 @@ class FitStore:
             adapter.fit(train, validation, stage.head, options).close()
             record = _record(stage, plan, len(train), len(validation), time.monotonic() - started)
             write_atomically(temporary / "fit.json", json.dumps(record, ensure_ascii=False, indent=1))
-            if not (self._folder / digest).exists():
-                temporary.rename(self._folder / digest)
+            self._keep(temporary, digest)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         fitted = self._load(adapter, digest, stage.head)
         return fitted, {"stage": stage.name, "digest": digest, **record, "reused": False}
+
+    def _keep(self, temporary: Path, digest: str) -> None:
+        try:
+            temporary.rename(self._folder / digest)
+        except OSError:
+            # Another run finished the same fit meanwhile; both are what the digest names.
+            if not (self._folder / digest).is_dir():
+                raise
 
     def _examples(self, stage: StagePlan) -> tuple[list[Any], list[Any]]:
         train: list[Any] = []

@@ -52,6 +52,7 @@ def _score_run(run: Run, registry: Registry, further: Sequence[Metric]) -> _Resc
     for spec in specs.values():
         added = [metric.name for metric in further if spec["kind"] in metric.kinds]
         spec["metrics"] = list(dict.fromkeys([*spec["metrics"], *added]))
+        spec["shown"] = list(dict.fromkeys([*(spec.get("shown") or spec["headline"]), *added]))
     scores = {}
     for cell in run.cells:
         if cell["status"] == "ok":

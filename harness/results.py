@@ -141,7 +141,8 @@ class RunFolder:
 class Run:
     """A run folder that is read: scores, records, and how it was made."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
+        path = Path(path)
         if not path.is_dir():
             raise UsageError(f"The run folder {str(path)!r} does not exist.", hint="Look below 'runs'.")
         self.path = path

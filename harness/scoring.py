@@ -63,7 +63,7 @@ def score_cell(metrics: Sequence[Metric], items: Sequence[ScoreInput], context: 
             result = metric.compute(predictions, references, context)
         except ValueError as error:
             raise HarnessError(
-                f"The metric {metric.name!r} cannot score these predictions: {error}."
+                f"The metric {metric.name!r} cannot score these predictions: {str(error).rstrip('.')}."
             ) from error
         se = low = high = ci_method = None
         if result.items is not None:

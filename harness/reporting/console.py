@@ -102,7 +102,8 @@ def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> T
 def _text(score: Score, *, interval: bool = False) -> str:
     if score.value is None:
         return score.mark or NO_SCORE
-    text = f"{score.value * 100:.1f}{score.mark}"
+    # Adding zero turns a rounded -0.0 into 0.0.
+    text = f"{round(score.value * 100, 1) + 0.0:.1f}{score.mark}"
     return f"{text} ±{score.reach * 100:.1f}" if interval and score.reach is not None else text
 
 

@@ -40,7 +40,7 @@ def _score(score: Score) -> str:
     if score.value is None:
         return score.mark or "-"
     reach = "" if score.reach is None else f" ±{score.reach * 100:.1f}"
-    return f"{score.value * 100:.1f}{score.mark}{reach}"
+    return f"{round(score.value * 100, 1) + 0.0:.1f}{score.mark}{reach}"
 
 
 def _escape(text: str) -> str:

@@ -118,7 +118,7 @@ def _columns(run: Run, specs: Mapping[str, Any]) -> tuple[Column, ...]:
     for cell in run.cells:
         if cell["status"] == "skipped" and "method" not in cell:
             continue
-        for metric in specs[cell["task"]]["headline"]:
+        for metric in specs[cell["task"]].get("shown", specs[cell["task"]]["headline"]):
             found[_column(cell, metric)] = None
     return tuple(found)
 

@@ -264,7 +264,11 @@ def test_a_plan_without_cells_is_refused_with_its_first_reasons(make_plan: MakeP
             UnknownNameError,
             "No baseline named 'majorty'. Did you mean 'majority'",
         ),
-        ({"model": "majority"}, UsageError, "The model 'majority' is not of the form ADAPTER:NAME_OR_PATH. Did you mean 'hf:majority'"),
+        (
+            {"model": "majority"},
+            UsageError,
+            "The model 'majority' is not of the form ADAPTER:NAME_OR_PATH. Did you mean 'hf:majority'",
+        ),
         (
             {"options": {"ngram": "3"}},
             UnknownNameError,

@@ -43,7 +43,7 @@ def score(
     result = score_submission(predictions, gold)
     if json_file is not None:
         write_text(json_file, json.dumps(result.as_json(), indent=2) + "\n")
-    console = Console()
+    console = Console(emoji=False)
     console.print(score_table(result, console.width))
     for warning in result.warnings:
         _warn(warning)
@@ -90,4 +90,6 @@ def import_(
 
 
 def _warn(message: str) -> None:
-    Console(stderr=True, highlight=False).print(f"warning: {message}", markup=False, soft_wrap=True)
+    Console(stderr=True, highlight=False, emoji=False).print(
+        f"warning: {message}", markup=False, soft_wrap=True
+    )

@@ -30,32 +30,43 @@ def export_run(folder: Path, target: Path, *, protocol: str | None = None) -> tu
     names another one. Raises `UsageError` where two cells would write the same file.
     """
     run = Run(folder)
-    written: dict[Path, Mapping[str, Any]] = {}
+    chosen: dict[Path, Mapping[str, Any]] = {}
     left_out: list[str] = []
+    skipped = 0
     for cell in run.cells:
-        title = f"{cell['task']}:{cell['language']}"
         task = public_task(cell["task"])
         reason = _why_not(cell, task, protocol)
-        if task is None or reason:
-            left_out.append(f"{title}: {reason}")
-            continue
-        path = task.path(target, cell["language"])
-        if path in written:
-            raise UsageError(
-                f"Two cells of the run would write {path.name!r} of {task.name!r} ({_how(written[path])} and "
-                f"{_how(cell)}).",
-                hint="Choose with --protocol, and export one seed a run.",
-            )
-        predictions = [
-            Prediction(id=record.id, output=record.prediction, unparsed=record.flags["unparsed"])
-            for record in run.records(cell)
-        ]
-        english = _english(run, cell, predictions) if task.kind == "bitext_retrieval" else None
-        write_predictions(task, target, cell["language"], predictions, english=english)
-        written[path] = cell
-    if not written:
-        raise HarnessError(f"Nothing of the run {str(folder)!r} can be exported. {' '.join(left_out[:3])}")
-    return list(written), left_out
+        if cell["status"] == "skipped":
+            skipped += 1
+        elif task is None or reason:
+            left_out.append(f"{cell['task']}:{cell['language']}: {reason}")
+        else:
+            path = task.path(target, cell["language"])
+            if path in chosen:
+                raise UsageError(
+                    f"Two cells of the run would write {path.name!r} of {task.name!r} ({_how(chosen[path])} and "
+                    f"{_how(cell)}).",
+                    hint="Choose with --protocol, and export one seed a run.",
+                )
+            chosen[path] = cell
+    if skipped:
+        left_out.append(f"{skipped} cells that the run skipped; 'harness report {folder}' says why")
+    if not chosen:
+        raise HarnessError(f"Nothing of the run {str(folder)!r} can be exported: {'; '.join(left_out[:3])}.")
+    for chosen_cell in chosen.values():
+        _write(run, chosen_cell, target)
+    return list(chosen), left_out
+
+
+def _write(run: Run, cell: Mapping[str, Any], target: Path) -> None:
+    task = public_task(cell["task"])
+    assert task is not None
+    predictions = [
+        Prediction(id=record.id, output=record.prediction, unparsed=record.flags["unparsed"])
+        for record in run.records(cell)
+    ]
+    english = _english(run, cell, predictions) if task.kind == "bitext_retrieval" else None
+    write_predictions(task, target, cell["language"], predictions, english=english)
 
 
 def _why_not(cell: Mapping[str, Any], task: SubmissionTask | None, protocol: str | None) -> str:
