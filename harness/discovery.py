@@ -55,7 +55,7 @@ class Plugins:
             try:
                 declared = list(implementation.function())
             except Exception as error:  # noqa: BLE001, RUF100  a stranger's hook may raise anything
-                self._report(name, f"{hook} raised {type(error).__name__}: {error}")
+                self.report(name, f"{hook} raised {type(error).__name__}: {error}")
                 continue
             self._tell(hook, name, f"{len(declared)} declared")
             pairs += [(name, item) for item in declared]
@@ -73,7 +73,7 @@ class Plugins:
             except HarnessError:
                 raise
             except Exception as error:
-                self._report(implementation.plugin_name, f"{hook} raised {type(error).__name__}: {error}")
+                self.report(implementation.plugin_name, f"{hook} raised {type(error).__name__}: {error}")
                 raise self.problems[-1] from error
             self._tell(hook, implementation.plugin_name, type(answer).__name__)
             if answer is not None:
@@ -90,7 +90,7 @@ class Plugins:
                 self._tell(hook, name, "observed")
             except Exception as error:  # noqa: BLE001, RUF100  a stranger's observer may raise anything
                 message = f"{hook} raised {type(error).__name__}: {error}"
-                self._report(name, message)
+                self.report(name, message)
                 told.append(f"The plugin {name!r} could not observe this: {message}.")
         return told
 
@@ -98,7 +98,8 @@ class Plugins:
         if self.trace:
             sys.stderr.write(f"hook {hook}: {name} -> {answer}\n")
 
-    def _report(self, name: str, message: str) -> None:
+    def report(self, name: str, message: str) -> None:
+        """Remember that a working plugin turned out to be broken; only the first fault of each is kept."""
         known = next((plugin for plugin in self.loaded if plugin.name == name), None)
         if known is None or any(plugin.name == name for plugin in self.broken):
             return

@@ -7,9 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from harness.errors import BrokenPluginError, DuplicateNameError, UnknownNameError
+from harness.errors import DuplicateNameError, UnknownNameError
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from harness.adapters import AdapterEntry
     from harness.data.readers.reader import Reader
     from harness.data.resolve import DataRef, ResolvedData
@@ -78,37 +80,47 @@ class Registry:
     @cached_property
     def adapters(self) -> Table[AdapterEntry]:
         """Model adapters by the name that stands before the colon of ``--model``."""
-        return self._named("adapter", "harness_register_adapters")
+        return self._named("adapter", "harness_register_adapters", "harness.adapters.AdapterEntry")
 
     @cached_property
     def kinds(self) -> Table[TaskKind]:
         """Kinds of task."""
-        return self._named("task kind", "harness_register_kinds")
+        return self._named("task kind", "harness_register_kinds", "harness.kinds.kind.TaskKind")
 
     @cached_property
     def metrics(self) -> Table[Metric]:
         """Metrics."""
-        return self._named("metric", "harness_register_metrics")
+        return self._named("metric", "harness_register_metrics", "harness.metrics.metric.Metric")
 
     @cached_property
     def readers(self) -> Table[Reader]:
         """Readers of file formats."""
-        return self._named("reader", "harness_register_readers")
+        return self._named("reader", "harness_register_readers", "harness.data.readers.reader.Reader")
 
     @cached_property
     def reports(self) -> Table[ReportFormat]:
         """Report formats."""
-        return self._named("report format", "harness_register_reports")
+        return self._named(
+            "report format", "harness_register_reports", "harness.reporting.formats.ReportFormat"
+        )
 
     @cached_property
     def methods(self) -> Table[Method]:
         """Methods, by ``kind:name``."""
-        pairs = self.plugins.declarations("harness_register_methods")
+        pairs = self._declared("method", "harness_register_methods", "harness.methods.Method")
         return Table("method", [(plugin, f"{method.kind}:{method.name}", method) for plugin, method in pairs])
 
-    def task_spec_folders(self) -> list[tuple[str, Any]]:
+    def task_spec_folders(self) -> list[tuple[str, Traversable]]:
         """Return (plugin name, folder) pairs of YAML documents."""
-        return self.plugins.declarations("harness_register_task_specs")
+        from importlib.resources.abc import Traversable
+
+        folders = []
+        for plugin, item in self.plugins.declarations("harness_register_task_specs"):
+            if isinstance(item, Traversable):
+                folders.append((plugin, item))
+            else:
+                self._refuse(plugin, item, "folder", "harness_register_task_specs")
+        return folders
 
     def resolve_data(self, ref: DataRef, cache: Path) -> ResolvedData | None:
         """Ask the plugins for the files of a split that no local folder has."""
@@ -123,13 +135,22 @@ class Registry:
         """Tell observers about a finished run; return what is to be told about those that raised."""
         return self.plugins.notify("harness_run_finished", run=run)
 
-    def _named(self, sort: str, hook: str) -> Table[Any]:
+    def _named(self, sort: str, hook: str, wanted: str) -> Table[Any]:
+        return Table(sort, [(plugin, item.name, item) for plugin, item in self._declared(sort, hook, wanted)])
+
+    def _declared(self, sort: str, hook: str, wanted: str) -> list[tuple[str, Any]]:
+        """Return what plugins declared; what is of another class is left out, and its plugin reported.
+
+        The class is named, not imported: it lies in a layer above this one.
+        """
         pairs = []
         for plugin, item in self.plugins.declarations(hook):
-            name = getattr(item, "name", None)
-            if not isinstance(name, str):
-                raise BrokenPluginError(
-                    f"The plugin {plugin!r} returned {item!r} from {hook}; expected a {sort}."
-                )
-            pairs.append((plugin, name, item))
-        return Table(sort, pairs)
+            classes = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(item).__mro__}
+            if wanted in classes:
+                pairs.append((plugin, item))
+            else:
+                self._refuse(plugin, item, sort, hook)
+        return pairs
+
+    def _refuse(self, plugin: str, item: Any, sort: str, hook: str) -> None:
+        self.plugins.report(plugin, f"it returned {item!r} from {hook}, which is no {sort}")

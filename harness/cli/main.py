@@ -118,7 +118,9 @@ def _invoke(app: Any, name: str, arguments: list[str]) -> int:
         raise KeyboardInterrupt from error
     except usage_error as error:
         path = error.ctx.command_path if error.ctx is not None else f"harness {name}"
-        _tell(f"Error: {error.format_message().rstrip('.')}. Run '{path} --help' to see its options.")
+        message = error.format_message()
+        end = "" if message.endswith((".", "?")) else "."
+        _tell(f"Error: {message}{end} Run '{path} --help' to see its options.")
         return 2
     if status == INTERRUPTED:  # what typer makes of Ctrl-C
         raise KeyboardInterrupt

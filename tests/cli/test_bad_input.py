@@ -1,0 +1,330 @@
+"""Every bad input ends in one sentence that names the thing and the next step, and in the right exit status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Cli = Callable[..., tuple[int, str, str]]
+
+MODEL = "--model baseline:majority --data sample"
+XNLI = f"eval --tasks xnli:de {MODEL}"
+
+USAGE = [
+    # Commands
+    ("evl", "No command named 'evl'. Did you mean 'eval'? Run 'harness --help' to see all."),
+    ("tasks valdate", "No such command 'valdate'. Did you mean 'validate'? Run 'harness tasks --help'"),
+    (
+        f"{XNLI} --limt 3",
+        "No such option: --limt (Possible options: --limit, --train-limit). Run 'harness eval",
+    ),
+    (f"{XNLI} more", "Got unexpected extra argument(s) (more). Run 'harness eval --help'"),
+    ("report", "Missing argument 'RUN...'. Run 'harness report --help'"),
+    # Tasks and languages
+    ("eval", "No task was named. Give --tasks; run 'harness tasks list' to see all."),
+    (f"eval --tasks , {MODEL}", "No task was named."),
+    ("eval --tasks", "Option '--tasks' requires an argument. Run 'harness eval --help'"),
+    (
+        f"eval --tasks xnly {MODEL}",
+        "No task or suite named 'xnly'. Did you mean 'xnli'? Run 'harness tasks list'",
+    ),
+    (f"eval --tasks q* {MODEL}", "No task or suite named 'q*'. Known: "),
+    (f"eval --tasks xnli:swa {MODEL}", "No language named 'swa'. Did you mean 'sw'"),
+    (f"{XNLI} --languages Swahili", "Languages are named by code: 'Swahili' is 'sw'."),
+    (f"{XNLI} --train-languages enn", "No language named 'enn'. Did you mean 'en'"),
+    (f"{XNLI} --select-on zzz", "No language named 'zzz'. Known: "),
+    ("tasks show xnly", "No task named 'xnly'. Did you mean 'xnli'? Run 'harness tasks list' to see all."),
+    ("tasks list --language swa", "No language named 'swa'. Did you mean 'sw'"),
+    ("languages xx", "No language named 'xx'. Known: "),
+    (f"{XNLI} --tasks-from absent.yaml", "The path 'absent.yaml' given with --tasks-from does not exist."),
+    ("tasks validate absent.yaml", "The spec 'absent.yaml' cannot be read: No such file or directory."),
+    # Models and their options
+    ("eval --tasks xnli", "No model was named. Give --model; run 'harness models' to see the adapters."),
+    (
+        "eval --tasks xnli --model majority",
+        "The model 'majority' is not of the form ADAPTER:NAME_OR_PATH. Did you",
+    ),
+    (
+        "eval --tasks xnli --model hf:",
+        "The model 'hf:' is not of the form ADAPTER:NAME_OR_PATH. Run 'harness mod",
+    ),
+    (
+        "eval --tasks xnli --model baselin:x",
+        "No adapter named 'baselin'. Did you mean 'baseline'? Run 'harness",
+    ),
+    (
+        "eval --tasks xnli --model baseline:majorty",
+        "No baseline named 'majorty'. Did you mean 'majority'? Run ",
+    ),
+    ("models basline", "No adapter named 'basline'. Did you mean 'baseline'?"),
+    ("models baseline:majorty", "No baseline named 'majorty'. Did you mean 'majority'?"),
+    (
+        f"{XNLI} -o ngram=3",
+        "No option of the adapter 'baseline' named 'ngram'. Did you mean 'ngrams'? Run 'harness",
+    ),
+    (f"{XNLI} -o ngrams=x", "The option 'ngrams' of the adapter 'baseline' got 'x': "),
+    (f"{XNLI} -o ngrams=99", "The option 'ngrams' of the adapter 'baseline' got '99': "),
+    (f"{XNLI} -o ngrams", "The option -o 'ngrams' is not of the form KEY=VALUE."),
+    (f"{XNLI} -o =3", "The option -o '=3' is not of the form KEY=VALUE."),
+    # How it is run
+    (f"{XNLI} --protocol zero_shot", "No protocol named 'zero_shot'. Did you mean 'zero_shot_transfer'?"),
+    (f"{XNLI} --method haed", "No method named 'haed'. Did you mean 'head'?"),
+    (f"{XNLI} --recipe quik", "No recipe named 'quik'. Did you mean 'quick'?"),
+    (f"{XNLI} --seeds a,b", "--seeds a,b is not a list of whole numbers from 0 on, such as 1,2,3."),
+    (f"{XNLI} --seeds 1.5", "--seeds 1.5 is not a list of whole numbers"),
+    (f"{XNLI} --seeds -1", "--seeds -1 is not a list of whole numbers"),
+    (f"{XNLI} --seeds ,", "--seeds , is not a list of whole numbers"),
+    (f"{XNLI} --limit x", "Invalid value for '--limit': Input should be a valid integer"),
+    (f"{XNLI} --limit 0", "--limit 0 asks for no items; expected 1 or more."),
+    (f"{XNLI} --train-limit -5", "--train-limit -5 asks for no items; expected 1 or more."),
+    # Data and files
+    ("eval --tasks xnli --model baseline:majority --data absent", "The data folder 'absent' does not exist."),
+    (f"{XNLI} --data absent", "--data sample stands alone; it was given together with 1 more."),
+    (f"{XNLI} --config absent.yaml", "The configuration file 'absent.yaml' cannot be read: No such file"),
+    (f"{XNLI} --json absent/x.json", "The file 'absent/x.json' cannot be written: its folder is not there"),
+    (
+        "tasks schema --output absent/x.json",
+        "The file 'absent/x.json' cannot be written: No such file or direc",
+    ),
+    ("report absent", "The run folder 'absent' does not exist. Look below 'runs'."),
+    (
+        "report .",
+        "The folder '.' is no run: it has no manifest.json. A run folder is what 'harness eval --output",
+    ),
+    ("score absent", "The run folder 'absent' does not exist."),
+]
+
+
+LATE = [
+    (f"{XNLI} --languages sw", "Nothing is left to run. No language is both in --tasks and in --languages."),
+    (f"eval --tasks xquad:sw {MODEL}", "Nothing is left to run. (1) task 'xquad' has no Swahili (sw)"),
+    (f"{XNLI} --protocol frozen", "Nothing is left to run. (1) 'frozen' needs Classifies"),
+    (
+        f"{XNLI} --protocol translate_train",
+        "Nothing is left to run. (1) The protocol 'translate_train' needs tran",
+    ),
+    (
+        f"{XNLI} --protocol in_language",
+        "Nothing is left to run. (1) The training set 'mnli' has no training split",
+    ),
+    (f"{XNLI} --method embed", "Nothing is left to run. (1) the method 'embed' does not serve the protocol"),
+    (
+        f"plan --tasks xnli:de {MODEL} --json absent/x.json",
+        "The file 'absent/x.json' cannot be written: No such",
+    ),
+    (
+        "tasks list --json absent/x.json",
+        "The file 'absent/x.json' cannot be written: No such file or directory.",
+    ),
+]
+"""What is told after the plan or the table has been printed."""
+
+
+@pytest.mark.parametrize(("command", "message"), LATE, ids=[command for command, _ in LATE])
+def test_what_cannot_be_done_is_told_last(cli: Cli, command: str, message: str) -> None:
+    status, _, err = cli(*command.split())
+    assert status == 2
+    assert err.splitlines()[-1].startswith(f"Error: {message}")
+    assert list(Path.cwd().iterdir()) == [], "nothing is left behind"
+
+
+@pytest.mark.parametrize(("command", "message"), USAGE, ids=[command for command, _ in USAGE])
+def test_wrong_usage(cli: Cli, command: str, message: str) -> None:
+    status, out, err = cli(*command.split())
+    assert (status, out) == (2, "")
+    assert err.startswith(f"Error: {message}")
+    assert err.count("\n") == 1
+    assert list(Path.cwd().iterdir()) == [], "nothing is left behind"
+
+
+@pytest.mark.parametrize(
+    "command", ["eval --tasks xnly --model baseline:majority", "--debug eval --tasks xnly"]
+)
+def test_the_traceback_is_shown_only_on_request(cli: Cli, command: str) -> None:
+    status, _, err = cli(*command.split())
+    assert status == 2
+    assert ("Traceback (most recent call last)" in err) == ("--debug" in command)
+    assert err.splitlines()[-1].startswith("Error: No ")
+
+
+def test_debug_may_stand_anywhere(cli: Cli) -> None:
+    status, _, err = cli("models", "basline", "--debug")
+    assert status == 2
+    assert "Traceback (most recent call last)" in err
+
+
+def test_help_without_a_command_is_wrong_usage_and_with_one_is_not(cli: Cli) -> None:
+    assert cli()[0] == 2
+    assert cli("--help")[0] == cli("-h")[0] == cli("help")[0] == 0
+    assert cli()[1] == cli("--help")[1]
+    for command in ("eval", "plan", "score", "report", "tasks", "models", "plugins", "languages"):
+        status, out, err = cli(command, "--help")
+        assert (status, err) == (0, "")
+        assert f"harness {command}" in out
+
+
+def test_a_spec_with_several_faults_shows_all_of_them_with_lines(cli: Cli) -> None:
+    Path("mine.yaml").write_text(
+        "task: mine\nkind: span_extraction\nversion: one\ndescription: d\ncitation: c\nlicence: l\n"
+        "metrics: [f1]\nlanguages:\n  en:\n    test: {loacl: a}\n",
+        encoding="utf-8",
+    )
+    faults = [
+        "the key 'license' is missing",
+        "line 3: version: Input should be a valid integer, found 'one'",
+        "line 6: licence: unknown key 'licence'; did you mean 'license'?",
+        "line 10: languages.en.test.loacl: unknown key 'loacl'; did you mean 'local'?",
+    ]
+    status, out, err = cli("tasks", "validate", "mine.yaml")
+    assert (status, out) == (2, "")
+    assert err.splitlines() == ["mine.yaml: 4 faults", *(f"  {fault}" for fault in faults)]
+    status, _, err = cli("plan", "--tasks", "mine", *MODEL.split(), "--tasks-from", "mine.yaml")
+    assert status == 2
+    assert err.splitlines() == ["Error: mine.yaml has 4 faults:", *(f"  {fault}" for fault in faults)]
+
+
+def test_an_unknown_metric_in_a_spec_stops_the_run(cli: Cli) -> None:
+    Path("mine.yaml").write_text(
+        "task: mine\nkind: span_extraction\nversion: 1\ndescription: d\ncitation: c\nlicense: l\n"
+        "metrics: [f1, exact_mach]\nlanguages: {en: {test: {sample: a}}}\n",
+        encoding="utf-8",
+    )
+    status, _, err = cli("eval", "--tasks", "mine", *MODEL.split(), "--tasks-from", "mine.yaml")
+    assert status == 2
+    assert err.splitlines()[0] == "Error: mine.yaml has 1 fault:"
+    assert err.splitlines()[1].startswith(
+        "  line 7: metrics.1: No metric named 'exact_mach'. Did you mean 'exact"
+    )
+
+
+def test_unknown_and_unfit_metrics_of_score(cli: Cli) -> None:
+    given = ("--limit", "2", "--train-limit", "20", "--output", "run")
+    assert cli(*XNLI.split(), *given)[0] == 0
+    before = Path("run/results.json").read_bytes()
+    for metrics, message in (
+        ("acuracy", "No metric named 'acuracy'. Did you mean 'accuracy'"),
+        ("f1", "The metric 'f1' scores span_extraction; this run has sequence_classification."),
+    ):
+        status, out, err = cli("score", "run", "--metrics", metrics)
+        assert (status, out) == (2, "")
+        assert err.startswith(f"Error: {message}")
+    assert Path("run/results.json").read_bytes() == before
+    status, _, err = cli("report", "run", "--format", "makdown")
+    assert (status, err) == (2, "Error: No report format named 'makdown'. Did you mean 'markdown'?\n")
+
+
+# Faulty data: the cell fails with file and line, the others stay, the status is 1 --------------------------
+
+_TSV = "He sleeps.\tHe is awake.\tcontradiction\n"
+_CONLLU = "# sent_id = 1\n1\tdog\tdog\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
+
+
+def _squad(answer: str, start: int) -> str:
+    question = {"id": "q1", "question": "Wer?", "answers": [{"text": answer, "answer_start": start}]}
+    paragraph = {"context": "Anna schläft.", "qas": [question]}
+    return json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": [paragraph]}]})
+
+
+FAULTY = [
+    (
+        "xnli",
+        "xnli/test-de.tsv",
+        _TSV + "one\ttwo\n",
+        "{file}:2: expected 3 columns (premise, hypothesis, label), found 2.",
+    ),
+    ("xnli", "xnli/test-de.tsv", _TSV + "a\tb\tc\td\n", "{file}:2: expected 3 columns"),
+    (
+        "xnli",
+        "xnli/test-de.tsv",
+        _TSV + "a\tb\tneutrall\n",
+        "{file}:2: the label 'neutrall' is none of contradiction, entailment, neutral (task 'xnli'). "
+        "Did you mean 'neutral'?",
+    ),
+    (
+        "xnli",
+        "xnli/test-de.tsv",
+        _TSV.encode() + b"Stra\xdfe\tb\tneutral\n",
+        "{file}:2: expected UTF-8, found the",
+    ),
+    ("xnli", "xnli/test-de.tsv", "", "The test split of 'xnli' in 'de' holds no items."),
+    (
+        "udpos",
+        "udpos/test-de.tsv",
+        "Hund\tNOUN\nbellt\tVERBB\n\n",
+        "the tag 'VERBB' in this sentence is none of",
+    ),
+    (
+        "udpos",
+        "udpos/test-de.tsv",
+        "Hund\tNOUN\nbellt\n\n",
+        "{file}:2: expected a word, a tab and a tag, found 1",
+    ),
+    ("udpos", "udpos/test-de.tsv", "", "The test split of 'udpos' in 'de' holds no items."),
+    ("xquad", "xquad/xquad.de.json", _squad("Berta", 0), "'Berta'"),
+    ("xquad", "xquad/xquad.de.json", _squad("Anna", 3), "'Anna'"),
+    ("xquad", "xquad/xquad.de.json", '{"data": [}', "{file}:1: expected JSON, found a fault at column 11"),
+    ("xquad", "xquad/xquad.de.json", '{"data": []}', "The test split of 'xquad' in 'de' holds no items."),
+]
+
+
+@pytest.mark.parametrize(("task", "name", "content", "reason"), FAULTY)
+def test_faulty_data(cli: Cli, task: str, name: str, content: str | bytes, reason: str) -> None:
+    good = {
+        "xnli/train-en.tsv": _TSV,
+        "xnli/test-sw.tsv": _TSV,
+        "udpos/train-en.tsv": "dog\tNOUN\n\n",
+        "udpos/test-fr.tsv": "chien\tNOUN\n\n",
+        "squad/train-v1.1.json": _squad("Anna", 0),
+        "xquad/xquad.ar.json": _squad("Anna", 0),
+    }
+    for path, text in {**good, name: content}.items():
+        Path("data", path).parent.mkdir(parents=True, exist_ok=True)
+        Path("data", path).write_bytes(text.encode() if isinstance(text, str) else text)
+    other = {"xnli": "sw", "udpos": "fr", "xquad": "ar"}[task]
+    status, out, err = cli(
+        *("eval", "--tasks", f"{task}:de+{other}", "--model", "baseline:majority", "--data", "data"),
+        *("--output", "run", "--json", "rows.json"),
+    )
+    assert status == 1
+    assert "Traceback" not in out + err
+    rows = {row["language"]: row for row in json.loads(Path("rows.json").read_text(encoding="utf-8"))}
+    assert (rows["de"]["status"], rows[other]["status"]) == ("failed", "ok")
+    assert reason.format(file=f"data/{name}") in rows["de"]["reason"]
+    assert f"data/{name}" in rows["de"]["reason"] or "holds no items" in rows["de"]["reason"]
+    assert f"{task}:de failed: " in err
+
+
+def test_token_and_tag_counts_that_differ(cli: Cli) -> None:
+    Path("data").mkdir()
+    sentences = [
+        {"tokens": ["Hund", "bellt"], "tags": ["NOUN", "VERB"]},
+        {"tokens": ["Hund", "bellt"], "tags": ["NOUN"]},
+    ]
+    Path("data/de.jsonl").write_text("\n".join(map(json.dumps, sentences)) + "\n", encoding="utf-8")
+    Path("mine.yaml").write_text(
+        "task: mine\nkind: token_tagging\nversion: 1\ndescription: d\ncitation: c\nlicense: l\nlabels: [NOUN, VERB]\n"
+        "metrics: [token_accuracy]\ntransfer: {stages: [mine]}\nlanguages:\n"
+        "  de: {train: {local: de.jsonl, reader: jsonl}, test: {local: de.jsonl, reader: jsonl}}\n",
+        encoding="utf-8",
+    )
+    status, _, err = cli(
+        *("eval", "--tasks", "mine", "--tasks-from", "mine.yaml", "--model", "baseline:majority"),
+        *("--data", "data", "--protocol", "in_language", "--output", "run"),
+    )
+    assert status == 1
+    assert "mine:de failed: data/de.jsonl:2: the sentence has 2 tokens and 1 tags." in err
+
+
+def test_no_training_split(cli: Cli) -> None:
+    Path("data/xnli").mkdir(parents=True)
+    Path("data/xnli/test-de.tsv").write_text(_TSV, encoding="utf-8")
+    status, _, err = cli("eval", "--tasks", "xnli:de", "--model", "baseline:majority", "--data", "data")
+    assert status == 2
+    assert err.splitlines()[-1] == (
+        "Error: Nothing is left to run. (1) No data of 'mnli' in 'en' (train): looked for xnli/train-en.tsv or "
+        "multinli/mnli-train.tsv or multinli/mnli-train.sample10k.tsv in data. Put it there, or run with --data "
+        "hub (facebook/xnli, en, train)."
+    )

@@ -1,0 +1,344 @@
+"""Broken, misspelt, double and disabled plugins: named, with the next step, and never in the way of the others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Cli = Callable[..., tuple[int, str, str]]
+InstallPlugin = Callable[..., Path]
+
+EVAL = (
+    *("eval", "--tasks", "xnli:de", "--model", "baseline:majority", "--data", "sample"),
+    *("--limit", "2", "--train-limit", "20", "--output", "run"),
+)
+METRIC = """
+import numpy as np
+from harness import Metric, MetricResult, hookimpl
+
+@hookimpl
+def harness_register_metrics():
+    return [Metric(name="accuracy", compute=lambda p, r, c: MetricResult(value=1.0, items=np.ones(len(p))),
+                   kinds=frozenset({"sequence_classification"}), description="d", source="s")]
+"""
+ADAPTER = """
+from harness import AdapterEntry, hookimpl
+
+@hookimpl
+def harness_register_adapters():
+    return [AdapterEntry(name="baseline", target="x:y", describe="x:y", options="x:y", summary="s")]
+"""
+METHOD = """
+from harness import Capability, Method, hookimpl
+
+@hookimpl
+def harness_register_methods():
+    return [Method(name="head", kind="sequence_classification", requires=Capability.CLASSIFIES,
+                   protocols=frozenset({"frozen"}), predict=lambda *a: [])]
+"""
+
+
+def _rows(cli: Cli) -> dict[str, dict[str, str]]:
+    cli("plugins", "--json", "plugins.json")
+    rows = {row["name"]: row for row in json.loads(Path("plugins.json").read_text(encoding="utf-8"))}
+    Path("plugins.json").unlink()
+    return rows
+
+
+def test_working_plugins_are_listed(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("fine", "", version="2.3", distribution="a-fine-package")
+    status, out, err = cli("plugins")
+    assert (status, err) == (0, "")
+    assert "fine" in out
+    row = _rows(cli)["fine"]
+    assert (row["package"], row["version"], row["module"], row["state"]) == (
+        "a-fine-package",
+        "2.3",
+        "fine",
+        "ok",
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("import not_installed_anywhere", "ModuleNotFoundError: No module named 'not_installed_anywhere'"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("def broken(:", "SyntaxError: invalid syntax (faulty.py, line 1)"),
+        (
+            "from harness import hookimpl\n@hookimpl\ndef harness_register_metric(): return []\n",
+            "it implements the unknown hook 'harness_register_metric'; did you mean 'harness_register_metrics'?",
+        ),
+        (
+            "from harness import hookimpl\n@hookimpl\ndef harness_cell_finished(cells): pass\n",
+            "PluginValidationError: Plugin 'faulty' for hook 'harness_cell_finished'",
+        ),
+    ],
+    ids=["missing module", "raises", "syntax", "misspelt hook", "misspelt argument"],
+)
+def test_a_plugin_that_cannot_be_loaded_is_told_and_the_others_work(
+    cli: Cli, install_plugin: InstallPlugin, source: str, fault: str
+) -> None:
+    install_plugin("faulty", source)
+    status, out, err = cli("plugins")
+    assert status == 1
+    assert err.startswith("faulty (faulty): ")
+    assert fault in err
+    row = _rows(cli)["faulty"]
+    assert row["state"] == "broken"
+    assert fault in row["error"]
+    status, out, err = cli(*EVAL)
+    assert status == 0
+    assert err.startswith("Warning: The plugin 'faulty' (faulty) cannot be used: ")
+    assert fault in err
+    assert "Repair it, or run with HARNESS_DISABLE_PLUGINS=faulty." in err
+    assert "Traceback" not in out + err
+
+
+def test_an_unknown_name_is_told_with_the_broken_plugin_that_may_have_it(
+    cli: Cli, install_plugin: InstallPlugin
+) -> None:
+    install_plugin("mine", "import not_installed_anywhere")
+    warning = (
+        "Warning: The plugin 'mine' (mine) cannot be used: ModuleNotFoundError: No module named "
+        "'not_installed_anywhere'. Repair it, or run with HARNESS_DISABLE_PLUGINS=mine.\n"
+    )
+    commands = (
+        "plan --tasks xnli --model mine:model",
+        "plan --tasks mine --model baseline:majority",
+        "models mine",
+        "tasks show mine",
+        "tasks validate mine",
+    )
+    for command in commands:
+        status, _, err = cli(*command.split())
+        assert status == 2
+        assert err.startswith(f"{warning}Error: No "), command
+    for command in ("tasks list", "models", "languages sw"):
+        status, _, err = cli(*command.split())
+        assert (status, err) == (0, warning), command
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "harness_register_metrics",
+        "harness_register_readers",
+        "harness_register_methods",
+        "harness_register_kinds",
+        "harness_register_adapters",
+        "harness_register_task_specs",
+    ],
+)
+def test_a_hook_that_raises_is_told_and_the_others_answer(
+    cli: Cli, install_plugin: InstallPlugin, hook: str
+) -> None:
+    install_plugin(
+        "faulty", f"from harness import hookimpl\n@hookimpl\ndef {hook}():\n    raise KeyError('x')\n"
+    )
+    status, _, err = cli(*EVAL)
+    assert status == 0
+    assert err.startswith(
+        f"Warning: The plugin 'faulty' (faulty) cannot be used: {hook} raised KeyError: 'x'. Repair it, or run with"
+    )
+
+
+@pytest.mark.parametrize(
+    ("hook", "answer", "fault"),
+    [
+        (
+            "harness_register_metrics",
+            "5",
+            "harness_register_metrics raised TypeError: 'int' object is not iterable",
+        ),
+        ("harness_register_metrics", "[5]", "it returned 5 from harness_register_metrics, which is no "),
+        (
+            "harness_register_adapters",
+            "['a']",
+            "it returned 'a' from harness_register_adapters, which is no ",
+        ),
+        (
+            "harness_register_methods",
+            "[None]",
+            "it returned None from harness_register_methods, which is no ",
+        ),
+        (
+            "harness_register_kinds",
+            "[{}]",
+            "it returned {} from harness_register_kinds, which is no ",
+        ),
+        (
+            "harness_register_readers",
+            "[dict]",
+            "it returned <class 'dict'> from harness_register_readers, which is no reader",
+        ),
+        (
+            "harness_register_task_specs",
+            "['a']",
+            "it returned 'a' from harness_register_task_specs, which is no ",
+        ),
+    ],
+)
+def test_a_hook_that_returns_a_wrong_thing_is_told(
+    cli: Cli, install_plugin: InstallPlugin, hook: str, answer: str, fault: str
+) -> None:
+    install_plugin("faulty", f"from harness import hookimpl\n@hookimpl\ndef {hook}(): return {answer}\n")
+    status, _, err = cli(*EVAL)
+    assert status == 0
+    assert err.startswith(f"Warning: The plugin 'faulty' (faulty) cannot be used: {fault}")
+
+
+def test_a_resolver_that_raises_is_told(cli: Cli, install_plugin: InstallPlugin) -> None:
+    # The plugin that was loaded last is asked first, and plugins are loaded by name.
+    install_plugin(
+        "zealous",
+        "from harness import hookimpl\n@hookimpl\ndef harness_resolve_data(ref, cache): raise KeyError(ref.owner)\n",
+    )
+    status, _, err = cli("plan", "--tasks", "xnli:de", "--model", "baseline:majority", "--data", "hub")
+    assert status == 2
+    assert (
+        "Error: The plugin 'zealous' (zealous) cannot be used: harness_resolve_data raised KeyError: 'xnli'."
+        in err
+    )
+
+
+def test_two_plugins_of_one_name(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("first", "")
+    install_plugin("second", "", entry_points="[harness]\nfirst = second\n")
+    status, _, err = cli("plugins")
+    assert status == 1
+    assert err == "first (second): its name is also used by 'first' of 'first'\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "command", "message"),
+    [
+        (
+            METRIC,
+            "plan",
+            "metrics.0: The metric 'accuracy' is registered by both plugin 'core' and plugin 'twin'.",
+        ),
+        (
+            ADAPTER,
+            "plan",
+            "The adapter 'baseline' is registered by both plugin 'baseline' and plugin 'twin'.",
+        ),
+        (
+            METHOD,
+            "plan",
+            "The method 'sequence_classification:head' is registered by both plugin 'core' and plug",
+        ),
+    ],
+    ids=["metric", "adapter", "method"],
+)
+def test_a_name_that_two_plugins_register_is_an_error_that_names_both(
+    cli: Cli, install_plugin: InstallPlugin, source: str, command: str, message: str
+) -> None:
+    install_plugin("twin", source)
+    status, _, err = cli(command, *EVAL[1:7])
+    assert status == 2
+    assert message in err
+    assert "HARNESS_DISABLE_PLUGINS=twin" in err
+
+
+def test_a_double_name_is_no_trouble_for_those_who_do_not_use_it(
+    cli: Cli, install_plugin: InstallPlugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_plugin("twin", METRIC)
+    assert cli("plan", "--tasks", "xquad:de", *EVAL[3:7])[0] == 0
+    monkeypatch.setenv("HARNESS_DISABLE_PLUGINS", "twin, other")
+    assert cli(*EVAL)[0] == 0
+    assert _rows(cli)["twin"]["state"] == "disabled"
+
+
+def test_a_task_that_two_plugins_bring(cli: Cli, install_plugin: InstallPlugin) -> None:
+    plugin = (
+        "from importlib.resources import files\nfrom harness import hookimpl\n@hookimpl\n"
+        "def harness_register_task_specs(): return [files(__name__)]\n"
+    )
+    spec = (
+        "task: xnli\nkind: span_extraction\nversion: 1\ndescription: d\ncitation: c\nlicense: l\nmetrics: [f1]\n"
+        "languages: {en: {test: {sample: a}}}\n"
+    )
+    install_plugin("twin", {"twin/__init__.py": plugin, "twin/xnli.yaml": spec, "twin/faulty.yaml": "a: ["})
+    message = "The task 'xnli' is registered by both plugin 'task_specs' and plugin 'twin'."
+    status, _, err = cli("plan", *EVAL[1:7])
+    assert status == 2
+    assert f"Error: {message}" in err
+    status, out, err = cli("tasks", "list")
+    assert status == 0
+    assert "xquad" in out
+    assert "xnli" not in out
+    assert f"Warning: {message}" in err
+    assert "faulty.yaml has 1 fault" in err
+    status, _, err = cli("languages", "sw")
+    assert status == 0
+    assert f"Warning: {message}" in err
+
+
+def test_hooks_are_traced_on_request(
+    cli: Cli, install_plugin: InstallPlugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_plugin(
+        "watcher",
+        "from harness import hookimpl\n@hookimpl\ndef harness_cell_finished(cell): pass\n"
+        "@hookimpl\ndef harness_register_metrics(): return []\n",
+    )
+    assert "hook " not in cli(*EVAL)[2]
+    monkeypatch.setenv("HARNESS_TRACE_HOOKS", "1")
+    status, _, err = cli(*EVAL[:-1], "again")
+    assert status == 0
+    assert "hook harness_register_metrics: core -> 12 declared\n" in err
+    assert "hook harness_register_metrics: watcher -> 0 declared\n" in err
+    assert "hook harness_cell_finished: watcher -> observed\n" in err
+
+
+# Commands ----------------------------------------------------------------------------------------------
+
+GROUP = "[harness.commands]\n{}\n"
+APP = """
+import typer
+app = typer.Typer()
+
+@app.command()
+def greet(name: str) -> None:
+    typer.echo(f"Hello {name}")
+"""
+
+
+def test_a_plugin_brings_a_command(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("greeter", APP, entry_points=GROUP.format("greet = greeter:app"))
+    assert cli("greet", "you") == (0, "Hello you\n", "")
+    assert "greet        Comes with the plugin package greeter." in cli("--help")[1]
+    status, _, err = cli("greet")
+    assert (status, err) == (
+        2,
+        "Error: Missing argument 'name'. Run 'harness greet --help' to see its options.\n",
+    )
+    assert "Did you mean 'greet'" in cli("gret")[2]
+
+
+def test_a_command_that_cannot_be_loaded_is_told(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin(
+        "greeter", "import not_installed_anywhere", entry_points=GROUP.format("greet = greeter:app")
+    )
+    assert cli("--help")[0] == 0
+    assert cli("greet", "you") == (
+        2,
+        "",
+        "Error: The command 'greet' of the package 'greeter' cannot be loaded: ModuleNotFoundError: No module named "
+        "'not_installed_anywhere'. Repair or uninstall it.\n",
+    )
+
+
+def test_a_command_of_two_packages_is_told(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("greeter", APP, entry_points=GROUP.format("greet = greeter:app"))
+    install_plugin("waver", APP, entry_points=GROUP.format("greet = waver:app"))
+    status, _, err = cli("greet", "you")
+    assert (status, err) == (
+        2,
+        "Error: The command 'greet' comes with both 'greeter' and 'waver'. Uninstall one of them.\n",
+    )
