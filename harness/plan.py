@@ -30,6 +30,7 @@ __all__ = [
     "RunConfig",
     "Skip",
     "StagePlan",
+    "reason_without_language",
     "refuse_empty",
 ]
 
@@ -170,6 +171,13 @@ class Skip:
     language: str
     reason: str
     protocol: str | None = None
+
+
+def reason_without_language(reason: str, language: str) -> str:
+    """Return what is the same in the reasons of several languages, so that reports can group them."""
+    start, _, _ = reason.partition(":")
+    lacking, has_no, _ = start.partition(" has no ")
+    return lacking if has_no else start.replace(repr(language), "?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,9 +151,11 @@ def _cell_table(plan: Plan) -> Table:
 
 def _grouped_skips(plan: Plan) -> list[tuple[list[str], Skip]]:
     """Return the languages that are skipped for the same reason, with the first of them."""
+    from harness.plan import reason_without_language
+
     groups: dict[tuple[str, str], tuple[list[str], Skip]] = {}
     for skip in plan.skipped:
-        shape = skip.reason.split(":", 1)[0].replace(repr(skip.language), "?")
+        shape = reason_without_language(skip.reason, skip.language)
         languages, _ = groups.setdefault((skip.task, shape), ([], skip))
         if skip.language not in languages:
             languages.append(skip.language)

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from harness.languages import known_languages
+from harness.plan import reason_without_language
 from harness.results import Run
 
 __all__ = ["Column", "Score", "Section", "SkippedGroup", "Summary", "summarise"]
@@ -234,8 +235,8 @@ def _skipped(run: Run) -> tuple[SkippedGroup, ...]:
     for cell in run.cells:
         if cell["status"] == "ok":
             continue
-        shape = cell["reason"].replace(repr(cell["language"]), "?").replace(f"-{cell['language']}.", "?")
-        shape = shape if cell["status"] == "failed" else shape.split(":", 1)[0]
+        failed = cell["status"] == "failed"
+        shape = cell["reason"] if failed else reason_without_language(cell["reason"], cell["language"])
         key = (cell["task"], cell.get("protocol"), cell["status"], shape)
         groups.setdefault(key, []).append(cell)
     return tuple(
