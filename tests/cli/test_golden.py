@@ -1,0 +1,141 @@
+"""What the commands print, as it was looked at and approved; times and digests are masked.
+
+After a change that is meant: ``HARNESS_UPDATE_GOLDEN=1 python -m pytest tests/cli/test_golden.py``, and read the diff.
+The model guesses from hashes of the items, so that its scores are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.api import evaluate
+from harness.reporting.catalog import FORMATS
+from harness.reporting.console import render_text
+from harness.results import Run
+
+Cli = Callable[..., tuple[int, str, str]]
+Compare = Callable[[str, str], None]
+
+GOLDEN = Path(__file__).with_name("golden")
+UPDATE = "HARNESS_UPDATE_GOLDEN"
+MASKS = (
+    (re.compile(r"\b[0-9a-f]{64}\b"), "0" * 64),
+    (re.compile(r"(?<=fit )[0-9a-f]{8}(?=:)"), "#" * 8),
+    (re.compile(r"\b[0-9a-f]{16}\b"), "#" * 16),
+    (re.compile(r'(?<="digest": ")[0-9a-f]{12}(?=")'), "#" * 12),
+    (re.compile(r"\b\d[\d,.]* s\b"), "# s"),
+    (re.compile(r'(?<="seconds": )[\d.]+'), "0"),
+    (re.compile(r'(?<="created": ")[^"]*'), "#"),
+    (re.compile(r'(?<="harness": ")[^"]*'), "#"),
+)
+FILE_ROW = re.compile(r"^file .*?\n\n", re.MULTILINE | re.DOTALL)
+SECONDS_ROW = re.compile(r"^[ |*]*seconds\b.*$", re.MULTILINE)
+
+
+def _masked(text: str) -> str:
+    for pattern, mask in MASKS:
+        text = pattern.sub(mask, text)
+    text = SECONDS_ROW.sub(lambda match: re.sub(r"\d", "#", match[0]), text)
+    return "".join(line.rstrip() + "\n" for line in text.splitlines())
+
+
+@pytest.fixture
+def compare() -> Compare:
+    def compared(text: str, name: str) -> None:
+        path, found = GOLDEN / name, _masked(text)
+        if os.environ.get(UPDATE):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(found, encoding="utf-8")
+        assert found == path.read_text(encoding="utf-8"), (
+            f"{name} differs; if that is meant, run with {UPDATE}=1"
+        )
+
+    return compared
+
+
+@pytest.fixture(scope="module")
+def full_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Four tasks, nine languages in several families, some skipped."""
+    folder = tmp_path_factory.mktemp("golden")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HARNESS_CACHE", str(folder / "cache"))
+        yield evaluate(
+            ["xnli", "xquad", "udpos", "tatoeba"],
+            "baseline:random",
+            languages=["en", "de", "hi", "sw", "tr", "zh", "th"],
+            data="sample",
+            recipe="quick",
+            seeds=(1,),
+            output=folder / "run",
+        )
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """One task in three languages, one of which is skipped."""
+    folder = tmp_path_factory.mktemp("golden")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HARNESS_CACHE", str(folder / "cache"))
+        yield evaluate(
+            "xnli",
+            "baseline:random",
+            languages=["en", "hi", "th"],
+            data="sample",
+            recipe="quick",
+            seeds=(1, 2),
+            limit=9,
+            output=folder / "run",
+        )
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_summary(compare: Compare, full_run: Run, width: int) -> None:
+    text = render_text([full_run], width=width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    compare(text, f"summary-{width}.txt")
+
+
+def test_the_summary_is_what_the_command_prints(cli: Cli, full_run: Run) -> None:
+    status, out, err = cli("report", full_run.path)
+    assert (status, err) == (0, "")
+    assert out == render_text([full_run], width=100)
+
+
+@pytest.mark.parametrize("name", [item.name for item in FORMATS])
+def test_reports(compare: Compare, small_run: Run, name: str) -> None:
+    report = next(item for item in FORMATS if item.name == name)
+    compare(report.render([small_run]), f"report-{name}{report.suffix}")
+
+
+@pytest.mark.parametrize("name", [item.name for item in FORMATS])
+def test_the_command_writes_the_same_report(cli: Cli, small_run: Run, name: str) -> None:
+    report = next(item for item in FORMATS if item.name == name)
+    status, out, _ = cli("report", small_run.path, "--format", name)
+    assert (status, out) == (0, report.render([small_run]))
+    assert cli("report", small_run.path, "--format", name, "--output", "report") == (0, "", "")
+    assert Path("report").read_text(encoding="utf-8") == out
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("tasks-list", "tasks list"),
+        ("tasks-show", "tasks show xnli"),
+        ("languages", "languages"),
+        ("language", "languages sw"),
+        ("models", "models"),
+        ("model", "models baseline:char-ngram"),
+        ("model-options", "models baseline"),
+        ("plan", "plan --tasks xnli:de+sw+th,tatoeba:de --model baseline:random --data sample --seeds 1,2"),
+        ("help", "--help"),
+    ],
+)
+def test_commands(cli: Cli, compare: Compare, name: str, command: str) -> None:
+    status, out, err = cli(*command.split())
+    assert (status, err) == (0, "")
+    compare(FILE_ROW.sub("file         #\n\n", out), f"{name}.txt")
