@@ -1,0 +1,88 @@
+"""The wheel holds all of the harness and nothing else, and works where it is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.packaging
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE_ROOTS = ("plugins", "model_adapters", "task_specs")
+
+
+@pytest.fixture(scope="module")
+def wheel(python: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    result = python("-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT))
+    assert result.returncode == 0, result.stdout + result.stderr
+    [path] = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_everything_in_it_is_ours(names: set[str]) -> None:
+    tops = {name.split("/")[0] for name in names}
+    information = {top for top in tops if top.endswith(".dist-info")}
+    assert len(information) == 1
+    strangers = {top for top in tops - information if top != "harness" and not top.startswith("harness_")}
+    assert strangers == set()
+    assert tops >= {"harness", "harness_baseline", "harness_hf", "harness_hub", "harness_task_specs"}
+
+
+@pytest.mark.parametrize("pattern", ["*.py", "*.yaml", "*.jsonl", "*.tsv", "*.json", "py.typed", "README.md"])
+def test_every_file_of_the_packages_is_in_it(names: set[str], pattern: str) -> None:
+    wanted = {
+        path.relative_to(ROOT / root).as_posix()
+        if root in SOURCE_ROOTS
+        else path.relative_to(ROOT).as_posix()
+        for root in ("harness", *SOURCE_ROOTS)
+        for path in (ROOT / root).rglob(pattern)
+        if "__pycache__" not in path.parts
+    }
+    assert wanted
+    assert wanted <= names
+
+
+def test_it_holds_no_tests_caches_or_data_of_others(names: set[str]) -> None:
+    assert [
+        name for name in names if "__pycache__" in name or name.endswith((".pyc", ".npz", ".safetensors"))
+    ] == []
+    assert "harness/py.typed" in names
+    assert "harness/languages.tsv" in names
+    assert "harness_task_specs/task.schema.json" in names
+
+
+def test_it_is_small(wheel: Path, names: set[str]) -> None:
+    assert wheel.stat().st_size < 2_000_000
+    with zipfile.ZipFile(wheel) as archive:
+        sample = sum(item.file_size for item in archive.infolist() if "/sample/" in item.filename)
+    assert 0 < sample < 1_000_000
+
+
+def test_it_works_where_it_is_installed(
+    wheel: Path, python: Run, install: Callable[[Path, Path], Path], tmp_path: Path
+) -> None:
+    target = install(wheel, tmp_path / "target")
+    where = python(
+        "-c", "import harness, harness_task_specs as t; print(harness.__file__, t.__file__)", path=(target,)
+    )
+    assert where.stdout.count(str(target)) == 2
+    result = python(
+        *("-m", "harness", "eval", "--tasks", "xnli:de,tatoeba:de", "--model", "baseline:majority"),
+        *("--data", "sample", "--limit", "3", "--output", str(tmp_path / "run")),
+        path=(target,),
+    )
+    assert result.returncode == 0, result.stderr
+    assert "SAMPLE DATA" in result.stdout

@@ -1,0 +1,212 @@
+"""What a reviewer would otherwise have to repeat: names, sizes, exports, entry points, documented and tested hooks."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.metadata
+import inspect
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.hookspecs import HookSpecs
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE_ROOTS = ("plugins", "model_adapters", "task_specs")
+CODE = ("harness", *SOURCE_ROOTS, "tests", "benchmarks", "examples")
+LONGEST_FILE = 420
+LONGEST_FUNCTION = 60
+LONG_FILES: frozenset[str] = frozenset()
+"""Files that may be longer: none, and it shall stay so."""
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc", "stuff", "tools"}
+HOOKS = [name for name, _ in inspect.getmembers(HookSpecs, inspect.isfunction) if name.startswith("harness_")]
+
+
+def _python_files(*folders: str) -> list[Path]:
+    return sorted(
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if not {"__pycache__", "build", "dist"} & set(path.parts)
+    )
+
+
+def _packages() -> list[Path]:
+    return sorted(
+        path
+        for root in SOURCE_ROOTS
+        for path in (ROOT / root).iterdir()
+        if path.name.startswith("harness_") and any(path.rglob("*.py"))
+    )
+
+
+def _pyproject() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def _module_name(path: Path) -> str:
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    parts = parts[1:] if parts[0] in SOURCE_ROOTS else parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+SHIPPED = [path for path in _python_files("harness", *SOURCE_ROOTS) if path.name != "__main__.py"]
+
+
+def test_every_package_is_a_plugin_with_an_entry_point() -> None:
+    declared = set(_pyproject()["project"]["entry-points"]["harness"].values())
+    assert declared == {"harness.builtin", *(path.name for path in _packages())}
+
+
+def test_source_roots_hold_packages_of_the_harness_only() -> None:
+    strangers = [
+        path.name
+        for root in SOURCE_ROOTS
+        for path in (ROOT / root).iterdir()
+        if path.is_dir() and not path.name.startswith(("harness_", "__pycache__", "."))
+    ]
+    assert strangers == []
+
+
+def test_the_installed_entry_points_are_those_of_the_project() -> None:
+    """A new entry point works only after ``make setup``."""
+    distribution = importlib.metadata.distribution("multilingual-harness")
+    project = _pyproject()["project"]
+    declared = {
+        (group, name, value)
+        for group, entries in project["entry-points"].items()
+        for name, value in entries.items()
+    } | {("console_scripts", name, value) for name, value in project["scripts"].items()}
+    installed = {(item.group, item.name, item.value) for item in distribution.entry_points}
+    assert installed == declared
+    assert distribution.version == project["version"]
+
+
+def test_packages_are_known_to_the_import_linter() -> None:
+    packages = {path.name for path in _packages()}
+    linter = _pyproject()["tool"]["importlinter"]
+    assert set(linter["root_packages"]) == {"harness", *packages}
+    for contract in linter["contracts"]:
+        if contract["type"] == "independence":
+            assert set(contract["modules"]) == packages
+        if contract["type"] == "forbidden":
+            assert set(contract["forbidden_modules"]) == packages
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=_module_name)
+def test_names_say_what_they_own(path: Path) -> None:
+    assert not {part.removesuffix(".py") for part in path.relative_to(ROOT).parts} & VAGUE_NAMES
+
+
+def test_no_file_is_long() -> None:
+    long = {
+        str(path.relative_to(ROOT)): count
+        for path in _python_files(*CODE)
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > LONGEST_FILE
+    }
+    assert {name: count for name, count in long.items() if name not in LONG_FILES} == {}
+    assert set(LONG_FILES) <= set(long), "an exception that is needed no longer"
+
+
+def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def test_no_function_is_long() -> None:
+    long = {
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
+        for path in _python_files(*CODE)
+        for node in _functions(path)
+        if node.end_lineno is not None and node.end_lineno - node.lineno >= LONGEST_FUNCTION
+    }
+    assert long == {}
+
+
+def _importable(path: Path) -> Any:
+    name = _module_name(path)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.split(".")[0].startswith("harness"):
+            raise
+        pytest.skip(f"{name} needs {error.name}")
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=_module_name)
+def test_exports_are_sorted_and_true(path: Path) -> None:
+    if "__all__" not in path.read_text(encoding="utf-8"):
+        return
+    module = _importable(path)
+    exported = list(module.__all__)
+    # As ruff sorts them: constants, classes, then functions.
+    assert exported == sorted(exported, key=lambda name: (_rank(name), name))
+    assert len(set(exported)) == len(exported)
+    missing = [name for name in exported if not hasattr(module, name)]
+    assert missing == []
+
+
+def _rank(name: str) -> int:
+    if name.isupper() and len(name) > 1:
+        return 0
+    return 1 if name[0].isupper() else 2
+
+
+CORE = [path for path in SHIPPED if path.relative_to(ROOT).parts[0] == "harness"]
+
+
+@pytest.mark.parametrize("path", CORE, ids=_module_name)
+def test_public_classes_of_a_core_module_are_exported(path: Path) -> None:
+    """A module that has ``__all__`` does not leave out a public class."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    exported = {
+        element.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and any(_is_all(target) for target in node.targets)
+        for element in getattr(node.value, "elts", [])
+        if isinstance(element, ast.Constant)
+    }
+    classes = {
+        node.name for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    }
+    if exported:
+        assert classes <= exported
+
+
+def _is_all(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and target.id == "__all__"
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_is_documented_and_tested(hook: str) -> None:
+    function = getattr(HookSpecs, hook)
+    assert function.__doc__, f"{hook} has no docstring"
+    assert "eturn" in function.__doc__ or "bserve" in function.__doc__
+    tests = ROOT / "tests" / "test_hooks.py"
+    names = {node.name for node in _functions(tests)}
+    assert f"test_hook_{hook.removeprefix('harness_')}" in names
+
+
+def test_every_test_of_a_hook_has_a_hook() -> None:
+    tested = {
+        node.name.removeprefix("test_hook_")
+        for node in _functions(ROOT / "tests" / "test_hooks.py")
+        if node.name.startswith("test_hook_")
+    }
+    assert tested == {hook.removeprefix("harness_") for hook in HOOKS}
+
+
+@pytest.mark.parametrize("package", [path.name for path in _packages()])
+def test_a_plugin_imports_nothing_heavy_when_it_is_loaded(package: str) -> None:
+    """Told of the package's ``__init__``: in a process of its own this is tested with the listings."""
+    [path] = [path for path in _packages() if path.name == package]
+    tree = ast.parse((path / "__init__.py").read_text(encoding="utf-8"))
+    top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    modules = {alias.name for node in top if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module or "" for node in top if isinstance(node, ast.ImportFrom)}
+    allowed = {"__future__", "collections.abc", "importlib.resources", "importlib.resources.abc", "typing"}
+    assert {name for name in modules - allowed if not name.startswith(("harness.", "pathlib"))} == set()

@@ -1,0 +1,327 @@
+"""Every hook through a plugin that is really installed; `test_convention` sees to it that none is left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.api import evaluate, open_session
+from harness.results import Run
+
+Cli = Callable[..., tuple[int, str, str]]
+InstallPlugin = Callable[..., Path]
+
+IMPORTS = "from harness import hookimpl\n"
+SPEC = """
+task: greetings
+kind: {kind}
+version: 1
+description: d
+citation: c
+license: l
+inputs: [text]
+labels: [friendly, rude]
+metrics: [{metric}]
+protocols: [{protocol}]
+transfer: {{stages: [greetings]}}
+languages:
+  en:
+    train: {{local: en.{suffix}, reader: {reader}}}
+    test: {{local: en.{suffix}, reader: {reader}}}
+"""
+
+
+def _spec(
+    kind: str = "sequence_classification",
+    metric: str = "accuracy",
+    reader: str = "jsonl",
+    protocol: str = "zero_shot_transfer",
+) -> str:
+    return SPEC.format(kind=kind, metric=metric, reader=reader, protocol=protocol, suffix=reader)
+
+
+@pytest.fixture
+def evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
+    """Evaluate the task ``greetings`` on a small file of its own."""
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+
+    def run(spec: str, model: str = "baseline:majority", content: str | None = None) -> Run:
+        folder = tmp_path / "data"
+        folder.mkdir(exist_ok=True)
+        (folder / "greetings.yaml").write_text(spec, encoding="utf-8")
+        rows = [("good day", "friendly"), ("welcome", "friendly"), ("go away", "rude")]
+        lines = [json.dumps({"text": text, "label": label}) for text, label in rows]
+        (folder / "en.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if content is not None:
+            (folder / "en.shouted").write_text(content, encoding="utf-8")
+        return evaluate("greetings", model, data=folder, tasks_from=[folder], output=tmp_path / "run")
+
+    return run
+
+
+def test_hook_register_task_specs(install_plugin: InstallPlugin, cli: Cli) -> None:
+    install_plugin(
+        "with_task",
+        {
+            "with_task/__init__.py": IMPORTS + "from importlib.resources import files\n@hookimpl\n"
+            "def harness_register_task_specs(): return [files(__name__) / 'specs']\n",
+            "with_task/specs/greetings.yaml": _spec(),
+            "with_task/specs/nested/greet.yaml": "suite: greet\ndescription: d\ncitation: c\n"
+            "protocol: zero_shot_transfer\ntasks: [greetings, xnli]\n",
+            "with_task/specs/sample/not_read.yaml": "a: [",
+        },
+    )
+    catalog = open_session().catalog
+    assert catalog.task("greetings").plugin == "with_task"
+    assert catalog.suite("greet").tasks == ("greetings", "xnli")
+    assert catalog.problems == []
+    status, out, _ = cli("tasks", "list", "g*")
+    assert status == 0
+    assert "greetings  sequence_classification" in out
+    assert "suite greet: greetings xnli" in out
+
+
+def test_hook_register_kinds(install_plugin: InstallPlugin, evaluated: Callable[..., Run]) -> None:
+    install_plugin(
+        "with_kind",
+        IMPORTS
+        + """
+from typing import Literal
+from dataclasses import replace
+
+@hookimpl
+def harness_register_kinds():
+    from harness.kinds.sequence_classification import KIND, SequenceClassificationSpec
+
+    class MoodSpec(SequenceClassificationSpec):
+        kind: Literal["mood"]
+        mood: str = "any"
+
+    return [replace(KIND, name="mood", spec_model=MoodSpec, summary="a mood")]
+
+@hookimpl
+def harness_register_methods():
+    from harness.kinds.sequence_classification import METHODS
+    return [replace(METHODS[0], kind="mood")]
+
+@hookimpl
+def harness_register_metrics():
+    from harness.metrics.catalog import METRICS
+    return [replace(METRICS[0], name="mood_accuracy", kinds=frozenset({"mood"}))]
+""",
+    )
+    run = evaluated(_spec(kind="mood", metric="mood_accuracy") + "mood: good\n")
+    assert run.manifest["specs"]["greetings"]["mood"] == "good"
+    [cell] = run.cells
+    assert cell["metrics"]["mood_accuracy"]["value"] == pytest.approx(2 / 3)
+
+
+def test_hook_register_methods(install_plugin: InstallPlugin, evaluated: Callable[..., Run]) -> None:
+    install_plugin(
+        "with_method",
+        IMPORTS
+        + """
+from harness import Capability, Method
+from harness.data.records import Prediction
+
+def predict(adapter, examples, context):
+    assert adapter.embed(["x"], side="query").shape[0] == 1
+    return [Prediction(id=example.id, output={"label": "rude", "scores": []}) for example in examples]
+
+@hookimpl
+def harness_register_methods():
+    return [Method(name="nearest", kind="sequence_classification", requires=Capability.EMBEDS,
+                   protocols=frozenset({"frozen"}), predict=predict)]
+""",
+    )
+    [cell] = evaluated(_spec(protocol="frozen")).cells
+    assert (cell["method"], cell["fit"], cell["metrics"]["accuracy"]["value"]) == (
+        "nearest",
+        "none",
+        pytest.approx(1 / 3),
+    )
+
+
+def test_hook_register_readers(install_plugin: InstallPlugin, evaluated: Callable[..., Run]) -> None:
+    install_plugin(
+        "with_reader",
+        IMPORTS
+        + """
+from harness.data.readers.reader import Reader
+from harness.data.records import Row
+
+def read(paths, options):
+    for path in paths:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            label, text = line.split("!")
+            yield Row(fields={"text": text, "label": label}, path=str(path), line=number)
+
+@hookimpl
+def harness_register_readers():
+    return [Reader(name="shouted", read=read, summary="LABEL!text")]
+""",
+    )
+    [cell] = evaluated(_spec(reader="shouted"), content="rude!go\nrude!away\n").cells
+    assert (cell["n"], cell["metrics"]["accuracy"]["value"]) == (2, 1.0)
+
+
+def test_hook_register_metrics(install_plugin: InstallPlugin, evaluated: Callable[..., Run]) -> None:
+    install_plugin(
+        "with_metric",
+        IMPORTS
+        + """
+import numpy as np
+from harness import Metric, MetricResult
+
+def compute(predictions, references, context):
+    assert context.labels == ("friendly", "rude")
+    items = np.array([float(p["label"] != r) for p, r in zip(predictions, references)])
+    return MetricResult(value=float(items.mean()), items=items)
+
+@hookimpl
+def harness_register_metrics():
+    return [Metric(name="error_rate", compute=compute, kinds=frozenset({"sequence_classification"}),
+                   description="d", source="s", higher_is_better=False)]
+""",
+    )
+    [cell] = evaluated(_spec(metric="error_rate")).cells
+    assert cell["metrics"]["error_rate"]["value"] == pytest.approx(1 / 3)
+
+
+def test_hook_register_adapters(
+    install_plugin: InstallPlugin, evaluated: Callable[..., Run], cli: Cli
+) -> None:
+    install_plugin(
+        "with_adapter",
+        IMPORTS
+        + """
+import numpy as np
+from pydantic import Field
+from harness import AdapterEntry, Capability, ModelDescription
+from harness.options import AdapterOptions
+
+class Options(AdapterOptions):
+    favourite: int = Field(default=1, ge=0, description="Index of the label it says.")
+
+def describe(ref, options):
+    return ModelDescription(adapter="parrot", ref=ref, offers=frozenset({Capability.CLASSIFIES}),
+                            labels=("friendly", "rude"))
+
+class Parrot:
+    def __init__(self, description, options):
+        self.favourite = options.favourite
+    def identity(self):
+        return {"adapter": "parrot", "favourite": str(self.favourite)}
+    def close(self):
+        pass
+    def classify(self, inputs, labels):
+        return np.eye(len(labels), dtype=np.float32)[[self.favourite] * len(inputs)]
+
+@hookimpl
+def harness_register_adapters():
+    return [AdapterEntry(name="parrot", target="with_adapter:Parrot", describe="with_adapter:describe",
+                         options="with_adapter:Options", summary="It repeats itself.", examples=("parrot:polly",))]
+""",
+    )
+    [cell] = evaluated(_spec(), model="parrot:polly").cells
+    assert (cell["protocol"], cell["metrics"]["accuracy"]["value"]) == ("frozen", pytest.approx(1 / 3))
+    status, out, _ = cli("models")
+    assert status == 0
+    assert "It repeats itself." in out
+    assert "Index of the label it says." in cli("models", "parrot")[1]
+    assert cli("models", "parrot:polly")[0] == 0
+
+
+def test_hook_register_reports(
+    install_plugin: InstallPlugin, evaluated: Callable[..., Run], cli: Cli
+) -> None:
+    install_plugin(
+        "with_report",
+        IMPORTS
+        + """
+from harness.reporting.formats import ReportFormat
+
+@hookimpl
+def harness_register_reports():
+    return [ReportFormat(name="haiku", suffix=".txt", render=lambda runs: f"{runs[0].manifest['model']}\\n")]
+""",
+    )
+    run = evaluated(_spec())
+    assert cli("report", run.path, "--format", "haiku") == (0, "baseline:majority\n", "")
+
+
+def test_hook_resolve_data(install_plugin: InstallPlugin, cli: Cli, tmp_path: Path) -> None:
+    source = (
+        IMPORTS
+        + """
+import json
+from harness.data.resolve import ResolvedData
+
+@hookimpl
+def harness_resolve_data(ref, cache):
+    if ref.owner != "greetings":
+        return None
+    path = cache / f"{ref.split}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"text": "go", "label": "0"}) + "\\n", encoding="utf-8")
+    return ResolvedData(paths=(path,), origin="hub", split_used=ref.split, describe=f"mirror of {ref.hub.path}",
+                        reader="jsonl", label_map=ref.hub.label_map, revision="a" * 40)
+"""
+    )
+    install_plugin("zz_mirror", source)
+    hub = "{path: someone/greetings, split: s, label_map: {'0': rude}}"
+    spec = _spec().replace("local: en.jsonl, reader: jsonl", f"hub: {hub}")
+    Path("greetings.yaml").write_text(spec, encoding="utf-8")
+    status, _, err = cli(
+        *("eval", "--tasks", "greetings", "--tasks-from", "greetings.yaml", "--model", "baseline:majority"),
+        *("--data", "hub", "--output", "run"),
+    )
+    assert status == 0, err
+    run = Run(Path("run"))
+    [cell] = run.cells
+    assert (cell["data"]["origin"], cell["data"]["files"]) == ("hub", "mirror of someone/greetings")
+    assert (cell["data"]["revision"], cell["metrics"]["accuracy"]["value"]) == ("a" * 40, 1.0)
+    [record] = run.records(cell)
+    assert record.reference == "rude"
+
+
+OBSERVER = (
+    IMPORTS
+    + """
+import json
+from pathlib import Path
+LOG = Path({log!r})
+
+@hookimpl
+def harness_cell_finished(cell):
+    records = list(LOG.parent.glob("run/records/*/*/*.parquet"))
+    with LOG.open("a") as file:
+        file.write(json.dumps([cell["language"], cell["status"], len(records)]) + "\\n")
+
+@hookimpl
+def harness_run_finished(run):
+    with LOG.open("a") as file:
+        file.write(json.dumps([run.name, (run / "results.json").is_file()]) + "\\n")
+"""
+)
+
+
+def _observed(install_plugin: InstallPlugin, evaluated: Callable[..., Run], log: Path) -> list[object]:
+    install_plugin("observer", OBSERVER.format(log=str(log)))
+    evaluated(_spec())
+    return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+
+
+def test_hook_cell_finished(
+    install_plugin: InstallPlugin, evaluated: Callable[..., Run], tmp_path: Path
+) -> None:
+    assert _observed(install_plugin, evaluated, tmp_path / "log")[0] == ["en", "ok", 1]
+
+
+def test_hook_run_finished(
+    install_plugin: InstallPlugin, evaluated: Callable[..., Run], tmp_path: Path
+) -> None:
+    assert _observed(install_plugin, evaluated, tmp_path / "log")[-1] == ["run", True]
