@@ -80,7 +80,7 @@ def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> T
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("language", no_wrap=True, max_width=LABEL_WIDTH)
     for column in columns:
-        table.add_column(column.title, justify="right", no_wrap=True)
+        table.add_column(Text(column.title), justify="right", no_wrap=True)
     for section in summary.sections:
         rows = [row for row in section.rows if any(row[2][index] != Score() for index in indices)]
         if not rows:
@@ -88,12 +88,13 @@ def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> T
         table.add_row(Text(section.family, style="bold"))
         for code, name, scores in rows:
             fields = [_text(scores[index], interval=intervals) for index in indices]
-            table.add_row(f"  {code:<3} {name}"[:LABEL_WIDTH], *fields)
+            table.add_row(Text(f"  {code:<3} {name}"[:LABEL_WIDTH]), *fields)
         table.add_section()
     table.add_section()
     for label, scores in summary.means:
         style = "bold" if label == "mean" else ""
-        table.add_row(label, *(_text(scores[index]) for index in indices), style=style)
+        # As Text, since a model's name may hold what rich would read as markup.
+        table.add_row(Text(label), *(_text(scores[index]) for index in indices), style=style)
     for label, texts in summary.counts:
         table.add_row(label, *(texts[index] for index in indices), style="dim")
     return table

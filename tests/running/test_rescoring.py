@@ -113,6 +113,18 @@ def test_what_cannot_be_scored_changes_nothing(run: RunTasks, registry: Registry
     assert _files(finished.path) == before
 
 
+def test_nothing_is_written_where_a_baseline_beside_the_run_is_broken(
+    run: RunTasks, registry: Registry
+) -> None:
+    finished = run("xquad:de", with_baselines=True)
+    [records] = finished.path.glob("baselines/majority/records/*/*/*.parquet")
+    records.write_bytes(b"")
+    before = _files(finished.path)
+    with pytest.raises(DataError, match="cannot be read"):
+        rescore(finished.path, registry, ["mlqa_f1"])
+    assert _files(finished.path) == before
+
+
 def test_records_of_cells_before_a_broken_one_stay_as_they_were(
     run: RunTasks, install_plugin: InstallPlugin
 ) -> None:

@@ -1,0 +1,250 @@
+"""What the summary says about scores, seeds, failures, stand-ins and notes; on runs written by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.aggregation import aggregate_tasks
+from harness.reporting.console import render_text
+from harness.reporting.markdown import render_markdown
+from harness.reporting.rows import cell_rows, render_csv, render_json
+from harness.reporting.summary import Score, summarise
+from harness.results import Run
+
+MakeRun = Callable[..., Run]
+
+LANGUAGES = {
+    "de": ["Indo-European", "Latn"],
+    "en": ["Indo-European", "Latn"],
+    "gsw": ["Indo-European", "Latn"],
+    "sw": ["Niger-Congo", "Latn"],
+}
+
+
+def _cell(language: str, value: float | None = 0.5, **fields: Any) -> dict[str, Any]:
+    score = {"value": value, "se": 0.1, "ci": [0.4, 0.7], "ci_method": "t"}
+    return {
+        "task": "xnli",
+        "version": 1,
+        "language": language,
+        "split": "test",
+        "stands_in": False,
+        "protocol": "zero_shot_transfer",
+        "fit": "f" * 16,
+        "method": "head",
+        "view": {},
+        "seed": 42,
+        "digest": "0" * 12,
+        "data": {"pinned": True, "note": ""},
+        "n": 1200,
+        "status": "ok",
+        "reason": "",
+        "metrics": {} if value is None else {"accuracy": score},
+        "truncated": 0,
+        "unparsed": 0,
+        "seconds": 2.0,
+        **fields,
+    }
+
+
+def _failed(language: str, reason: str, **fields: Any) -> dict[str, Any]:
+    return _cell(language, None, status="failed", reason=reason, n=0, **fields)
+
+
+def _skipped(language: str, reason: str) -> dict[str, Any]:
+    skipped = _cell(language, None, status="skipped", reason=reason, n=0)
+    return {key: skipped[key] for key in ("task", "language", "status", "reason", "n", "metrics", "seconds")}
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> MakeRun:
+    numbers = iter(range(100))
+
+    def make(
+        *cells: dict[str, Any], model: str = "hf:models/mine", data: str = "local", **results: Any
+    ) -> Run:
+        folder = tmp_path / f"run-{next(numbers)}"
+        folder.mkdir()
+        spec = {
+            "kind": "sequence_classification",
+            "metrics": ["accuracy"],
+            "headline": ["accuracy"],
+            "source": "en",
+            "chance": 1 / 3,
+            "languages": LANGUAGES,
+        }
+        specs = {task: spec for task in dict.fromkeys(cell["task"] for cell in cells)}
+        content = {
+            "schema": 1,
+            "run": {"id": folder.name, "data": data},
+            "fits": {},
+            "notes": [],
+            "cells": list(cells),
+            "tasks": aggregate_tasks(cells, specs),
+            "suites": [],
+            **results,
+        }
+        (folder / "manifest.json").write_text(json.dumps({"model": model, "tasks": specs}), encoding="utf-8")
+        (folder / "results.json").write_text(json.dumps(content), encoding="utf-8")
+        return Run(folder)
+
+    return make
+
+
+def test_languages_stand_by_family_the_largest_first(make_run: MakeRun) -> None:
+    summary = summarise([make_run(_cell("sw"), _cell("en"), _cell("de"))])
+    assert [section.family for section in summary.sections] == ["Indo-European", "Niger-Congo"]
+    assert [row[:2] for row in summary.sections[0].rows] == [("de", "German"), ("en", "English")]
+
+
+def test_a_score_has_half_its_interval_and_several_seeds_have_their_mean(make_run: MakeRun) -> None:
+    [section] = summarise([make_run(_cell("de", 0.5))]).sections
+    [score] = section.rows[0][2]
+    assert (score.value, score.mark) == (0.5, "")
+    assert score.reach == pytest.approx(0.15)
+    seeds = [_cell("de", value, seed=seed) for seed, value in enumerate((0.4, 0.6))]
+    [section] = summarise([make_run(*seeds)]).sections
+    [score] = section.rows[0][2]
+    assert score.value == pytest.approx(0.5)
+    assert score.reach is None
+
+
+def test_means_chance_and_gap(make_run: MakeRun) -> None:
+    run = make_run(_cell("en", 0.9), _cell("de", 0.6))
+    other = make_run(_cell("en", 0.5), _cell("de", 0.3), model="baseline:majority")
+    rows = {label: [score.value for score in scores] for label, scores in summarise([run, other]).means}
+    assert rows == {
+        "mean": [pytest.approx(0.75)],
+        "mean majority": [pytest.approx(0.4)],
+        "chance": [pytest.approx(1 / 3)],
+        "transfer gap": [pytest.approx(0.3)],
+    }
+
+
+def test_a_failed_cell_is_marked_and_never_counted(make_run: MakeRun) -> None:
+    run = make_run(_cell("en", 0.9), _failed("de", "RuntimeError: out of memory"))
+    summary = summarise([run])
+    assert summary.sections[0].rows[0][2] == (Score(mark="!"),)
+    assert summary.means[0] == ("mean", (Score(value=0.9),))
+    assert dict(summary.counts)["languages"] == ("1/2",)
+    text = render_text([run])
+    assert "Failed: 1 cell\n" in text
+    assert "xnli (zero_shot_transfer) de: RuntimeError: out of memory" in text
+
+
+def test_a_language_that_failed_under_one_seed_shows_no_score(make_run: MakeRun) -> None:
+    run = make_run(_cell("de", 0.5, seed=1), _failed("de", "broken", seed=2))
+    assert summarise([run]).sections[0].rows[0][2] == (Score(mark="!"),)
+
+
+def test_a_split_that_stands_in_for_test_is_marked_and_named(make_run: MakeRun) -> None:
+    run = make_run(_cell("de", stands_in=True, split="validation"), _cell("sw"))
+    text = render_text([run])
+    assert "50.0*" in text
+    assert "* scored on another split than test, which was not found: xnli:de" in text
+
+
+def test_notes_tell_what_makes_scores_differ(make_run: MakeRun) -> None:
+    run = make_run(
+        _cell("de", data={"pinned": False, "note": "words are split there"}, truncated=1200, unparsed=3),
+        _cell("sw", None, reason="the test file has no labels: predicted, not scored"),
+        notes=["the plan said so"],
+        fits={
+            "f" * 16: {
+                "title": "mnli (en), seed 42",
+                "stages": [
+                    {"digest": "f" * 16, "reused": False, "seconds": 61.4, "train": {"examples": 9888}},
+                    {"digest": "e" * 16, "reused": True, "train": {"examples": 400}},
+                ],
+            }
+        },
+    )
+    assert summarise([run]).notes == (
+        "the plan said so",
+        "fit ffffffff: mnli (en), seed 42, 9,888 examples, 61 s",
+        "fit eeeeeeee: mnli (en), seed 42, 400 examples, reused",
+        "Hub data of xnli is not pinned to a revision",
+        "xnli: words are split there",
+        "1,200 items were truncated",
+        "3 items were unparsed",
+        "predicted but not scored, since the test file has no labels: xnli:sw",
+    )
+
+
+def test_languages_skipped_for_the_same_reason_share_a_line(make_run: MakeRun) -> None:
+    run = make_run(
+        _cell("en"),
+        _skipped("de", "No data of 'xnli' in 'de' (test): looked for xnli/test-de.tsv in data."),
+        _skipped("sw", "No data of 'xnli' in 'sw' (test): looked for xnli/test-sw.tsv in data."),
+        _skipped("gsw", "task 'xnli' has no 'gsw'"),
+    )
+    groups = [(group.languages, group.reason) for group in summarise([run]).skipped]
+    assert groups == [
+        (("de", "sw"), "No data of 'xnli' in 'de' (test): looked for xnli/test-de.tsv in data."),
+        (("gsw",), "task 'xnli' has no 'gsw'"),
+    ]
+    assert "xnli de sw: No data of 'xnli' in 'de'" in render_text([run], width=200)
+
+
+def test_sample_data_are_labelled_everywhere(make_run: MakeRun) -> None:
+    sample, local = make_run(_cell("de"), data="sample"), make_run(_cell("de"))
+    for render in (render_text, render_markdown):
+        assert "SAMPLE DATA" in render([sample])
+        assert "SAMPLE DATA" not in render([local])
+    assert {row["data"] for row in cell_rows([sample])} == {"sample"}
+    assert json.loads(render_json([sample]))["run"]["data"] == "sample"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_many_columns_are_split_into_tables_that_fit(make_run: MakeRun, width: int) -> None:
+    cells = [_cell(code, task=f"task_{number}") for number in range(12) for code in ("de", "sw")]
+    text = render_text([make_run(*cells)], width=width)
+    assert max(len(line) for line in text.splitlines()) <= width
+    heads = [line.split()[1:] if line.lstrip().startswith("language ") else [] for line in text.splitlines()]
+    assert sum(head.count("acc") for head in heads) == 12
+    assert all(f"task_{number}" in text for number in range(12))
+
+
+def test_markup_in_names_is_text(make_run: MakeRun) -> None:
+    run = make_run(_cell("de"), _failed("sw", "expected [/b] and [red]more[/red]"), model="hf:a[/b]*")
+    other = make_run(_cell("de"), model="hf:[/x]")
+    text = render_text([run, other], width=120)
+    assert "hf:a[/b]* on local data" in text
+    assert "mean hf:[/x]" in text
+    assert "expected [/b] and [red]more[/red]" in text
+    markdown = render_markdown([run, other])
+    assert "# hf:a\\[/b\\]\\* on local data" in markdown
+    assert "expected \\[/b\\] and \\[red\\]more" in markdown
+
+
+def test_markdown_has_equal_numbers_of_fields(make_run: MakeRun) -> None:
+    cells = [_cell(code, task=task) for task in ("a|b", "c") for code in ("de", "sw")]
+    lines = [line for line in render_markdown([make_run(*cells)]).splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in lines} == {4}
+
+
+def test_csv_has_one_row_a_metric_and_no_formulas(make_run: MakeRun) -> None:
+    run = make_run(_cell("de", 0.25), _failed("sw", "=HYPERLINK(1)"), _failed("en", "+1"), model="@sum")
+    rows = list(csv.DictReader(io.StringIO(render_csv([run]))))
+    assert [row["language"] for row in rows] == ["de", "sw", "en"]
+    assert (rows[0]["metric"], rows[0]["value"], rows[0]["ci_low"], rows[0]["ci_high"]) == (
+        *("accuracy", "0.25"),
+        *("0.4", "0.7"),
+    )
+    assert [row["reason"] for row in rows] == ["", "'=HYPERLINK(1)", "'+1"]
+    assert {row["model"] for row in rows} == {"'@sum"}
+    assert (rows[1]["status"], rows[1]["value"]) == ("failed", "")
+
+
+def test_json_holds_the_results_and_those_beside_them(make_run: MakeRun) -> None:
+    run, other = make_run(_cell("de", 0.25)), make_run(_cell("de", 0.5), model="baseline:majority")
+    content = json.loads(render_json([run, other]))
+    assert content["cells"] == run.cells
+    assert [item["cells"] for item in content["baselines"]] == [other.cells]
