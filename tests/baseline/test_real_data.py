@@ -70,6 +70,7 @@ def read_questions(path: Path, limit: int) -> list[SpanExample]:
     return examples[:limit]
 
 
+@pytest.mark.slow
 def test_natural_language_inference(data_root: Path, fit: Any) -> None:
     train = read_pairs(data_root / "multinli/mnli-train.sample10k.tsv", 10_000)
     model = fit("char-ngram", train, NLI)
@@ -102,6 +103,7 @@ def test_part_of_speech(data_root: Path, fit: Any) -> None:
     assert found["hi"] > 0.15
 
 
+@pytest.mark.slow
 def test_span_extraction(data_root: Path, fit: Any) -> None:
     train = read_questions(data_root / "squad/train-v1.1.sample5500.json", 3000)
     model = fit("char-ngram", train, HeadSpec(head=Head.SPAN_EXTRACTION))

@@ -54,6 +54,7 @@ def test_frozen_tatoeba_german(e5_small: Path, open_folder: Any, data_root: Path
     assert np.mean(found == np.arange(300)) > 100 * chance
 
 
+@pytest.mark.slow
 def test_english_training_carries_over(
     e5_small: Path, open_folder: Any, fit_options: Callable[..., FitOptions]
 ) -> None:
