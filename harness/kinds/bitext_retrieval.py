@@ -15,7 +15,7 @@ from pydantic import Field
 from harness.capabilities import Capability, EmbedOptions, Embeds, FloatArray
 from harness.data.records import BitextExample, Prediction, Row
 from harness.errors import ContractError
-from harness.kinds.kind import ReadContext, TaskKind, text_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.specs.schema import ProtocolName, SpecModel, TaskSpec
 
@@ -44,6 +44,7 @@ class BitextRetrievalSpec(TaskSpec):
 def _example(row: Row, number: int, context: ReadContext) -> BitextExample:
     return BitextExample(
         id=str(row.fields.get("id", number)),
+        cluster=cluster_of(row, context),
         query=text_of(row, "query", context),
         target=text_of(row, "target", context),
     )

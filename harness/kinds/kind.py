@@ -115,8 +115,21 @@ def label_of(row: Row, context: ReadContext, *, name: str = "label") -> str | No
 
 
 def cluster_of(row: Row, context: ReadContext) -> str | None:
-    """Return the value that marks items to be resampled together; long texts as a short digest."""
-    if context.cluster is None or context.cluster not in row.fields:
+    """Return the value that marks items to be resampled together; long texts as a short digest.
+
+    None where the spec names no such field, or the field is null. Raises `DataError` where the row lacks it: the
+    items would be taken for independent, and the intervals would be too narrow.
+    """
+    if context.cluster is None:
+        return None
+    if context.cluster not in row.fields:
+        near = near_names(context.cluster, row.fields)
+        meant = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(sorted(row.fields))}."
+        raise DataError(
+            f"{row.where}: this item lacks the field {context.cluster!r}, which 'cluster' of {context.owner!r} "
+            f"names.{meant}"
+        )
+    if row.fields[context.cluster] is None:
         return None
     value = str(row.fields[context.cluster])
     return value if len(value) <= 24 else hashlib.blake2b(value.encode(), digest_size=8).hexdigest()
