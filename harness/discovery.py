@@ -74,7 +74,8 @@ class Plugins:
                 raise
             except Exception as error:
                 self.report(implementation.plugin_name, f"{hook} raised {type(error).__name__}: {error}")
-                raise self.problems[-1] from error
+                broken = next(item for item in self.broken if item.name == implementation.plugin_name)
+                raise _problem(broken) from error
             self._tell(hook, implementation.plugin_name, type(answer).__name__)
             if answer is not None:
                 return answer
@@ -116,13 +117,14 @@ class Plugins:
     @property
     def problems(self) -> list[BrokenPluginError]:
         """What is wrong with every broken plugin, and what to do about it."""
-        return [
-            BrokenPluginError(
-                f"The plugin {plugin.name!r} ({plugin.distribution}) cannot be used: {plugin.error}.",
-                hint=f"Repair it, or run with {DISABLE_VARIABLE}={plugin.name}.",
-            )
-            for plugin in self.broken
-        ]
+        return [_problem(plugin) for plugin in self.broken]
+
+
+def _problem(plugin: Plugin) -> BrokenPluginError:
+    return BrokenPluginError(
+        f"The plugin {plugin.name!r} ({plugin.distribution}) cannot be used: {plugin.error}.",
+        hint=f"Repair it, or run with {DISABLE_VARIABLE}={plugin.name}.",
+    )
 
 
 def discover(entry_points: Iterable[importlib.metadata.EntryPoint] | None = None) -> Plugins:

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.adapters import AdapterEntry, ModelReference
+from harness.api import open_session
+from harness.capabilities import ModelDescription
+from harness.errors import AdapterError, MissingExtraError, UsageError
+from harness.options import AdapterOptions
+from harness.planning import resolve_model
+
+InstallPlugin = Callable[..., Path]
+
+
+def _entry(**fields: Any) -> AdapterEntry:
+    given = {"name": "mine", "target": "mine:open", "describe": "mine:describe", "options": "mine:Options"}
+    return AdapterEntry(**{**given, "summary": "s", **fields})
+
+
+def test_a_reference_is_split_at_its_first_colon() -> None:
+    reference = ModelReference.parse("vllm:http://127.0.0.1:8000")
+    assert (reference.scheme, reference.ref) == ("vllm", "http://127.0.0.1:8000")
+    assert str(reference) == "vllm:http://127.0.0.1:8000"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("xlm-r", "The model 'xlm-r' is not of the form ADAPTER:NAME_OR_PATH. Did you mean 'hf:xlm-r'? Run"),
+        ("hf:", "The model 'hf:' is not of the form ADAPTER:NAME_OR_PATH. Run 'harness models'"),
+        (":x", "The model ':x' is not of the form ADAPTER:NAME_OR_PATH. Run 'harness models'"),
+        ("", "The model '' is not of the form ADAPTER:NAME_OR_PATH. Run 'harness models'"),
+    ],
+)
+def test_a_reference_without_an_adapter_or_a_name_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        ModelReference.parse(text)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_missing_extra_names_the_command_that_installs_it(install_plugin: InstallPlugin) -> None:
+    install_plugin("mine", "import not_installed_anywhere")
+    with pytest.raises(MissingExtraError) as caught:
+        _entry(extra="hf").load("mine:open")
+    assert str(caught.value) == (
+        "The adapter 'mine' needs the package 'not_installed_anywhere', which is not installed. "
+        "Run: pip install 'multilingual-harness[hf]'"
+    )
+    with pytest.raises(ModuleNotFoundError, match="not_installed_anywhere"):
+        _entry().load("mine:open")
+    with pytest.raises(ModuleNotFoundError, match="no_such_adapter"):
+        _entry(extra="hf").load("no_such_adapter.inner:open")
+
+
+def test_what_is_opened_must_be_an_adapter(install_plugin: InstallPlugin) -> None:
+    install_plugin("mine", "def open(description, options): return object()\n")
+    description = ModelDescription(adapter="mine", ref="x", offers=frozenset())
+    with pytest.raises(AdapterError, match=r"'mine' opened something that lacks identity\(\) or close\(\)"):
+        _entry().open(description, AdapterOptions())
+
+
+def test_a_description_may_lead_to_another_adapter(install_plugin: InstallPlugin) -> None:
+    install_plugin(
+        "mine",
+        """
+from harness import AdapterEntry, ModelDescription, hookimpl
+from harness.options import AdapterOptions
+
+class Options(AdapterOptions):
+    size: int = 1
+
+class LargeOptions(Options):
+    depth: int = 2
+
+def describe(ref, options):
+    return ModelDescription(adapter="mine-large", ref=ref, offers=frozenset())
+
+@hookimpl
+def harness_register_adapters():
+    return [
+        AdapterEntry(name="mine", target="mine:x", describe="mine:describe", options="mine:Options", summary="s"),
+        AdapterEntry(name="mine-large", target="mine:x", describe="mine:describe", options="mine:LargeOptions",
+                     summary="s"),
+    ]
+""",
+    )
+    model = resolve_model(open_session().registry, "mine:model", {"size": "3"})
+    assert (str(model.reference), model.entry.name) == ("mine:model", "mine-large")
+    assert model.options.model_dump() == {"size": 3, "depth": 2}
