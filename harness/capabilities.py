@@ -210,6 +210,8 @@ class TrainingSettings:
     max_steps: int | None = None
     group_by_length: bool = False
     """Whether a batch holds examples of like length: less padding, another order than a plain shuffle."""
+    pooling: Literal["pooler", "mean", "cls"] = "pooler"
+    """How a dual encoder makes one vector of a text; ``pooler`` is the published one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

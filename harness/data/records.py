@@ -9,13 +9,18 @@ from typing import Any
 __all__ = [
     "Answer",
     "BitextExample",
+    "Candidate",
     "ClassificationExample",
     "Example",
+    "MarkedText",
     "MultipleChoiceExample",
     "Prediction",
+    "RankedQuery",
+    "RetrievalPair",
     "Row",
     "SpanExample",
     "TaggedSentence",
+    "TaggedSpan",
 ]
 
 
@@ -103,12 +108,61 @@ class BitextExample(Example):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RankedQuery(Example):
+    """A query for which the candidates of a pool are ranked."""
+
+    query: str
+    targets: tuple[str, ...]
+    """Ids of the right candidates; empty where the published file has none."""
+    languages: tuple[str, ...] = ()
+    """The language of every target, in their order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One text of the pool that queries are matched with."""
+
+    id: str
+    text: str
+    language: str
+    answers: tuple[str, ...] = ()
+    """Ids of the queries that it answers, where the pool's file says so and not the queries'."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievalPair(Example):
+    """A query and the passage that answers it: what a dual encoder is trained on."""
+
+    query: str
+    passage: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedSpan:
+    """A tagged stretch of a text, ``text[start:end]`` in Unicode code points."""
+
+    start: int
+    end: int
+    tag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedText(Example):
+    """A raw text whose tagged spans are to be found; `spans` is None where the published file has none."""
+
+    text: str
+    spans: tuple[TaggedSpan, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """What a model answered for one item, as plain JSON values.
 
     ``output`` by kind: classification ``{"label": str, "scores": [float, ...]}``; spans ``{"text": str,
     "start": int, "end": int, "score": float}``; tags ``[str, ...]``; bitext ``{"candidate": str,
-    "similarity": float}`` (the id of the top candidate).
+    "similarity": float}`` (the id of the top candidate); multiple choice ``{"label": str, "scores": [float, ...]}``
+    (the name of the choice field); ranked retrieval ``{"candidates": [str, ...], "further": [str, ...]}`` (ids, best
+    first, at most 20 and those after them); marked text ``{"spans": [[start, end, tag], ...]}``.
     """
 
     id: str

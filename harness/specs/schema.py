@@ -231,6 +231,7 @@ class SettingsPatch(SpecModel):
     freeze_embeddings: bool | None = None
     max_steps: Annotated[int, Field(ge=1)] | None = None
     group_by_length: bool | None = None
+    pooling: Literal["pooler", "mean", "cls"] | None = None
 
 
 class RecipeSpec(SpecModel):
