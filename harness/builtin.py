@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from harness.hookspecs import hookimpl
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from harness.data.readers.reader import Reader
     from harness.kinds.kind import TaskKind
     from harness.methods import Method
@@ -18,20 +20,33 @@ if TYPE_CHECKING:
 @hookimpl
 def harness_register_kinds() -> Iterable[TaskKind]:
     """Return the kinds of the core."""
-    from harness.kinds import bitext_retrieval, sequence_classification, span_extraction, token_tagging
-
-    return [
-        module.KIND for module in (bitext_retrieval, sequence_classification, span_extraction, token_tagging)
-    ]
+    return [module.KIND for module in _kind_modules()]
 
 
 @hookimpl
 def harness_register_methods() -> Iterable[Method]:
     """Return the methods of the core's kinds."""
-    from harness.kinds import bitext_retrieval, sequence_classification, span_extraction, token_tagging
+    return [method for module in _kind_modules() for method in module.METHODS]
 
-    modules = (bitext_retrieval, sequence_classification, span_extraction, token_tagging)
-    return [method for module in modules for method in module.METHODS]
+
+def _kind_modules() -> list[ModuleType]:
+    from harness.kinds import (
+        bitext_retrieval,
+        multiple_choice,
+        ranked_retrieval,
+        sequence_classification,
+        span_extraction,
+        token_tagging,
+    )
+
+    return [
+        bitext_retrieval,
+        multiple_choice,
+        ranked_retrieval,
+        sequence_classification,
+        span_extraction,
+        token_tagging,
+    ]
 
 
 @hookimpl

@@ -141,8 +141,9 @@ class FitStore:
             language=found.ref.language,
             split=split,
             inputs=stage.head.inputs,
-            labels=stage.head.labels,
+            labels=stage.labels,
             label_map=found.label_map,
+            phrases=stage.phrases,
         )
         return read_examples(stage.kind, self._finder.rows(found), context)
 
@@ -170,6 +171,7 @@ def _identity(stage: StagePlan) -> dict[str, Any]:
         "validation": None if stage.validation is None else stage.validation[1].digest(),
         "settings": asdict(stage.settings),
         "limit": stage.limit,
+        "read": [list(stage.labels), stage.phrases],
     }
 
 

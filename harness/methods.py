@@ -5,13 +5,15 @@ The choice is made before any model is loaded, from what `describe` says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
+from harness.data.pool import CandidatePool
 from harness.data.records import Prediction
 from harness.languages import Language
+from harness.progress import Progress, SilentProgress
 from harness.specs.schema import TaskSpec
 
 __all__ = ["FITTING_PROTOCOLS", "Method", "MethodContext", "Pairing", "choose_pairings"]
@@ -29,7 +31,12 @@ class MethodContext:
     protocol: str
     seed: int
     pool: Sequence[Any] = field(default_factory=tuple)
-    """All examples of the split, also those that a limit left out: the candidates of retrieval."""
+    """All examples of the split, also those that a limit left out: the candidates of bitext retrieval."""
+    candidates: CandidatePool | None = None
+    """The pool of a kind that has one of its own."""
+    cache: MutableMapping[str, Any] = field(default_factory=dict)
+    """What methods keep between the cells of one opened model: the vectors of a pool that languages share."""
+    progress: Progress = field(default_factory=SilentProgress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +51,8 @@ class Method:
     """The protocols that it can serve."""
     predict: Callable[[Any, Sequence[Any], MethodContext], list[Prediction]]
     """Called with an adapter that has the capability and some examples; one prediction an example, in order."""
+    prepare: Callable[[Any, MethodContext], None] | None = None
+    """Called once a cell before `predict`, for work that is not done item by item; may fill the context's cache."""
     needs_all: bool = False
     """Whether it must see all examples in one call (retrieval); others are called in chunks."""
 

@@ -19,7 +19,7 @@ from harness.kinds.kind import TaskKind
 from harness.languages import Language
 from harness.methods import Pairing
 from harness.options import AdapterOptions
-from harness.specs.schema import TaskSpec
+from harness.specs.schema import Phrases, SuiteSpec, TaskSpec
 
 __all__ = [
     "DEFAULT_SEED",
@@ -27,6 +27,7 @@ __all__ = [
     "FitPlan",
     "Model",
     "Plan",
+    "PoolPlan",
     "RunConfig",
     "Skip",
     "StagePlan",
@@ -55,7 +56,10 @@ class RunConfig:
     train_languages: tuple[str, ...] = ()
     select_on: str | None = None
     """Language whose dev set chooses the checkpoint; None takes the source language's."""
+    variants: tuple[str, ...] = ()
+    """Versions of the test items; empty takes the tasks' own."""
     with_baselines: bool = False
+    with_published: bool = False
     output: Path | None = None
 
 
@@ -84,6 +88,9 @@ class StagePlan:
     validation: tuple[str, FoundData] | None
     settings: TrainingSettings
     limit: int | None
+    labels: tuple[str, ...] = ()
+    """Names that the data are read with; a multiple-choice head has none of its own."""
+    phrases: Phrases = field(default_factory=dict)
     note: str = ""
 
 
@@ -123,7 +130,24 @@ def _stage_identity(stage: StagePlan) -> list[Any]:
         validation,
         settings,
         stage.limit,
+        list(stage.labels),
+        stage.phrases,
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolPlan:
+    """The files of a task's candidate pool."""
+
+    parts: tuple[tuple[str, FoundData], ...]
+    """Language and files, in the order in which ties are broken."""
+    missing: tuple[str, ...] = ()
+    """Languages whose candidates were not found."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What two pools with the same candidates share."""
+        return tuple(found.digest() for _, found in self.parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +161,7 @@ class Cell:
     seed: int
     test: FoundData
     view: Mapping[str, str] = field(default_factory=dict)
+    pool: PoolPlan | None = None
 
     @property
     def title(self) -> str:
@@ -171,6 +196,7 @@ class Skip:
     language: str
     reason: str
     protocol: str | None = None
+    view: Mapping[str, str] = field(default_factory=dict)
 
 
 def reason_without_language(reason: str, language: str) -> str:
@@ -188,6 +214,12 @@ class Plan:
     cells: tuple[Cell, ...]
     skipped: tuple[Skip, ...]
     notes: tuple[str, ...] = ()
+    suites: tuple[SuiteSpec, ...] = ()
+    """Suites that were asked for by name."""
+    added: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By task: languages that fragments added to the published ones."""
+    human: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By task and metric: published human performance, as a fraction."""
 
     @property
     def fits(self) -> list[FitPlan]:

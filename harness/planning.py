@@ -5,7 +5,8 @@ Pure: reads specs, small model configs and the presence of data files, and chang
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -20,7 +21,7 @@ from harness.kinds.kind import TaskKind
 from harness.languages import Language, LanguageTable, known_languages
 from harness.methods import Pairing, choose_pairings
 from harness.options import parse_options
-from harness.plan import DEFAULT_SEED, Cell, FitPlan, Model, Plan, RunConfig, Skip, StagePlan
+from harness.plan import DEFAULT_SEED, Cell, FitPlan, Model, Plan, PoolPlan, RunConfig, Skip, StagePlan
 from harness.recipes import resolve_settings
 from harness.registry import Registry
 from harness.specs.catalog import Catalog, TaskEntry, described_languages
@@ -93,6 +94,9 @@ class _Planner:
         self._cells: list[Cell] = []
         self._skipped: list[Skip] = []
         self._fits: dict[tuple[str, str, int], FitPlan | HarnessError] = {}
+        self._pools: dict[str, PoolPlan] = {}
+        self._suites: dict[str, None] = {}
+        self._added: dict[str, tuple[str, ...]] = {}
 
     def add(self, selected: SelectedTask) -> None:
         spec = selected.entry.spec
@@ -104,8 +108,11 @@ class _Planner:
             self._skip(spec, code, f"task {spec.task!r} has no {named}")
         kind = self._registry.kinds.get(spec.kind)
         pairings = self._pairings(spec, kind, selected)
+        self._suites |= dict.fromkeys(selected.suites)
+        self._added[spec.task] = tuple(selected.entry.added)
         for code in selected.languages:
-            self._add_language(selected, code, pairings)
+            for view, source in self._versions(spec, code):
+                self._add_language(selected, code, pairings, view, source)
 
     def _pairings(self, spec: TaskSpec, kind: TaskKind, selected: SelectedTask) -> list[Pairing]:
         declared = self._registry.methods
@@ -147,24 +154,80 @@ class _Planner:
             folders=dict.fromkeys(spec.languages, entry.folder),
         )
 
-    def _add_language(self, selected: SelectedTask, code: str, pairings: Sequence[Pairing]) -> None:
+    def _versions(self, spec: TaskSpec, code: str) -> Iterator[tuple[dict[str, str], Source | None]]:
+        """Yield the view and the source of every version of a language's items: variants and axes crossed."""
+        for name in self._config.variants or ("original",):
+            view: dict[str, str] = {}
+            source = spec.source(code, "test")
+            if name != "original":
+                variant = spec.variants.get(name)
+                if variant is None:
+                    known = ", ".join(["original", *spec.variants])
+                    self._skip(spec, code, f"task {spec.task!r} has no variant {name!r}; it has: {known}")
+                    continue
+                view["variant"] = name
+                source = variant.splits.get("test", source)
+            for values in itertools.product(*spec.axes.values()):
+                yield {**view, **dict(zip(spec.axes, values, strict=True))}, source
+
+    def _add_language(
+        self,
+        selected: SelectedTask,
+        code: str,
+        pairings: Sequence[Pairing],
+        view: Mapping[str, str],
+        source: Source | None,
+    ) -> None:
         spec, language = selected.entry.spec, selected.entry.languages.get(code)
-        source = spec.source(code, "test")
         if source is None:
             self._skip(spec, code, f"task {spec.task!r} has no test split in {language.name} ({code})")
             return
+        folder = selected.entry.folders.get(code)
+        conditions = {axis: view[axis] for axis in spec.axes}
         try:
-            test = self._find(source, spec.task, language, "test", selected.entry.folders.get(code))
+            test = self._find(source, spec.task, language, "test", folder, conditions)
+            pool = self._pool(selected.entry)
         except MissingDataError as error:
-            self._skip(spec, code, str(error))
+            self._skip(spec, code, str(error), view=view)
             return
         for pairing in pairings:
             seeds = self._seeds if pairing.fits else self._seeds[:1]
             for seed in seeds:
-                self._add_cell(spec, language, pairing, seed, test)
+                self._add_cell(spec, language, pairing, seed, test, view, pool)
+
+    def _pool(self, entry: TaskEntry) -> PoolPlan | None:
+        """Return the files of a task's candidates; raises `MissingDataError` where none were found."""
+        spec = entry.spec
+        source = spec.pool_source
+        if source is None:
+            return None
+        if spec.task not in self._pools:
+            parts: list[tuple[str, FoundData]] = []
+            missing: list[str] = []
+            failure: MissingDataError | None = None
+            for code in spec.languages if spec.pools_languages else list(spec.languages)[:1]:
+                try:
+                    language = entry.languages.get(code)
+                    found = self._find(source, spec.task, language, "candidates", entry.folders.get(code))
+                    parts.append((code, found))
+                except MissingDataError as error:
+                    failure = error
+                    missing.append(code)
+            if not parts:
+                assert failure is not None
+                raise failure
+            self._pools[spec.task] = PoolPlan(parts=tuple(parts), missing=tuple(missing))
+        return self._pools[spec.task]
 
     def _add_cell(
-        self, spec: TaskSpec, language: Language, pairing: Pairing, seed: int, test: FoundData
+        self,
+        spec: TaskSpec,
+        language: Language,
+        pairing: Pairing,
+        seed: int,
+        test: FoundData,
+        version: Mapping[str, str],
+        pool: PoolPlan | None,
     ) -> None:
         fit = None
         if pairing.fits:
@@ -173,10 +236,11 @@ class _Planner:
             except MissingDataError as error:
                 self._skip(spec, language.code, str(error), pairing.protocol)
                 return
-        view = {} if fit is None else self._fit_view(pairing)
-        self._cells.append(
-            Cell(spec=spec, language=language, pairing=pairing, fit=fit, seed=seed, test=test, view=view)
+        view = {**({} if fit is None else self._fit_view(pairing)), **version}
+        cell = Cell(
+            spec=spec, language=language, pairing=pairing, fit=fit, seed=seed, test=test, view=view, pool=pool
         )
+        self._cells.append(cell)
 
     def _fit_view(self, pairing: Pairing) -> dict[str, str]:
         view = {}
@@ -226,15 +290,25 @@ class _Planner:
                 )
             language = origin.languages.get(code)
             train.append((code, self._find(source, name, language, "train", origin.folders.get(code))))
+        settings = resolve_settings(self._catalog.recipe(recipe), kind.head, name, self._model.description)
         validation = self._validation(spec, name, origin, self._config.select_on or languages[0])
+        validation, note = _separate(name, validation, train, settings.select_best)
         return StagePlan(
             name=name,
             kind=kind,
-            head=HeadSpec(head=kind.head, labels=origin.labels, inputs=origin.inputs),
+            head=HeadSpec(
+                head=kind.head,
+                # The choices are inputs there: one head scores any number of them, so that stages can share it.
+                labels=() if kind.head is Head.MULTIPLE_CHOICE else origin.labels,
+                inputs=origin.inputs,
+            ),
+            labels=origin.labels,
             train=tuple(train),
             validation=validation,
-            settings=resolve_settings(self._catalog.recipe(recipe), kind.head, name, self._model.description),
+            settings=settings,
             limit=self._config.train_limit,
+            phrases=origin.spec.input_phrases,
+            note=note,
         )
 
     def _validation(
@@ -259,17 +333,65 @@ class _Planner:
             )
         return None
 
-    def _find(self, source: Source, owner: str, language: Language, split: str, folder: Any) -> FoundData:
-        return self._finder.find(
-            source, data_ref(source, owner=owner, language=language, split=split, folder=folder)
+    def _find(
+        self,
+        source: Source,
+        owner: str,
+        language: Language,
+        split: str,
+        folder: Any,
+        conditions: Mapping[str, str] | None = None,
+    ) -> FoundData:
+        ref = data_ref(
+            source, owner=owner, language=language, split=split, folder=folder, conditions=conditions
         )
+        return self._finder.find(source, ref)
 
-    def _skip(self, spec: TaskSpec, code: str, reason: str, protocol: str | None = None) -> None:
-        self._skipped.append(Skip(task=spec.task, language=code, reason=reason, protocol=protocol))
+    def _skip(
+        self,
+        spec: TaskSpec,
+        code: str,
+        reason: str,
+        protocol: str | None = None,
+        view: Mapping[str, str] | None = None,
+    ) -> None:
+        skip = Skip(task=spec.task, language=code, reason=reason, protocol=protocol, view=view or {})
+        self._skipped.append(skip)
 
     def plan(self) -> Plan:
+        fits = [fit for fit in self._fits.values() if isinstance(fit, FitPlan)]
         cells, notes = _without_selection_on_test(self._cells)
-        return Plan(model=self._model, cells=tuple(cells), skipped=tuple(self._skipped), notes=tuple(notes))
+        notes += dict.fromkeys(stage.note for fit in fits for stage in fit.stages if stage.note)
+        notes += [
+            f"{task}: the candidate pool lacks {' '.join(pool.missing)}, whose files were not found, so scores "
+            "are not comparable with those on the whole pool"
+            for task, pool in self._pools.items()
+            if pool.missing
+        ]
+        return Plan(
+            model=self._model,
+            cells=tuple(cells),
+            skipped=tuple(self._skipped),
+            notes=tuple(notes),
+            suites=tuple(self._catalog.suite(name) for name in self._suites),
+            added=self._added,
+            human=self._catalog.human_performance(),
+        )
+
+
+def _separate(
+    name: str,
+    validation: tuple[str, FoundData] | None,
+    train: Sequence[tuple[str, FoundData]],
+    select_best: bool,
+) -> tuple[tuple[str, FoundData] | None, str]:
+    """Return the dev set of a stage unless the stage also trains on it, and a note where no checkpoint is chosen."""
+    trained = {path for _, found in train for path in found.files.paths}
+    if validation is not None and trained & set(validation[1].files.paths):
+        return None, f"{name}: its dev set stands in for the training set, so the last checkpoint is kept"
+    if validation is None and select_best:
+        return None, f"{name}: no dev set was found, so the last checkpoint is kept"
+    return validation, ""
 
 
 def _own_origin(entry: TaskEntry) -> _Origin:

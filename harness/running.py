@@ -7,11 +7,12 @@ import json
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from harness.aggregation import aggregate_tasks
 from harness.capabilities import Adapter
+from harness.data.pool import CandidatePool
 from harness.data.records import Example, Prediction
 from harness.data.sampling import draw
 from harness.data.sources import DataFinder
@@ -35,7 +36,7 @@ WRITE_EVERY = 5.0
 """Seconds between two writes of ``results.json`` while cells are finishing."""
 LIMIT_SEED = 0
 """Which items a limit keeps never depends on the training seed, so that seeds are compared on the same items."""
-GOLD_FIELDS = {"label", "tags", "answers", "cluster", "group", "meta"}
+GOLD_FIELDS = {"label", "tags", "answers", "targets", "languages", "spans", "cluster", "group", "meta"}
 
 
 class Runner:
@@ -57,6 +58,8 @@ class Runner:
         self._folder = folder
         self._progress = progress
         self._cells: dict[str, dict[str, Any]] = {}
+        self._pools: dict[tuple[str, ...], CandidatePool] = {}
+        self._cache: dict[str, Any] = {}
         self._fits: dict[str, Fitted] = {}
         self._model: dict[str, Any] = {}
         self._header: dict[str, Any] = {}
@@ -94,6 +97,7 @@ class Runner:
         self, adapter: Adapter, fit: FitPlan | None, cells: Sequence[Cell], limit: int | None
     ) -> None:
         fitted: Fitted | None = None
+        self._cache = {}
         if fit is not None:
             try:
                 fitted = self._store.fit(adapter, fit)
@@ -126,14 +130,13 @@ class Runner:
             self._written = time.monotonic()
 
     def _evaluate(self, adapter: Adapter, cell: Cell, limit: int | None) -> dict[str, Any]:
-        examples = self._read(cell)
+        examples, pool = self._read(cell)
         language = None if cell.spec.parallel else cell.language.code
         ids = [example.id for example in examples]
         kept = draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language)
         chosen = [examples[index] for index in kept]
         self._requests["planned"] += len(chosen)
-        self._progress.start(f"{cell.title} ({cell.pairing.protocol})", len(chosen), "items")
-        predictions = self._predict(adapter, cell, chosen, examples)
+        predictions = self._predict(adapter, cell, chosen, self._context(cell, examples, pool))
         kind = self._registry.kinds.get(cell.spec.kind)
         inputs = [
             ScoreInput(
@@ -148,9 +151,16 @@ class Runner:
         scores = score_cell(metrics, inputs, metric_context(cell.spec, cell.language.code))
         path = self._folder.records_path(cell.spec.task, cell.language.code, cell.digest)
         self._folder.write_records(path, _records(chosen, predictions, inputs, scores))
-        return {**self._cell_result(cell, predictions, scores), "size": len(examples)}
+        return {
+            **self._cell_result(cell, predictions, scores),
+            "size": len(examples),
+            "release": _release(cell, len(examples)),
+            "pool": None if pool is None else _pool_summary(pool),
+        }
 
-    def _read(self, cell: Cell) -> list[Any]:
+    def _read(self, cell: Cell) -> tuple[list[Any], CandidatePool | None]:
+        """Return the examples of a cell, and the candidates of its task where its kind has a pool."""
+        kind = self._registry.kinds.get(cell.spec.kind)
         context = ReadContext(
             owner=cell.spec.task,
             language=cell.language.code,
@@ -159,16 +169,45 @@ class Runner:
             labels=cell.spec.label_names,
             label_map=cell.test.label_map,
             cluster=cell.spec.cluster,
+            phrases=cell.spec.input_phrases,
         )
-        return read_examples(self._registry.kinds.get(cell.spec.kind), self._finder.rows(cell.test), context)
+        examples = read_examples(kind, self._finder.rows(cell.test), context)
+        if cell.pool is None or kind.candidate is None or kind.join is None:
+            return examples, None
+        if cell.pool.key not in self._pools:
+            candidates = [
+                kind.candidate(row, replace(context, language=code))
+                for code, found in cell.pool.parts
+                for row in self._finder.rows(found)
+            ]
+            self._pools[cell.pool.key] = CandidatePool(
+                candidates,
+                owner=cell.spec.task,
+                languages=[code for code, _ in cell.pool.parts] if cell.spec.pools_languages else (),
+                missing=cell.pool.missing,
+            )
+        pool = self._pools[cell.pool.key]
+        return kind.join(examples, pool), pool
+
+    def _context(self, cell: Cell, examples: Sequence[Example], pool: CandidatePool | None) -> MethodContext:
+        return MethodContext(
+            spec=cell.spec,
+            language=cell.language,
+            protocol=cell.pairing.protocol,
+            seed=cell.seed,
+            pool=examples,
+            candidates=pool,
+            cache=self._cache,
+            progress=self._progress,
+        )
 
     def _predict(
-        self, adapter: Adapter, cell: Cell, chosen: Sequence[Example], pool: Sequence[Example]
+        self, adapter: Adapter, cell: Cell, chosen: Sequence[Example], context: MethodContext
     ) -> list[Prediction]:
         method = cell.pairing.method
-        context = MethodContext(
-            spec=cell.spec, language=cell.language, protocol=cell.pairing.protocol, seed=cell.seed, pool=pool
-        )
+        if method.prepare is not None:
+            method.prepare(adapter, context)
+        self._progress.start(f"{cell.title} ({cell.pairing.protocol})", len(chosen), "items")
         size = len(chosen) if method.needs_all else CHUNK
         predictions: list[Prediction] = []
         for start in range(0, len(chosen), size):
@@ -195,6 +234,7 @@ class Runner:
             "metrics": {name: score.to_json() for name, score in scores.metrics.items()},
             "truncated": sum(prediction.truncated for prediction in predictions),
             "unparsed": sum(prediction.unparsed for prediction in predictions),
+            "tied": sum(prediction.tied for prediction in predictions),
         }
 
     def _cell_head(self, cell: Cell) -> dict[str, Any]:
@@ -249,6 +289,7 @@ class Runner:
                 "task": skip.task,
                 "language": skip.language,
                 "protocol": skip.protocol,
+                "view": dict(skip.view),
                 **_empty("skipped", skip.reason),
             }
             for skip in self._plan.skipped
@@ -305,6 +346,31 @@ def spec_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]]) -> dict[
         "chance": spec.chance,
         "source": spec.transfer.source if spec.transfer is not None else None,
         "languages": {code: list(pair) for code, pair in languages.items()},
+    }
+
+
+def _release(cell: Cell, size: int) -> dict[str, Any] | None:
+    """Return which known release a test set is, by its size; None where the task names none for the language."""
+    code = cell.language.code
+    if cell.test.files.origin == "sample" or not cell.spec.knows_release(code):
+        return None
+    name = cell.spec.release_of(code, size)
+    if name is not None:
+        return {"name": name, "note": cell.spec.releases[name].note}
+    known = [
+        f"{name} {release.count(code):,}"
+        for name, release in cell.spec.releases.items()
+        if release.count(code)
+    ]
+    return {"name": None, "note": f"{size:,} items are those of no known release ({', '.join(known)})"}
+
+
+def _pool_summary(pool: CandidatePool) -> dict[str, Any]:
+    return {
+        "size": len(pool),
+        "languages": list(pool.languages),
+        "missing": list(pool.missing),
+        "digest": pool.digest,
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import HarnessError
-from harness.metrics.metric import Metric, MetricContext
+from harness.metrics.metric import GroupScore, Metric, MetricContext
 from harness.statistics import clustered_mean
 
 __all__ = ["CellScores", "MetricScore", "ScoreInput", "score_cell"]
@@ -32,11 +32,22 @@ class MetricScore:
     low: float | None
     high: float | None
     ci_method: str | None
+    groups: Mapping[str, GroupScore] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that ``results.json`` keeps."""
         interval = None if self.low is None or self.high is None else [self.low, self.high]
-        return {"value": self.value, "se": self.se, "ci": interval, "ci_method": self.ci_method}
+        shown: dict[str, Any] = {
+            "value": self.value,
+            "se": self.se,
+            "ci": interval,
+            "ci_method": self.ci_method,
+        }
+        if self.groups:
+            shown["groups"] = {
+                name: {"value": group.value, "n": group.n} for name, group in self.groups.items()
+            }
+        return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,5 +83,7 @@ def score_cell(metrics: Sequence[Metric], items: Sequence[ScoreInput], context: 
             contributions[metric.name] = result.items.tolist()
         elif result.counts is not None:
             contributions[metric.name] = result.counts.tolist()
-        scores[metric.name] = MetricScore(value=result.value, se=se, low=low, high=high, ci_method=ci_method)
+        scores[metric.name] = MetricScore(
+            value=result.value, se=se, low=low, high=high, ci_method=ci_method, groups=result.groups
+        )
     return CellScores(metrics=scores, items=contributions)

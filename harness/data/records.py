@@ -70,6 +70,10 @@ class MultipleChoiceExample(Example):
     context: str
     choices: tuple[str, ...]
     label: int | None
+    names: tuple[str, ...] = ()
+    """The names of the choices, which predictions and references use."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """The fields that the context was made of, as the file has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,3 +173,5 @@ class Prediction:
     output: Any
     truncated: bool = False
     unparsed: bool = False
+    tied: bool = False
+    """Whether the cut-off of a ranking separates candidates of equal similarity."""

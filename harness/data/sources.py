@@ -25,10 +25,19 @@ Columns = Sequence[str] | Mapping[str, str] | None
 
 
 def data_ref(
-    source: Source, *, owner: str, language: Language, split: str, folder: Traversable | None
+    source: Source,
+    *,
+    owner: str,
+    language: Language,
+    split: str,
+    folder: Traversable | None,
+    conditions: Mapping[str, str] | None = None,
 ) -> DataRef:
-    """Return where a split may be found, with the language's codes filled into paths and configs."""
-    codes = language.codes()
+    """Return where a split may be found, with the language's codes filled into paths and configs.
+
+    `conditions` are further names that may stand in braces: the axes of a cell.
+    """
+    codes = {**language.codes(), **(conditions or {})}
     return DataRef(
         owner=owner,
         language=language.code,

@@ -7,30 +7,21 @@ the inner product of unit vectors (cosine), ties go to the candidate that stands
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
-from harness.capabilities import Capability, EmbedOptions, Embeds, FloatArray
+from harness.capabilities import Capability, Embeds, FloatArray
 from harness.data.records import BitextExample, Prediction, Row
-from harness.errors import ContractError
+from harness.kinds.embedding import EmbeddingSpec, checked_vectors, embed_options
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
-from harness.specs.schema import ProtocolName, SpecModel, TaskSpec
+from harness.specs.schema import ProtocolName, TaskSpec
 
-__all__ = ["KIND", "METHODS", "BitextRetrievalSpec", "EmbeddingSpec", "nearest"]
+__all__ = ["KIND", "METHODS", "BitextRetrievalSpec", "nearest"]
 
 QUERY_BLOCK = 1024
-
-
-class EmbeddingSpec(SpecModel):
-    """How texts are embedded under one protocol; keys that are left out are the adapter's choice."""
-
-    pooling: Literal["mean", "cls", "last", "pooler"] | None = None
-    layer: int | Literal["last", "xtreme_r"] | None = None
-    max_length: int | None = None
-    prefixes: bool = True
 
 
 class BitextRetrievalSpec(TaskSpec):
@@ -70,18 +61,18 @@ def _predict_by_embedding(
     adapter: Embeds, examples: Sequence[BitextExample], context: MethodContext
 ) -> list[Prediction]:
     assert isinstance(context.spec, BitextRetrievalSpec)
-    given = context.spec.embedding.get(cast("ProtocolName", context.protocol), EmbeddingSpec())
-    options = EmbedOptions(
-        pooling=given.pooling, layer=given.layer, max_length=given.max_length, prefixes=given.prefixes
-    )
+    options = embed_options(context.spec.embedding, context.protocol)
     pool: Sequence[BitextExample] = context.pool or examples
-    queries = adapter.embed([example.query for example in examples], side="query", options=options)
-    candidates = adapter.embed([example.target for example in pool], side="query", options=options)
-    for side, vectors, count in (("query", queries, len(examples)), ("target", candidates, len(pool))):
-        if len(vectors) != count or not np.isfinite(vectors).all():
-            raise ContractError(
-                f"embed() returned {len(vectors)} vectors for {count} {side} texts, or NaN in them."
-            )
+    queries = checked_vectors(
+        adapter.embed([example.query for example in examples], side="query", options=options),
+        len(examples),
+        "query",
+    )
+    candidates = checked_vectors(
+        adapter.embed([example.target for example in pool], side="query", options=options),
+        len(pool),
+        "target",
+    )
     best, similarity = nearest(queries, candidates)
     return [
         Prediction(id=example.id, output={"candidate": pool[row].id, "similarity": round(float(cosine), 6)})

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.capabilities import Head
-from harness.data.records import Example, Row
+from harness.data.pool import CandidatePool
+from harness.data.records import Candidate, Example, Row
 from harness.errors import DataError, near_names
-from harness.specs.schema import TaskSpec
+from harness.specs.schema import Phrases, TaskSpec
 
 __all__ = ["ReadContext", "TaskKind", "cluster_of", "label_of", "read_examples", "text_of"]
 
@@ -28,6 +29,7 @@ class ReadContext:
     labels: tuple[str, ...] = ()
     label_map: Mapping[str, str] = field(default_factory=dict)
     cluster: str | None = None
+    phrases: Phrases = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,10 @@ class TaskKind:
     """Row and 1-based number of the item -> example; raises `DataError` with file and line."""
     reference: Callable[[Any], Any]
     """Example -> the reference that metrics get, a plain JSON value; None for an unlabelled item."""
+    candidate: Callable[[Row, ReadContext], Candidate] | None = None
+    """For kinds whose spec has a pool of its own: one of its rows -> a candidate."""
+    join: Callable[[Sequence[Any], CandidatePool], list[Any]] | None = None
+    """Examples and their pool -> the examples with their targets; raises `DataError` where a gold is not in it."""
     summary: str = ""
 
 

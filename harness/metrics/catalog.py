@@ -110,4 +110,11 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Mean reciprocal rank of the first right candidate among the first 20.",
         source=f"{_XTREME_R} third_party/utils_mewslix.py",
     ),
+    Metric(
+        name="one_target_map_at_20",
+        compute=retrieval.one_target_map_at_20,
+        kinds=_RANKED,
+        description="Mean over queries and targets of 1/rank at 20, each target ranked without the others.",
+        source="Ruder et al. (2021), XTREME-R, section 5.2, Table 14 and Figure 4",
+    ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Metric", "MetricContext", "MetricResult"]
+__all__ = ["GroupScore", "Metric", "MetricContext", "MetricResult"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,6 +25,14 @@ class MetricContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupScore:
+    """The value of a metric over a part of a cell, and how many observations it has."""
+
+    value: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
     """The value of a metric over a set of items, as a fraction in [0, 1].
 
@@ -37,6 +45,8 @@ class MetricResult:
     """Shape (n,): the score of each item; their mean is `value`."""
     counts: Floats | None = None
     """Shape (n, k): the sufficient statistics of each item."""
+    groups: Mapping[str, GroupScore] = field(default_factory=dict)
+    """Scores of parts of the items, by name: the target languages of a retrieval task."""
 
 
 MetricFunction = Callable[[Sequence[Any], Sequence[Any], MetricContext], MetricResult]

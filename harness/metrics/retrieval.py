@@ -6,13 +6,23 @@ Source: Ruder et al. (2021), XTREME-R, section 4 and appendix (mAP@20); google-r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from harness.metrics.metric import MetricContext, MetricResult
+import numpy as np
+
+from harness.metrics.metric import GroupScore, MetricContext, MetricResult
 from harness.metrics.pairing import check_pairs, field_of, mean_of_items
 
-__all__ = ["CUT_OFF", "average_precision", "map_at_20", "mrr_at_20", "reciprocal_rank", "top1_accuracy"]
+__all__ = [
+    "CUT_OFF",
+    "average_precision",
+    "map_at_20",
+    "mrr_at_20",
+    "one_target_map_at_20",
+    "reciprocal_rank",
+    "top1_accuracy",
+]
 
 CUT_OFF: Final = 20
 """How many candidates of a ranking count in XTREME-R."""
@@ -64,40 +74,87 @@ def reciprocal_rank(candidates: Sequence[str], targets: Collection[str], cut_off
     return next((1 / rank for rank in ranks), 0.0)
 
 
-def map_at_20(
-    predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
-) -> MetricResult:
+def map_at_20(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> MetricResult:
     """Return the mean over queries of `average_precision` at 20.
 
     A prediction is a list of candidate ids, best first, or a mapping with the key ``candidates``; a reference
-    is the list of the ids of all right candidates. Raises `ValueError` when the two do not fit together.
+    is the list of the ids of all right candidates, or a mapping with the key ``targets``. Raises `ValueError`
+    when the two do not fit together.
     """
-    rankings = _rankings(predictions, references)
     return mean_of_items(
-        average_precision(ranking, targets) for ranking, targets in zip(rankings, references, strict=True)
+        average_precision(ranking, targets) for ranking, targets in _rankings(predictions, references)
     )
 
 
-def mrr_at_20(
-    predictions: Sequence[Any], references: Sequence[Sequence[str]], context: MetricContext
-) -> MetricResult:
+def mrr_at_20(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> MetricResult:
     """Return the mean over queries of `reciprocal_rank` at 20; the rest is as in `map_at_20`."""
-    rankings = _rankings(predictions, references)
     return mean_of_items(
-        reciprocal_rank(ranking, targets) for ranking, targets in zip(rankings, references, strict=True)
+        reciprocal_rank(ranking, targets) for ranking, targets in _rankings(predictions, references)
     )
 
 
-def _rankings(predictions: Sequence[Any], references: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+def one_target_map_at_20(
+    predictions: Sequence[Any], references: Sequence[Mapping[str, Sequence[str]]], context: MetricContext
+) -> MetricResult:
+    """Return the mean over queries and their targets of 1 / rank at 20, each target ranked without the others.
+
+    XTREME-R's "limit to one target" (Table 14, Figure 4): for a question and a target language the right answers
+    in the other languages leave the pool; with one right candidate average precision is 1 / its rank. `groups`
+    holds the score by language of the target, so that all cells of a task give its question x answer matrix. With
+    one target a query (Mewsli-X) it equals `map_at_20`.
+
+    A prediction is as in `map_at_20`; its key ``further`` holds the candidates after the first 20, without which a
+    target behind others cannot be found. A reference has ``targets`` and their ``languages``. Raises `ValueError`
+    when the two do not fit together.
+    """
+    items = []
+    by_language: dict[str, list[float]] = {}
+    for index, (ranking, targets) in enumerate(_rankings(predictions, references)):
+        languages = field_of(references[index], "languages", index)
+        if len(languages) != len(targets):
+            raise ValueError(f"Item {index}: {len(targets)} targets have {len(languages)} languages.")
+        further = predictions[index].get("further", []) if isinstance(predictions[index], Mapping) else []
+        scores = one_target_ranks([*ranking[:CUT_OFF], *further], targets)
+        for language, score in zip(languages, scores, strict=True):
+            by_language.setdefault(language, []).append(score)
+        items.append(float(np.mean(scores)))
+    groups = {
+        language: GroupScore(value=float(np.mean(scores)), n=len(scores))
+        for language, scores in sorted(by_language.items())
+    }
+    return MetricResult(value=float(np.mean(items)), items=np.asarray(items), groups=groups)
+
+
+def one_target_ranks(
+    candidates: Sequence[str], targets: Sequence[str], cut_off: int = CUT_OFF
+) -> list[float]:
+    """Return for each target 1 / its rank among the candidates that are no other target, 0 behind the cut-off."""
+    others = 0
+    place: dict[str, int] = {}
+    wanted = set(targets)
+    for candidate in candidates:
+        if candidate in wanted:
+            place.setdefault(candidate, others + 1)
+        else:
+            others += 1
+    ranks = [place.get(target, cut_off + 1) for target in targets]
+    return [1 / rank if rank <= cut_off else 0.0 for rank in ranks]
+
+
+def _rankings(
+    predictions: Sequence[Any], references: Sequence[Any]
+) -> list[tuple[Sequence[str], Sequence[str]]]:
+    """Return the ranking and the targets of every item."""
     check_pairs(predictions, references)
-    rankings: list[Sequence[str]] = []
-    for index, (prediction, targets) in enumerate(zip(predictions, references, strict=True)):
+    rankings: list[tuple[Sequence[str], Sequence[str]]] = []
+    for index, (prediction, reference) in enumerate(zip(predictions, references, strict=True)):
         ranking = field_of(prediction, "candidates", index)
+        targets = field_of(reference, "targets", index)
         _check_ids(ranking, index)
         _check_ids(targets, index)
         if not targets:
             raise ValueError(f"Item {index}: expected at least one right candidate, found none.")
-        rankings.append(ranking)
+        rankings.append((ranking, targets))
     return rankings
 
 

@@ -20,7 +20,9 @@ __all__ = [
     "HubSource",
     "LanguageEntry",
     "LocalSource",
+    "Phrases",
     "RecipeSpec",
+    "Release",
     "SettingsPatch",
     "Source",
     "SpecModel",
@@ -28,6 +30,7 @@ __all__ = [
     "TaskSpec",
     "TrainingSpec",
     "Transfer",
+    "Variant",
     "validate_document",
 ]
 
@@ -42,6 +45,7 @@ HeadName = Literal[
     "classification", "multiple_choice", "tagging", "span_extraction", "dual_encoder", "text_to_text"
 ]
 """The values of `harness.capabilities.Head`, which is not imported here because it brings numpy."""
+Phrases = dict[str, dict[str, str]]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
@@ -126,6 +130,26 @@ class Transfer(SpecModel):
     recipe: Name = "xtreme_r"
 
 
+class Release(SpecModel):
+    """A published version of a test set, recognised by its number of items."""
+
+    counts: Annotated[int, Field(ge=1)] | dict[Code, Annotated[int, Field(ge=1)]]
+    """Items of the split that was read: one number for all languages, or one a language."""
+    note: str = ""
+    """What makes scores on it differ from the others'; shown in reports."""
+
+    def count(self, language: str) -> int | None:
+        """Return the number of items in a language, or None where this release does not have it."""
+        return self.counts if isinstance(self.counts, int) else self.counts.get(language)
+
+
+class Variant(SpecModel):
+    """Other files for the same items, chosen with ``--variants``."""
+
+    description: str
+    splits: dict[Split, Source] = Field(min_length=1)
+
+
 class _WithLanguages(SpecModel):
     splits: dict[Split, Source] = {}
     languages: dict[Code, LanguageEntry | None] = Field(min_length=1)
@@ -171,6 +195,12 @@ class TaskSpec(_WithLanguages):
     transfer: Transfer | None = None
     chance: Annotated[float, Field(ge=0, le=1)] | None = None
     """The score of guessing, where it is known."""
+    variants: dict[Name, Variant] = {}
+    """Further versions of the test items by name; `original` always names the task's own."""
+    axes: dict[Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")], tuple[Name, ...]] = {}
+    """Conditions that cross every language: axis -> its values, which fill ``{axis}`` in paths and enter the view."""
+    releases: dict[str, Release] = {}
+    """Known releases of the test set by name."""
 
     @field_validator("score_metrics", mode="after")
     @classmethod
@@ -195,6 +225,37 @@ class TaskSpec(_WithLanguages):
         """The input fields in the order they are given to a model."""
         return ()
 
+    @property
+    def input_phrases(self) -> Phrases:
+        """Field -> value in the file -> the words a model gets for it."""
+        return {}
+
+    @property
+    def pool_source(self) -> Source | None:
+        """Where the candidates of a retrieval task are; None for kinds without a pool of their own."""
+        return None
+
+    @property
+    def pools_languages(self) -> bool:
+        """Whether every language of the task adds its candidates to one pool."""
+        return False
+
+    @field_validator("variants", mode="after")
+    @classmethod
+    def _original_is_taken(cls, value: dict[str, Variant]) -> dict[str, Variant]:
+        if "original" in value:
+            raise ValueError("'original' names the task's own files; give this variant another name")
+        return value
+
+    def release_of(self, language: str, size: int) -> str | None:
+        """Return the name of the release that has so many items in a language, or None where none has."""
+        names = [name for name, release in self.releases.items() if release.count(language) == size]
+        return names[0] if names else None
+
+    def knows_release(self, language: str) -> bool:
+        """Whether the size of some release in this language is known."""
+        return any(release.count(language) is not None for release in self.releases.values())
+
 
 class TrainingSpec(_WithLanguages):
     """A training set that tasks share: ``stages: [mnli]`` names it."""
@@ -207,6 +268,12 @@ class TrainingSpec(_WithLanguages):
     license: str
     inputs: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    phrases: Phrases = {}
+
+    @property
+    def input_phrases(self) -> Phrases:
+        """Field -> value in the file -> the words a model gets for it."""
+        return self.phrases
 
 
 class SettingsPatch(SpecModel):

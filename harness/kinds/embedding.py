@@ -1,0 +1,40 @@
+"""How retrieval tasks say in which way texts become vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, cast
+
+import numpy as np
+
+from harness.capabilities import EmbedOptions, FloatArray
+from harness.errors import ContractError
+from harness.specs.schema import ProtocolName, SpecModel
+
+__all__ = ["EmbeddingSpec", "checked_vectors", "embed_options"]
+
+
+class EmbeddingSpec(SpecModel):
+    """How texts are embedded under one protocol; keys that are left out are the adapter's choice."""
+
+    pooling: Literal["mean", "cls", "last", "pooler"] | None = None
+    layer: int | Literal["last", "xtreme_r"] | None = None
+    max_length: int | None = None
+    prefixes: bool = True
+
+
+def embed_options(embedding: Mapping[ProtocolName, EmbeddingSpec], protocol: str) -> EmbedOptions:
+    """Return the options of a protocol; those of the adapter where the spec has none for it."""
+    given = embedding.get(cast("ProtocolName", protocol), EmbeddingSpec())
+    return EmbedOptions(
+        pooling=given.pooling, layer=given.layer, max_length=given.max_length, prefixes=given.prefixes
+    )
+
+
+def checked_vectors(vectors: FloatArray, count: int, side: str) -> FloatArray:
+    """Return the vectors; raises `ContractError` where their number is wrong or one is not finite."""
+    if len(vectors) != count or not np.isfinite(vectors).all():
+        raise ContractError(
+            f"embed() returned {len(vectors)} vectors for {count} {side} texts, or NaN in them."
+        )
+    return vectors

@@ -1,0 +1,118 @@
+"""Multiple choice: one of several texts goes with a context (XCOPA, COPA, Social IQa)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from harness.capabilities import Capability, Choice, ChoosesBest, Head
+from harness.data.records import MultipleChoiceExample, Prediction, Row
+from harness.errors import ContractError, DataError
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, label_of, text_of
+from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.specs.schema import Phrases, TaskSpec
+
+__all__ = ["KIND", "METHODS", "MultipleChoiceSpec"]
+
+
+class MultipleChoiceSpec(TaskSpec):
+    """The spec of a multiple-choice task."""
+
+    kind: Literal["multiple_choice"]
+    inputs: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The fields of the context, joined by a space."""
+    labels: Annotated[tuple[str, ...], Field(min_length=2)]
+    """The fields of the choices; the gold label names one of them."""
+    phrases: Phrases = Field(default_factory=dict)
+    """Field of the context -> its value in the file -> the words that stand for it."""
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The fields of the choices in the order of the spec."""
+        return self.labels
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The fields of the context in the order they are joined."""
+        return self.inputs
+
+    @property
+    def input_phrases(self) -> Phrases:
+        """Field -> value in the file -> the words a model gets for it."""
+        return self.phrases
+
+
+def _example(row: Row, number: int, context: ReadContext) -> MultipleChoiceExample:
+    inputs = {name: text_of(row, name, context) for name in context.inputs}
+    label = label_of(row, context)
+    return MultipleChoiceExample(
+        id=str(row.fields.get("id", number)),
+        cluster=cluster_of(row, context),
+        context=" ".join(_phrase(name, value, row, context) for name, value in inputs.items()),
+        choices=tuple(text_of(row, name, context) for name in context.labels),
+        label=None if label is None else context.labels.index(label),
+        names=context.labels,
+        inputs=inputs,
+    )
+
+
+def _phrase(name: str, value: str, row: Row, context: ReadContext) -> str:
+    phrases = context.phrases.get(name)
+    if phrases is None:
+        return value
+    if value not in phrases:
+        raise DataError(
+            f"{row.where}: the field {name!r} of {context.owner!r} is {value!r}; "
+            f"expected {' or '.join(map(repr, phrases))}."
+        )
+    return phrases[value]
+
+
+def _reference(example: MultipleChoiceExample) -> str | None:
+    return None if example.label is None else example.names[example.label]
+
+
+def _predict_with_head(
+    adapter: ChoosesBest, examples: Sequence[MultipleChoiceExample], context: MethodContext
+) -> list[Prediction]:
+    answered = adapter.choose(
+        [Choice(context=example.context, choices=example.choices) for example in examples]
+    )
+    if len(answered) != len(examples):
+        raise ContractError(f"choose() returned {len(answered)} answers to {len(examples)} items.")
+    predictions = []
+    for example, scores in zip(examples, answered, strict=True):
+        if len(scores) != len(example.choices) or not np.isfinite(scores).all():
+            raise ContractError(
+                f"choose() returned the scores {scores} for the {len(example.choices)} choices of {example.id!r}."
+            )
+        output = {
+            "label": example.names[int(np.argmax(scores))],
+            "scores": [round(float(score), 6) for score in scores],
+        }
+        predictions.append(Prediction(id=example.id, output=output))
+    return predictions
+
+
+METHODS = (
+    Method(
+        name="head",
+        kind="multiple_choice",
+        requires=Capability.CHOOSES_BEST,
+        protocols=FITTING_PROTOCOLS | {"frozen"},
+        predict=_predict_with_head,
+    ),
+)
+
+KIND = TaskKind(
+    name="multiple_choice",
+    spec_model=MultipleChoiceSpec,
+    head=Head.MULTIPLE_CHOICE,
+    methods=("head", "rank", "generate"),
+    example=_example,
+    reference=_reference,
+    summary="one of several texts goes with a context",
+)
