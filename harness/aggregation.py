@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-__all__ = ["aggregate_tasks", "cell_value", "headline_value"]
+from harness.suites import Overall, overall
+
+__all__ = ["aggregate_suites", "aggregate_tasks", "cell_value", "headline_value"]
 
 Group = tuple[str, str, str, str]
 
@@ -35,7 +37,7 @@ def aggregate_tasks(
 ) -> list[dict[str, Any]]:
     """Return one row for every task, protocol, method, view and metric, in the order of the cells.
 
-    Seeds of one language are averaged first. `specs` holds by task what `harness.running.spec_summary` returns.
+    Seeds of one language are averaged first. `specs` holds by task what `harness.documents.spec_summary` returns.
     """
     groups: dict[Group, list[Mapping[str, Any]]] = {}
     missing: dict[str, set[str]] = {}
@@ -65,6 +67,8 @@ def _row(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any
     if not by_language:
         return None
     means = {language: fmean(values) for language, values in by_language.items()}
+    counts = {cell["language"]: cell.get("n", 0) for cell in cells}
+    human = spec.get("human", {}).get(metric)
     source = spec["source"]
     others = [value for language, value in means.items() if language != source]
     gap = means[source] - fmean(others) if source in means and others else None
@@ -75,10 +79,14 @@ def _row(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any
         "metric": metric,
         "headline": metric in spec["headline"],
         "value": fmean(means.values()),
+        "micro": _weighted([(value, counts[language]) for language, value in means.items()]),
         "languages": len(means),
+        "by_language": means,
         "by_family": _by(means, families),
         "by_script": _by(means, scripts),
         "transfer_gap": gap,
+        "human_gap": None if human is None else human - fmean(means.values()),
+        **_by_group(cells, metric),
         "seeds": max(len(values) for values in by_language.values()),
         "seed_sd": _seed_spread(by_language),
     }
@@ -91,9 +99,115 @@ def _by(means: Mapping[str, float], groups: Mapping[str, str]) -> dict[str, floa
     return {group: fmean(values) for group, values in sorted(members.items())}
 
 
+def _weighted(values: Sequence[tuple[float, int]]) -> float | None:
+    """Return the mean over all items (the micro average), or None where the numbers of items are not known."""
+    total = sum(count for _, count in values)
+    return sum(value * count for value, count in values) / total if total else None
+
+
+def _by_group(cells: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
+    """Return the matrix of a metric that is given by group, language of the cell x group, and its two halves.
+
+    `same_language` takes the fields whose group is the cell's own language, `cross_language` the others, each as
+    the mean of its fields (macro) and over all their observations (micro), as in XTREME-R's Table 14.
+    """
+    observed: dict[str, dict[str, list[tuple[float, int]]]] = {}
+    for cell in cells:
+        for group, score in cell["metrics"].get(metric, {}).get("groups", {}).items():
+            row = observed.setdefault(cell["language"], {})
+            row.setdefault(group, []).append((score["value"], score["n"]))
+    if not observed:
+        return {}
+    fields = {
+        (language, group): (fmean(value for value, _ in scores), scores[0][1])
+        for language, row in observed.items()
+        for group, scores in row.items()
+    }
+    halves = {
+        "same_language": [pair for (language, group), pair in fields.items() if language == group],
+        "cross_language": [pair for (language, group), pair in fields.items() if language != group],
+    }
+    return {
+        "matrix": {
+            language: {
+                group: dict(zip(("value", "n"), fields[language, group], strict=True)) for group in row
+            }
+            for language, row in observed.items()
+        },
+        **{
+            name: {"macro": fmean(value for value, _ in half), "micro": _weighted(half)} if half else None
+            for name, half in halves.items()
+        },
+    }
+
+
 def _seed_spread(by_language: Mapping[str, Sequence[float]]) -> float | None:
     """Return the standard deviation over seeds of the mean over languages, where all have the same seeds."""
     counts = {len(values) for values in by_language.values()}
     if counts == {1} or len(counts) > 1:
         return None
     return stdev(fmean(column) for column in zip(*by_language.values(), strict=True))
+
+
+def aggregate_suites(
+    rows: Iterable[Mapping[str, Any]], suites: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the overall scores of every suite, for its own protocol and for others in which no task is missing.
+
+    Views are never mixed: there is one row for each view that some task of the suite was run in. A task counts with
+    its published languages; `extended` takes those that fragments added too. `tasks` says over how many of them: a
+    suite is `complete` only where no language is missing either.
+
+    Args:
+        rows: What `aggregate_tasks` returned.
+        suites: What `harness.documents.suite_summaries` returned.
+    """
+    rows = list(rows)
+    found = []
+    for suite in suites:
+        headline = [row for row in rows if row["headline"] and row["task"] in suite["tasks"]]
+        conditions = dict.fromkeys((row["protocol"], json.dumps(row["view"])) for row in headline)
+        for protocol, view in conditions:
+            members = [
+                row for row in headline if (row["protocol"], json.dumps(row["view"])) == (protocol, view)
+            ]
+            row = _suite_row(suite, members)
+            if protocol == suite["protocol"] or not row["missing"]:
+                found.append({"suite": suite["suite"], "protocol": protocol, "view": json.loads(view), **row})
+    return found
+
+
+def _suite_row(suite: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    by_task: dict[str, list[dict[str, float]]] = {}
+    for row in rows:
+        by_task.setdefault(row["task"], []).append(row["by_language"])
+    published = {
+        task: [{code: by[code] for code in suite["languages"][task] if code in by} for by in languages]
+        for task, languages in by_task.items()
+    }
+    whole = _overall(suite, published)
+    extended = _overall(suite, by_task)
+    counts = {
+        task: {"languages": min(map(len, languages)), "of": len(suite["languages"][task])}
+        for task, languages in published.items()
+    }
+    return {
+        "paper": {"value": whole.paper, "categories": whole.categories},
+        "flat": {"value": whole.flat},
+        "extended": None
+        if extended == whole
+        else {"paper": {"value": extended.paper}, "flat": {"value": extended.flat}},
+        "missing": list(whole.missing),
+        "tasks": counts,
+        "methods": {row["task"]: row["method"] for row in rows},
+        "complete": not whole.missing and all(count["languages"] == count["of"] for count in counts.values()),
+    }
+
+
+def _overall(suite: Mapping[str, Any], by_task: Mapping[str, Sequence[Mapping[str, float]]]) -> Overall:
+    """Return the overall scores, a task's score being the mean over its languages and headline metrics."""
+    scores = {
+        task: fmean(fmean(by.values()) for by in languages) if all(languages) else None
+        for task, languages in by_task.items()
+    }
+    return overall(scores, suite["tasks"], suite["categories"])

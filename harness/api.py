@@ -18,6 +18,7 @@ from harness.adapters import ModelReference
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder
 from harness.discovery import discover
+from harness.documents import suite_summaries, task_summaries
 from harness.errors import UnknownNameError, UsageError
 from harness.fitting import FitStore, cache_folder
 from harness.plan import Model, Plan, RunConfig, refuse_empty
@@ -25,7 +26,7 @@ from harness.planning import make_plan, resolve_model
 from harness.progress import Progress, SilentProgress
 from harness.registry import Registry
 from harness.results import Run, RunFolder
-from harness.running import Runner, spec_summary
+from harness.running import Runner
 from harness.specs.catalog import Catalog
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "execute",
     "open_session",
     "prepare",
+    "published_documents",
     "refuse_output",
 ]
 
@@ -132,7 +134,7 @@ def _run_one(
 ) -> None:
     folder.create()
     registry = prepared.session.registry
-    folder.write_manifest(_manifest(config, plan, registry, created))
+    folder.write_manifest(_manifest(config, plan, registry, prepared.session.catalog, created))
     store = FitStore(cache_folder(), prepared.finder, progress)
     runner = Runner(plan, registry, prepared.finder, store, folder, progress)
     header = {
@@ -188,8 +190,16 @@ def evaluate(
     return Run(execute(config, prepare(config), progress or SilentProgress()))
 
 
-def _manifest(config: RunConfig, plan: Plan, registry: Registry, created: str) -> dict[str, Any]:
-    families = {cell.language.code: (cell.language.family, cell.language.script) for cell in plan.cells}
+def published_documents(catalog: Catalog, suites: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the documents of the systems that were published on a run's suites."""
+    return [
+        spec.model_dump(mode="json") for suite in suites for spec in catalog.published_for(suite["suite"])
+    ]
+
+
+def _manifest(
+    config: RunConfig, plan: Plan, registry: Registry, catalog: Catalog, created: str
+) -> dict[str, Any]:
     specs = {cell.spec.task: cell.spec for cell in plan.cells}
     return {
         "schema": 1,
@@ -199,7 +209,9 @@ def _manifest(config: RunConfig, plan: Plan, registry: Registry, created: str) -
         "model": str(plan.model.reference),
         "adapter": plan.model.description.adapter,
         "options": plan.model.options.model_dump(mode="json"),
-        "tasks": {name: spec_summary(spec, families) for name, spec in specs.items()},
+        "tasks": task_summaries(plan),
+        "suites": (suites := suite_summaries(plan)),
+        "published": published_documents(catalog, suites) if config.with_published else [],
         "specs": {name: spec.model_dump(mode="json", exclude_defaults=True) for name, spec in specs.items()},
         "cells": [{**cell.identity(), "digest": cell.digest} for cell in plan.cells],
         "fits": [fit.title for fit in plan.fits],

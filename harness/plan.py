@@ -216,8 +216,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     suites: tuple[SuiteSpec, ...] = ()
     """Suites that were asked for by name."""
-    added: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By task: languages that fragments added to the published ones."""
+    published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By task: the languages of its own document, without those that fragments added."""
     human: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """By task and metric: published human performance, as a fraction."""
 

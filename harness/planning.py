@@ -96,7 +96,7 @@ class _Planner:
         self._fits: dict[tuple[str, str, int], FitPlan | HarnessError] = {}
         self._pools: dict[str, PoolPlan] = {}
         self._suites: dict[str, None] = {}
-        self._added: dict[str, tuple[str, ...]] = {}
+        self._published: dict[str, tuple[str, ...]] = {}
 
     def add(self, selected: SelectedTask) -> None:
         spec = selected.entry.spec
@@ -109,7 +109,8 @@ class _Planner:
         kind = self._registry.kinds.get(spec.kind)
         pairings = self._pairings(spec, kind, selected)
         self._suites |= dict.fromkeys(selected.suites)
-        self._added[spec.task] = tuple(selected.entry.added)
+        added = selected.entry.added
+        self._published[spec.task] = tuple(code for code in spec.languages if code not in added)
         for code in selected.languages:
             for view, source in self._versions(spec, code):
                 self._add_language(selected, code, pairings, view, source)
@@ -374,7 +375,7 @@ class _Planner:
             skipped=tuple(self._skipped),
             notes=tuple(notes),
             suites=tuple(self._catalog.suite(name) for name in self._suites),
-            added=self._added,
+            published=self._published,
             human=self._catalog.human_performance(),
         )
 

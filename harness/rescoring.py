@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.aggregation import aggregate_tasks
+from harness.aggregation import aggregate_suites, aggregate_tasks
 from harness.errors import UsageError
 from harness.metrics.metric import Metric, MetricContext
 from harness.registry import Registry
@@ -92,5 +92,7 @@ def _write(item: _Rescored) -> None:
         folder.write_records(folder.records_path(cell["task"], cell["language"], cell["digest"]), records)
         metrics = {name: score.to_json() for name, score in scores.metrics.items()}
         cells.append({**cell, "metrics": metrics})
-    folder.write_results({**run.results, "cells": cells, "tasks": aggregate_tasks(cells, item.specs)})
+    rows = aggregate_tasks(cells, item.specs)
+    suites = aggregate_suites(rows, run.manifest.get("suites", []))
+    folder.write_results({**run.results, "cells": cells, "tasks": rows, "suites": suites})
     folder.write_manifest({**run.manifest, "tasks": item.specs})

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from harness.aggregation import aggregate_tasks
+from harness.aggregation import aggregate_suites, aggregate_tasks
 from harness.capabilities import Adapter
 from harness.data.pool import CandidatePool
 from harness.data.records import Example, Prediction
 from harness.data.sampling import draw
 from harness.data.sources import DataFinder
+from harness.documents import empty_result, pool_summary, release_summary, suite_summaries, task_summaries
 from harness.errors import ContractError, HarnessError
 from harness.fitting import FitStore, Fitted
 from harness.kinds.kind import ReadContext, read_examples
@@ -154,8 +155,8 @@ class Runner:
         return {
             **self._cell_result(cell, predictions, scores),
             "size": len(examples),
-            "release": _release(cell, len(examples)),
-            "pool": None if pool is None else _pool_summary(pool),
+            "release": release_summary(cell, len(examples)),
+            "pool": None if pool is None else pool_summary(pool),
         }
 
     def _read(self, cell: Cell) -> tuple[list[Any], CandidatePool | None]:
@@ -281,7 +282,7 @@ class Runner:
     def _results(self) -> dict[str, Any]:
         done = [
             self._cells.get(cell.digest)
-            or {**self._cell_head(cell), **_empty("skipped", "the run was stopped before this cell")}
+            or {**self._cell_head(cell), **empty_result("skipped", "the run was stopped before this cell")}
             for cell in self._plan.cells
         ]
         skipped = [
@@ -290,7 +291,7 @@ class Runner:
                 "language": skip.language,
                 "protocol": skip.protocol,
                 "view": dict(skip.view),
-                **_empty("skipped", skip.reason),
+                **empty_result("skipped", skip.reason),
             }
             for skip in self._plan.skipped
         ]
@@ -316,74 +317,14 @@ class Runner:
             },
             "notes": list(self._plan.notes),
             "cells": [*done, *skipped],
-            "tasks": aggregate_tasks([*done, *skipped], _specs(self._plan)),
-            "suites": [],
+            "tasks": (rows := aggregate_tasks([*done, *skipped], task_summaries(self._plan))),
+            "suites": aggregate_suites(rows, suite_summaries(self._plan)),
         }
 
 
 def metric_context(spec: TaskSpec, language: str) -> MetricContext:
     """Return what the metrics of a task get to know about a cell."""
     return MetricContext(language=language, labels=spec.label_names, options=spec.metric_options)
-
-
-def _specs(plan: Plan) -> dict[str, dict[str, Any]]:
-    return {cell.spec.task: spec_summary(cell.spec, _families(plan)) for cell in plan.cells}
-
-
-def _families(plan: Plan) -> dict[str, tuple[str, str]]:
-    return {cell.language.code: (cell.language.family, cell.language.script) for cell in plan.cells}
-
-
-def spec_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]]) -> dict[str, Any]:
-    """Return what aggregation and rescoring need of a spec; kept in the manifest."""
-    return {
-        "kind": spec.kind,
-        "metrics": list(spec.metrics),
-        "headline": list(spec.headline),
-        "metric_options": spec.metric_options,
-        "labels": list(spec.label_names),
-        "parallel": spec.parallel,
-        "chance": spec.chance,
-        "source": spec.transfer.source if spec.transfer is not None else None,
-        "languages": {code: list(pair) for code, pair in languages.items()},
-    }
-
-
-def _release(cell: Cell, size: int) -> dict[str, Any] | None:
-    """Return which known release a test set is, by its size; None where the task names none for the language."""
-    code = cell.language.code
-    if cell.test.files.origin == "sample" or not cell.spec.knows_release(code):
-        return None
-    name = cell.spec.release_of(code, size)
-    if name is not None:
-        return {"name": name, "note": cell.spec.releases[name].note}
-    known = [
-        f"{name} {release.count(code):,}"
-        for name, release in cell.spec.releases.items()
-        if release.count(code)
-    ]
-    return {"name": None, "note": f"{size:,} items are those of no known release ({', '.join(known)})"}
-
-
-def _pool_summary(pool: CandidatePool) -> dict[str, Any]:
-    return {
-        "size": len(pool),
-        "languages": list(pool.languages),
-        "missing": list(pool.missing),
-        "digest": pool.digest,
-    }
-
-
-def _empty(status: str, reason: str) -> dict[str, Any]:
-    return {
-        "n": 0,
-        "status": status,
-        "reason": reason,
-        "metrics": {},
-        "truncated": 0,
-        "unparsed": 0,
-        "seconds": 0.0,
-    }
 
 
 def _records(

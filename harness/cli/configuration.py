@@ -10,7 +10,7 @@ from harness.specs.loading import Document, read_yaml
 
 __all__ = ["read_configuration"]
 
-LISTS = frozenset({"tasks", "languages", "data", "protocols", "train_languages", "tasks_from"})
+LISTS = frozenset({"tasks", "languages", "data", "protocols", "train_languages", "tasks_from", "variants"})
 """Options that take one text or a list of texts."""
 NAMES = {"protocol": "protocols", "option": "options"}
 """Options whose name on the command line is a singular."""
@@ -18,6 +18,7 @@ EXPECTED = {
     **dict.fromkeys(LISTS, "a text or a list of texts"),
     **dict.fromkeys(("limit", "train_limit"), "a whole number"),
     "with_baselines": "true or false",
+    "with_published": "true or false",
     "seeds": "a whole number or a list of them",
     "options": "a mapping of keys to values, or a list of KEY=VALUE",
 }
@@ -69,7 +70,7 @@ def _fits(key: str, value: Any) -> bool:
             return whole
         case "seeds":
             return whole or isinstance(value, str) or _is_list_of(value, int)
-        case "with_baselines":
+        case "with_baselines" | "with_published":
             return isinstance(value, bool)
         case "options":
             return _is_list_of(value, str) or isinstance(value, dict)

@@ -78,6 +78,18 @@ WithBaselines = Annotated[
     bool,
     typer.Option("--with-baselines", help="Run the baselines too and show them.", rich_help_panel=OUTPUT),
 ]
+WithPublished = Annotated[
+    bool,
+    typer.Option(
+        "--with-published", help="Show published scores of the suites too.", rich_help_panel=OUTPUT
+    ),
+]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--variants", help="Versions of the test items; 'original' and those of the tasks.", rich_help_panel=DATA
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "--out", help="The run folder; default runs/<id>.", rich_help_panel=OUTPUT),
@@ -113,6 +125,7 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         *given,
         "output",
         "with_baselines",
+        "with_published",
     }  # plan takes the configuration of eval and needs not all of it
     values = read_configuration(config_file, known) if config_file is not None else {}
     values |= {
@@ -142,7 +155,9 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         recipe=values.get("recipe"),
         train_languages=tuple(split_names(values.get("train_languages") or [])),
         select_on=values.get("select_on"),
+        variants=tuple(split_names(values.get("variants") or [])),
         with_baselines=bool(values.get("with_baselines")),
+        with_published=bool(values.get("with_published")),
         output=None if values.get("output") is None else Path(values["output"]),
     )
 

@@ -25,6 +25,7 @@ def plan(
     recipe: o.Recipe = None,
     train_languages: o.TrainLanguages = None,
     select_on: o.SelectOn = None,
+    variants: o.Variants = None,
     config: o.ConfigFile = None,
     json_file: o.JsonFile = None,
 ) -> None:

@@ -22,25 +22,35 @@ def report(
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the rows to this file.")
     ] = None,
+    matrices: Annotated[
+        bool, typer.Option("--matrices", help="Print only the matrices, large ones too.")
+    ] = False,
+    with_published: Annotated[
+        bool, typer.Option("--with-published", help="Show published scores of the run's suites.")
+    ] = False,
 ) -> None:
     """Print or write the report of a run; baselines that were run beside it are shown too."""
-    from harness.api import open_session
+    from harness.api import open_session, published_documents
     from harness.cli.display import broken_told, stdout, write_file, write_rows
-    from harness.reporting.console import render_summary
+    from harness.reporting.console import render_matrices, render_summary
     from harness.reporting.rows import cell_rows
     from harness.reporting.summary import summarise
     from harness.results import Run, with_baselines
 
-    registry = open_session().registry
+    session = open_session()
+    registry = session.registry
     with broken_told(registry.plugins):
         chosen = registry.reports.get(format_name)
     runs = [run for folder in folders for run in with_baselines(Run(folder))]
+    if with_published:
+        runs[0].manifest["published"] = published_documents(session.catalog, runs[0].manifest["suites"])
     if json_file is not None:
         write_rows(json_file, cell_rows(runs))
     if output is not None:
         write_file(output, chosen.render(runs))
     elif format_name == "console":
         console = stdout()
-        console.print(render_summary(summarise(runs), width=console.width))
+        summary = summarise(runs)
+        console.print(render_matrices(summary) if matrices else render_summary(summary, width=console.width))
     else:
         typer.echo(chosen.render(runs), nl=False)

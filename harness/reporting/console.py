@@ -12,10 +12,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from harness.reporting.summary import Column, Score, Summary, summarise
+from harness.reporting.score import Score
+from harness.reporting.summary import Column, Summary, summarise
 from harness.results import Run
 
-__all__ = ["render_summary", "render_text"]
+__all__ = ["render_matrices", "render_summary", "render_text"]
 
 LABEL_WIDTH = 22
 NO_SCORE = "-"
@@ -42,9 +43,13 @@ def render_summary(summary: Summary, *, width: int) -> RenderableType:
     intervals = _fits(summary, summary.columns, width, intervals=True)
     for columns in _chunks(summary, width):
         parts.append(_table(summary, columns, intervals=intervals))
+    parts += _matrices(summary)
+    parts += _suites(summary)
     legend = "Scores x100."
     if intervals:
         legend += " ± half the 95 % interval."
+    if summary.columns:
+        legend += " Beside a family: its mean."
     parts.append(Text(f"{legend} Mean: unweighted over languages. Transfer gap: source minus the others."))
     parts += [Padding(Text(note), (0, 0, 0, 2)) for note in summary.notes]
     parts += _skipped(summary)
@@ -85,18 +90,63 @@ def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> T
         rows = [row for row in section.rows if any(row[2][index] != Score() for index in indices)]
         if not rows:
             continue
-        table.add_row(Text(section.family, style="bold"))
+        means = [_text(section.means[index]) for index in indices] if section.means else []
+        table.add_row(Text(section.family, style="bold"), *(Text(text, style="dim") for text in means))
         for code, name, scores in rows:
             fields = [_text(scores[index], interval=intervals) for index in indices]
             table.add_row(Text(f"  {code:<3} {name}"[:LABEL_WIDTH]), *fields)
         table.add_section()
     table.add_section()
+    if summary.scripts:
+        table.add_row(Text("By script", style="bold"))
+        for script, scores in summary.scripts:
+            if any(scores[index] != Score() for index in indices):
+                table.add_row(Text(f"  {script}"), *(Text(_text(scores[index]), style="dim") for index in indices))
+        table.add_section()
     for label, scores in summary.means:
         style = "bold" if label == "mean" else ""
         # As Text, since a model's name may hold what rich would read as markup.
         table.add_row(Text(label), *(_text(scores[index]) for index in indices), style=style)
     for label, texts in summary.counts:
         table.add_row(label, *(texts[index] for index in indices), style="dim")
+    return table
+
+
+def _suites(summary: Summary) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for suite in summary.suites:
+        table = _plain_table("", suite.heads)
+        for label, scores in suite.rows:
+            table.add_row(Text(label), *(_text(score) for score in scores))
+        notes = [Padding(Text(note), (0, 0, 0, 2)) for note in suite.notes]
+        parts += [Text(suite.title, style="bold"), table, *notes, Text("")]
+    return parts
+
+
+def _matrices(summary: Summary, *, large: bool = False) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for matrix in summary.matrices:
+        if not matrix.is_small and not large:
+            parts.append(Text(f"{matrix.title}: {matrix.notes[0]} The matrix: harness report RUN --matrices", ""))
+            continue
+        table = _plain_table(matrix.corner, matrix.columns)
+        for label, scores in matrix.rows:
+            table.add_row(Text(label), *(_text(score) for score in scores))
+        notes = [Padding(Text(note), (0, 0, 0, 2)) for note in matrix.notes]
+        parts += [Text(matrix.title, style="bold"), table, *notes, Text("")]
+    return parts
+
+
+def render_matrices(summary: Summary) -> RenderableType:
+    """Return all matrices of a summary, large ones too."""
+    return Group(*(_matrices(summary, large=True) or [Text("This run has no matrix.")]))
+
+
+def _plain_table(corner: str, heads: Sequence[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(corner, no_wrap=True)
+    for head in heads:
+        table.add_column(Text(head), justify="right")
     return table
 
 

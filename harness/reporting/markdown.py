@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.reporting.console import SAMPLE_WARNING
-from harness.reporting.summary import Score, summarise
+from harness.reporting.score import Score
+from harness.reporting.summary import summarise
 from harness.results import Run
 
 __all__ = ["render_markdown"]
@@ -19,21 +20,41 @@ def render_markdown(runs: Sequence[Run]) -> str:
     lines += [f"> **{SAMPLE_WARNING}**", ""] if summary.sample else []
     lines += ["| language | " + " | ".join(heads) + " |", "| --- |" + " ---: |" * len(heads)]
     for section in summary.sections:
-        lines.append(f"| **{_escape(section.family)}** |" + " |" * len(heads))
+        means = [_score(score) for score in section.means] or [""] * len(heads)
+        lines.append(f"| **{_escape(section.family)}** | " + " | ".join(means) + " |")
         for code, name, scores in section.rows:
             lines.append(
                 f"| {code} {_escape(name)} | " + " | ".join(_score(score) for score in scores) + " |"
             )
+    for label, scores in summary.scripts:
+        lines.append(f"| script {label} | " + " | ".join(_score(score) for score in scores) + " |")
     for label, scores in summary.means:
         lines.append(f"| **{_escape(label)}** | " + " | ".join(_score(score) for score in scores) + " |")
     for label, texts in summary.counts:
         lines.append(f"| {label} | " + " | ".join(texts) + " |")
+    for matrix in summary.matrices:
+        lines += _small_table(matrix.title, matrix.corner, matrix.columns, matrix.rows, matrix.notes)
+    for suite in summary.suites:
+        lines += _small_table(suite.title, "model", suite.heads, suite.rows, suite.notes)
     lines += ["", "Scores x100, with half the 95 % interval. Mean: unweighted over languages.", ""]
     lines += [f"- {_escape(note)}" for note in summary.notes]
     for group in summary.skipped:
         languages = " ".join(group.languages)
         lines.append(f"- {group.status}: {group.task} {languages}: {_escape(group.reason)}")
     return "\n".join(lines) + "\n"
+
+
+def _small_table(
+    title: str,
+    corner: str,
+    heads: Sequence[str],
+    rows: Sequence[tuple[str, Sequence[Score]]],
+    notes: Sequence[str],
+) -> list[str]:
+    lines = ["", f"## {_escape(title)}", "", f"| {_escape(corner)} | " + " | ".join(map(_escape, heads)) + " |"]
+    lines.append("| --- |" + " ---: |" * len(heads))
+    lines += [f"| {_escape(label)} | " + " | ".join(_score(score) for score in scores) + " |" for label, scores in rows]
+    return [*lines, "", *(f"- {_escape(note)}" for note in notes)]
 
 
 def _score(score: Score) -> str:

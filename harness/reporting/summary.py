@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -9,9 +10,12 @@ from typing import Any
 
 from harness.languages import known_languages
 from harness.plan import reason_without_language
+from harness.reporting.matrix import Matrix, is_crossed, matrices
+from harness.reporting.score import Score
+from harness.reporting.suite import SuiteTable, published_rows, suite_tables
 from harness.results import Run
 
-__all__ = ["Column", "Score", "Section", "SkippedGroup", "Summary", "summarise"]
+__all__ = ["Column", "Section", "SkippedGroup", "Summary", "summarise"]
 
 PROTOCOL_SHORT = {
     "zero_shot_transfer": "",
@@ -25,11 +29,15 @@ METRIC_SHORT = {
     "accuracy": "acc",
     "f1": "F1",
     "exact_match": "EM",
+    "mlqa_f1": "F1",
+    "mlqa_exact_match": "EM",
     "chunk_f1": "F1",
+    "span_f1": "span F1",
     "token_accuracy": "acc",
     "top1_accuracy": "acc",
     "map_at_20": "mAP",
     "mrr_at_20": "MRR",
+    "one_target_map_at_20": "mAP, one target",
 }
 
 
@@ -51,22 +59,13 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """What stands in one field: a score in [0, 1], or why there is none."""
-
-    value: float | None = None
-    reach: float | None = None
-    """Half the width of the 95 % interval."""
-    mark: str = ""
-    """``*`` another split stands in for test, ``!`` failed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """The languages of one family: (code, name, one score a column)."""
 
     family: str
     rows: tuple[tuple[str, str, tuple[Score, ...]], ...]
+    means: tuple[Score, ...] = ()
+    """The family's mean in every column where several of its languages have a score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,16 +89,24 @@ class Summary:
     columns: tuple[Column, ...]
     sections: tuple[Section, ...]
     means: tuple[tuple[str, tuple[Score, ...]], ...]
-    """Rows under the table: the mean of each run, chance, the transfer gap."""
+    """Rows under the table: the mean of each run, published scores, chance, the gaps."""
+    scripts: tuple[tuple[str, tuple[Score, ...]], ...]
+    """The mean of every script, where there are several."""
     counts: tuple[tuple[str, tuple[str, ...]], ...]
     """Rows of languages, items and seconds."""
+    suites: tuple[SuiteTable, ...]
+    matrices: tuple[Matrix, ...]
     skipped: tuple[SkippedGroup, ...]
     notes: tuple[str, ...]
 
 
-def summarise(runs: Sequence[Run]) -> Summary:
-    """Return the summary of the first run, with the means of the further ones (baselines) under it."""
+def summarise(runs: Sequence[Run], published: Sequence[Mapping[str, Any]] | None = None) -> Summary:
+    """Return the summary of the first run, with the means of the further ones (baselines) under it.
+
+    `published` are the documents of published systems; None takes those that the run was made with.
+    """
     run, others = runs[0], runs[1:]
+    published = run.manifest.get("published", []) if published is None else published
     specs: Mapping[str, Any] = run.manifest["tasks"]
     columns = _columns(run, specs)
     return Summary(
@@ -107,17 +114,20 @@ def summarise(runs: Sequence[Run]) -> Summary:
         sample=run.results["run"]["data"] == "sample",
         columns=columns,
         sections=_sections(run, columns),
-        means=_means(run, others, columns, specs),
+        means=_means(run, others, columns, specs, published),
+        scripts=_scripts(run, columns),
         counts=_counts(run, columns),
+        suites=suite_tables(runs, published),
+        matrices=matrices(run, METRIC_SHORT),
         skipped=_skipped(run),
-        notes=_notes(run),
+        notes=(*_notes(run), *_published_notes(published)),
     )
 
 
 def _columns(run: Run, specs: Mapping[str, Any]) -> tuple[Column, ...]:
     found: dict[Column, None] = {}
     for cell in run.cells:
-        if cell["status"] == "skipped" and "method" not in cell:
+        if (cell["status"] == "skipped" and "method" not in cell) or is_crossed(specs[cell["task"]]):
             continue
         for metric in specs[cell["task"]].get("shown", specs[cell["task"]]["headline"]):
             found[_column(cell, metric)] = None
@@ -155,9 +165,31 @@ def _sections(run: Run, columns: Sequence[Column]) -> tuple[Section, ...]:
                 )
                 for code in codes
             ),
+            means=tuple(_mean_of([scores[code].get(column, Score()) for code in codes]) for column in columns),
         )
         for family, codes in ordered
     )
+
+
+def _mean_of(scores: Sequence[Score]) -> Score:
+    """Return the mean of several scores; nothing for one score alone, which its own row shows."""
+    values = [score.value for score in scores if score.value is not None]
+    return Score(value=fmean(values)) if len(values) > 1 else Score(mark=" ")
+
+
+def _scripts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[Score, ...]], ...]:
+    rows = [_task_row(run, column) for column in columns]
+    names = sorted({script for row in rows if row is not None for script in row["by_script"]})
+    if len(names) < 2:
+        return ()
+    values = {
+        name: tuple(
+            Score() if row is None or name not in row["by_script"] else Score(value=row["by_script"][name])
+            for row in rows
+        )
+        for name in names
+    }
+    return tuple(values.items())
 
 
 def _language(run: Run, code: str) -> tuple[str, str]:
@@ -202,20 +234,28 @@ def _task_row(run: Run, column: Column) -> Mapping[str, Any] | None:
 
 
 def _means(
-    run: Run, others: Sequence[Run], columns: Sequence[Column], specs: Mapping[str, Any]
+    run: Run,
+    others: Sequence[Run],
+    columns: Sequence[Column],
+    specs: Mapping[str, Any],
+    published: Sequence[Mapping[str, Any]],
 ) -> tuple[tuple[str, tuple[Score, ...]], ...]:
     rows = []
     for index, candidate in enumerate((run, *others)):
         label = "mean" if index == 0 else f"mean {candidate.manifest['model'].removeprefix('baseline:')}"
         found = [_task_row(candidate, column) for column in columns]
         rows.append((label, tuple(Score() if row is None else Score(value=row["value"]) for row in found)))
+    rows += published_rows(
+        published, [(column.task, column.protocol, column.view, column.metric) for column in columns]
+    )
     chance = [specs[column.task].get("chance") for column in columns]
     if any(value is not None for value in chance):
         rows.append(("chance", tuple(Score(value=value) for value in chance)))
-    gaps = [_task_row(run, column) for column in columns]
-    rows.append(
-        ("transfer gap", tuple(Score() if row is None else Score(value=row["transfer_gap"]) for row in gaps))
-    )
+    found = [_task_row(run, column) for column in columns]
+    for key, label in (("transfer_gap", "transfer gap"), ("human_gap", "gap to human")):
+        gaps = [None if row is None else row.get(key) for row in found]
+        if key == "transfer_gap" or any(gap is not None for gap in gaps):
+            rows.append((label, tuple(Score(value=gap) for gap in gaps)))
     return tuple(rows)
 
 
@@ -251,6 +291,30 @@ def _skipped(run: Run) -> tuple[SkippedGroup, ...]:
     )
 
 
+def _release_notes(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return which release each test set is, where the task knows several or this one is none of them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for cell in cells:
+        release = cell.get("release")
+        if release is not None and (release["note"] or release["name"] is None):
+            text = ": ".join(part for part in (release["name"], release["note"]) if part)
+            languages = found.setdefault((cell["task"], text), [])
+            if cell["language"] not in languages:
+                languages.append(cell["language"])
+    return [f"{task} {' '.join(languages)}: {text}" for (task, text), languages in found.items()]
+
+
+def _published_notes(published: Sequence[Mapping[str, Any]]) -> list[str]:
+    notes = [
+        f"published {item['label']}: {item['source']}; recipe: {item['recipe']}; data: {item['release']}"
+        for item in published
+    ]
+    notes += [
+        f"° {item['label']}, {task}: {reason}" for item in published for task, reason in item["comparable"].items()
+    ]
+    return notes
+
+
 def _notes(run: Run) -> tuple[str, ...]:
     notes: list[str] = list(run.results["notes"])
     for fit in run.results["fits"].values():
@@ -266,6 +330,11 @@ def _notes(run: Run) -> tuple[str, ...]:
     if unpinned:
         notes.append(f"Hub data of {', '.join(unpinned)} is not pinned to a revision")
     notes += sorted({f"{cell['task']}: {cell['data']['note']}" for cell in scored if cell["data"]["note"]})
+    notes += _release_notes(scored)
+    tied = Counter[str]()
+    for cell in scored:
+        tied[cell["task"]] += cell.get("tied", 0)
+    notes += [f"{task}: in {count:,} rankings a tie crosses the cut-off" for task, count in tied.items() if count]
     for name in ("truncated", "unparsed"):
         count = sum(cell[name] for cell in scored)
         if count:

@@ -177,9 +177,6 @@ class Catalog:
 
         return validate_document(SuiteSpec, self.entry("suite", name).document)
 
-    def human_performance(self) -> dict[str, dict[str, float]]:
-        """TEMP."""
-        return {}
 
     def languages_of(self, name: str) -> list[str]:
         """Return the language codes of a task, fragments included, without validating anything."""

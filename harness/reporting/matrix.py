@@ -1,0 +1,162 @@
+"""Matrices: languages against the values of a second axis, such as question x answer language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from harness.reporting.score import Score
+from harness.results import Run
+
+__all__ = ["LEAST_OBSERVATIONS", "Matrix", "is_crossed", "matrices"]
+
+LEAST_OBSERVATIONS = 10
+"""Fields with fewer observations stay blank, as in XTREME-R's Figure 4 and Table 9."""
+SMALL = 12
+"""Matrices with at most so many rows and columns belong into the summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """Scores of one metric by two conditions."""
+
+    title: str
+    corner: str
+    """What the rows and the columns are."""
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Score, ...]], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it belongs into the summary."""
+        return len(self.rows) <= SMALL and len(self.columns) <= SMALL
+
+
+def is_crossed(spec: Mapping[str, Any]) -> bool:
+    """Whether a task has one axis, so that its scores are a matrix rather than a column."""
+    return len(spec.get("axes", [])) == 1
+
+
+def matrices(run: Run, short: Mapping[str, str]) -> tuple[Matrix, ...]:
+    """Return the matrices of a run: tasks with an axis, and metrics that are given by group.
+
+    Args:
+        run: The run.
+        short: Metric -> its short name.
+    """
+    specs: Mapping[str, Any] = run.manifest["tasks"]
+    crossed = [task for task, spec in specs.items() if is_crossed(spec)]
+    return (
+        *(matrix for task in crossed for matrix in _crossed(run, task, specs[task], short)),
+        *_grouped(run, short),
+    )
+
+
+def _crossed(run: Run, task: str, spec: Mapping[str, Any], short: Mapping[str, str]) -> Iterator[Matrix]:
+    axis = spec["axes"][0]
+    cells = [cell for cell in run.cells if cell["task"] == task and cell["status"] == "ok"]
+    conditions = dict.fromkeys(
+        (
+            cell["protocol"],
+            tuple(sorted((name, value) for name, value in cell["view"].items() if name != axis)),
+        )
+        for cell in cells
+    )
+    for protocol, view in conditions:
+        for metric in spec.get("shown", spec["headline"]):
+            fields: dict[tuple[str, str], list[float]] = {}
+            for cell in cells:
+                rest = tuple(sorted((name, value) for name, value in cell["view"].items() if name != axis))
+                if (cell["protocol"], rest) == (protocol, view) and metric in cell["metrics"]:
+                    field = (cell["language"], cell["view"][axis])
+                    fields.setdefault(field, []).append(cell["metrics"][metric]["value"])
+            if not fields:
+                continue
+            rows = list(dict.fromkeys(language for language, _ in fields))
+            columns = list(
+                dict.fromkeys(
+                    [*(code for code in rows if any(code == c for _, c in fields)), *(c for _, c in fields)]
+                )
+            )
+            known = {field: Score(value=fmean(values)) for field, values in fields.items()}
+            named = " ".join([protocol, *(f"{name}={value}" for name, value in view)])
+            same = [score.value or 0.0 for (row, column), score in known.items() if row == column]
+            other = [score.value or 0.0 for (row, column), score in known.items() if row != column]
+            yield Matrix(
+                title=f"{task} {short.get(metric, metric)} ({named}), {len(fields)} of {_asked(run, task)} pairs",
+                corner=f"language \\ {axis.replace('_', ' ')}",
+                columns=tuple(columns),
+                rows=tuple(
+                    (row, tuple(known.get((row, column), Score()) for column in columns)) for row in rows
+                ),
+                notes=(_halves(same, other),),
+            )
+
+
+def _asked(run: Run, task: str) -> int:
+    return sum(1 for cell in run.cells if cell["task"] == task)
+
+
+def _halves(same: Sequence[float], other: Sequence[float]) -> str:
+    parts = [
+        f"{name} {fmean(values) * 100:.1f}"
+        for name, values in (("same language", same), ("across languages", other))
+        if values
+    ]
+    return f"Mean of the pairs: {', '.join(parts)}."
+
+
+def _grouped(run: Run, short: Mapping[str, str]) -> Iterator[Matrix]:
+    for row in run.results["tasks"]:
+        matrix = row.get("matrix")
+        if not matrix:
+            continue
+        groups = sorted({group for fields in matrix.values() for group in fields})
+        languages = list(matrix)
+        fields = {
+            (language, group): _field(score)
+            for language, scores in matrix.items()
+            for group, score in scores.items()
+        }
+        view = "".join(f" {name}={value}" for name, value in sorted(row["view"].items()))
+        title = f"{row['task']} {short.get(row['metric'], row['metric'])} ({row['protocol']}{view})"
+        notes = (_averages(row), f"Blank: fewer than {LEAST_OBSERVATIONS} queries.")
+        # The longer side goes down the page.
+        if len(groups) > len(languages):
+            yield Matrix(
+                title=title,
+                corner="target \\ query language",
+                columns=tuple(languages),
+                rows=tuple(
+                    (group, tuple(fields.get((code, group), Score()) for code in languages))
+                    for group in groups
+                ),
+                notes=notes,
+            )
+        else:
+            yield Matrix(
+                title=title,
+                corner="query \\ target language",
+                columns=tuple(groups),
+                rows=tuple(
+                    (code, tuple(fields.get((code, group), Score()) for group in groups))
+                    for code in languages
+                ),
+                notes=notes,
+            )
+
+
+def _field(score: Mapping[str, Any]) -> Score:
+    return Score(value=score["value"]) if score["n"] >= LEAST_OBSERVATIONS else Score(mark=" ")
+
+
+def _averages(row: Mapping[str, Any]) -> str:
+    parts = []
+    for key, name in (("same_language", "same language"), ("cross_language", "across languages")):
+        half = row.get(key)
+        if half is not None:
+            parts.append(f"{name} {half['micro'] * 100:.1f} (macro {half['macro'] * 100:.1f})")
+    return f"Over all queries (micro): {', '.join(parts)}."

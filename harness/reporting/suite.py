@@ -1,0 +1,121 @@
+"""The overall scores of suites, as small tables: models against categories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.reporting.score import Score
+from harness.results import Run
+from harness.suites import overall, task_scores
+
+__all__ = ["SuiteTable", "published_rows", "suite_tables"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteTable:
+    """The overall and category scores of one suite under one protocol."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Score, ...]], ...]
+    notes: tuple[str, ...]
+
+
+def suite_tables(runs: Sequence[Run], published: Sequence[Mapping[str, Any]]) -> tuple[SuiteTable, ...]:
+    """Return a table for every suite row of the first run, the others' and the published scores under it."""
+    return tuple(_table(row, runs, published) for row in runs[0].results["suites"])
+
+
+def _table(row: Mapping[str, Any], runs: Sequence[Run], published: Sequence[Mapping[str, Any]]) -> SuiteTable:
+    [suite] = [item for item in runs[0].manifest["suites"] if item["suite"] == row["suite"]]
+    categories = list(suite["categories"])
+    rows = []
+    for run in runs:
+        found = _same(run.results["suites"], row)
+        rows.append((run.manifest["model"].removeprefix("baseline:"), _scores(found, categories)))
+    if not row["view"]:
+        rows += [
+            (f"published {item['label']}", _published(item, suite, runs[0].manifest["tasks"]))
+            for item in published
+            if item["suite"] == row["suite"] and item["protocol"] in {row["protocol"], "human"}
+        ]
+    view = "".join(f", {name}={value}" for name, value in sorted(row["view"].items()))
+    return SuiteTable(
+        title=f"Suite {row['suite']} ({row['protocol']}{view})",
+        heads=("overall", "flat", *(name.replace("_", " ") for name in categories)),
+        rows=tuple(rows),
+        notes=tuple(_notes(row, suite)),
+    )
+
+
+def _same(rows: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    keys = ("suite", "protocol", "view")
+    return next((row for row in rows if all(row[key] == wanted[key] for key in keys)), None)
+
+
+def _scores(row: Mapping[str, Any] | None, categories: Sequence[str]) -> tuple[Score, ...]:
+    if row is None:
+        return (Score(),) * (len(categories) + 2)
+    mark = "" if row["complete"] else "~"
+    values = [row["paper"]["value"], row["flat"]["value"]]
+    values += [row["paper"]["categories"][name] for name in categories]
+    return tuple(Score() if value is None else Score(value=value, mark=mark) for value in values)
+
+
+def _published(
+    item: Mapping[str, Any], suite: Mapping[str, Any], specs: Mapping[str, Any]
+) -> tuple[Score, ...]:
+    headlines = {
+        task: specs.get(task, {}).get("headline", list(item["scores"].get(task, {})))
+        for task in suite["tasks"]
+    }
+    scores = task_scores(item["scores"], headlines)
+    found = overall(scores, suite["tasks"], suite["categories"])
+    values = [found.paper, found.flat, *(found.categories[name] for name in suite["categories"])]
+    return tuple(Score() if value is None else Score(value=value / 100) for value in values)
+
+
+def _notes(row: Mapping[str, Any], suite: Mapping[str, Any]) -> list[str]:
+    notes = [
+        f"overall: the mean of the {len(suite['categories'])} categories; flat: the mean of the "
+        f"{len(suite['tasks'])} tasks."
+    ]
+    if row["missing"]:
+        notes.append(
+            f"No overall score: {', '.join(row['missing'])} {'has' if len(row['missing']) == 1 else 'have'} none."
+        )
+    fewer = [
+        f"{task} {count['languages']}/{count['of']}"
+        for task, count in row["tasks"].items()
+        if count["languages"] < count["of"]
+    ]
+    if fewer:
+        notes.append(
+            f"~ over fewer languages than the suite has, not comparable with published scores: {', '.join(fewer)}."
+        )
+    if row["extended"] is not None and row["extended"]["paper"]["value"] is not None:
+        notes.append(f"With added languages: overall {row['extended']['paper']['value'] * 100:.1f}.")
+    return notes
+
+
+def published_rows(
+    published: Sequence[Mapping[str, Any]], columns: Sequence[tuple[str, str, str, str]]
+) -> list[tuple[str, tuple[Score, ...]]]:
+    """Return one row for every published system; columns are (task, protocol, view, metric).
+
+    ``*`` marks a number that the document calls not comparable.
+    """
+    rows = []
+    for item in published:
+        scores = []
+        for task, protocol, view, metric in columns:
+            value = item["scores"].get(task, {}).get(metric)
+            if value is None or view or item["protocol"] not in {protocol, "human"}:
+                scores.append(Score())
+            else:
+                scores.append(Score(value=value / 100, mark="°" if task in item["comparable"] else ""))
+        if any(score.value is not None for score in scores):
+            rows.append((f"published {item['label']}", tuple(scores)))
+    return rows
