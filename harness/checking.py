@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, Problem, SpecError, UnknownNameError
 from harness.specs.catalog import described_languages
+from harness.specs.published import PublishedSpec
 from harness.specs.schema import (
     SPLITS,
     HubSource,
@@ -24,7 +25,14 @@ if TYPE_CHECKING:
     from harness.specs.catalog import Catalog, TaskEntry
     from harness.specs.loading import Document
 
-__all__ = ["check_task", "check_training", "suite_problems", "task_problems", "training_problems"]
+__all__ = [
+    "check_task",
+    "check_training",
+    "published_problems",
+    "suite_problems",
+    "task_problems",
+    "training_problems",
+]
 
 KeyPath = tuple[str | int, ...]
 Found = tuple[KeyPath, str]
@@ -68,13 +76,52 @@ def training_problems(spec: TrainingSpec, document: Document, registry: Registry
 
 
 def suite_problems(spec: SuiteSpec, document: Document, catalog: Catalog) -> list[Problem]:
-    """Return the problems of a suite: tasks that nobody registered."""
+    """Return the problems of a suite: tasks that nobody registered, and tasks that are not in one category each."""
     known = catalog.names("task")
     found: list[Found] = [
         (("tasks", index), str(UnknownNameError("task", name, known)))
         for index, name in enumerate(spec.tasks)
         if name not in known
     ]
+    members = [name for names in spec.categories.values() for name in names]
+    for index, name in enumerate(spec.tasks):
+        if name in spec.tasks[:index]:
+            found.append((("tasks", index), f"{name!r} is given twice"))
+        if members and members.count(name) != 1:
+            count = members.count(name)
+            found.append((("categories",), f"{name!r} is in {count} categories; expected each task in one"))
+    return _problems(found, document)
+
+
+def published_problems(
+    spec: PublishedSpec, document: Document, registry: Registry, catalog: Catalog
+) -> list[Problem]:
+    """Return the problems of published scores: a suite, tasks, metrics and languages that nobody knows."""
+    if spec.suite not in catalog.names("suite"):
+        unknown = UnknownNameError("suite", spec.suite, catalog.names("suite"))
+        return _problems([(("suite",), str(unknown))], document)
+    tasks = catalog.suite(spec.suite).tasks
+    found: list[Found] = [
+        (("scores", task), str(UnknownNameError(f"task of the suite {spec.suite!r}", task, tasks)))
+        for task in spec.scores
+        if task not in tasks
+    ]
+    for task, scores in spec.scores.items():
+        for metric in scores:
+            if metric not in registry.metrics:
+                unknown = UnknownNameError("metric", metric, registry.metrics.names)
+                found.append((("scores", task, metric), str(unknown)))
+    for task, tables in spec.languages.items():
+        codes = catalog.languages_of(task) if task in catalog.names("task") else []
+        for metric, table in tables.items():
+            found += [
+                (
+                    ("languages", task, metric, code),
+                    str(UnknownNameError(f"language of {task!r}", code, codes)),
+                )
+                for code in table
+                if codes and code not in codes
+            ]
     return _problems(found, document)
 
 
@@ -123,11 +170,14 @@ def _repeated(spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
 def _languages(spec: TaskSpec | TrainingSpec, table: LanguageTable) -> Iterator[Found]:
     for code in spec.languages:
         if code not in table:
-            yield (
-                ("languages", code),
-                f"the language table lacks {code!r}, so the entry needs 'name', 'script' and 'family'; "
-                "'harness languages' shows the known codes",
-            )
+            yield ("languages", code), _unknown_language(code, table)
+
+
+def _unknown_language(code: str, table: LanguageTable) -> str:
+    return table.meant_by(code) or (
+        f"the language table lacks {code!r}, so the entry needs 'name', 'script' and 'family'; "
+        "'harness languages' shows the known codes"
+    )
 
 
 def _sources(spec: TaskSpec | TrainingSpec, registry: Registry) -> Iterator[Found]:

@@ -8,10 +8,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from harness.checking import suite_problems, task_problems, training_problems
+from harness.checking import published_problems, suite_problems, task_problems, training_problems
 from harness.errors import HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.registry import Registry
 from harness.specs.catalog import Catalog, Entry, read_entry
+from harness.specs.published import PublishedSpec
 from harness.specs.schema import (
     FragmentSpec,
     RecipeSpec,
@@ -27,6 +28,7 @@ MODELS: dict[str, type[SpecModel]] = {
     "training": TrainingSpec,
     "recipe": RecipeSpec,
     "suite": SuiteSpec,
+    "published": PublishedSpec,
     "extends": FragmentSpec,
 }
 
@@ -75,6 +77,8 @@ def _problems(entry: Entry, registry: Registry, catalog: Catalog) -> list[Proble
         return training_problems(spec, entry.document, registry)
     if isinstance(spec, SuiteSpec):
         return suite_problems(spec, entry.document, catalog)
+    if isinstance(spec, PublishedSpec):
+        return published_problems(spec, entry.document, registry, catalog)
     if isinstance(spec, FragmentSpec):
         return _fragment_problems(entry, registry, catalog)
     return []
@@ -96,7 +100,7 @@ def _unreadable(error: HarnessError) -> dict[str, Any]:
 
 
 def spec_schema(registry: Registry) -> dict[str, Any]:
-    """Return the JSON schema of all documents: any kind of task, training set, recipe, suite or fragment."""
+    """Return the JSON schema of all documents: any kind of task, and every other sort."""
     models: list[Any] = [kind.spec_model for kind in registry.kinds]
     union: Any = models[0]
     for model in [*models[1:], *MODELS.values()]:

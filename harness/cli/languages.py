@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from harness.coverage import CoveredLanguage, SuiteCoverage
+
 app = typer.Typer(add_completion=False)
+
+MARKS = {"1": "x", "1?": "x?", "0?": "?"}
+"""How the typological marks of Table 7 are shown."""
+COLUMNS = ("name", "code", "wiki", "script", "family", "diacr", "comp", "clit", "infl", "deriv", "sets")
+LEGEND = (
+    "wiki: millions of Wikipedia articles. diacr: diacritics or special characters. comp: extensive compounding. "
+    "clit: bound words or clitics. infl, deriv: inflection, derivation; a '?' is a mark that cannot be read with "
+    "certainty in the paper. sets: the suite's tasks that have the language; in brackets what the paper prints."
+)
 
 
 @app.command()
@@ -16,18 +29,35 @@ def languages(
     codes: Annotated[
         list[str] | None, typer.Argument(metavar="[CODE...]", help="Only these, in full.")
     ] = None,
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="The languages of a suite: coverage and diversity.")
+    ] = None,
+    tasks_from: Annotated[
+        list[Path] | None, typer.Option("--tasks-from", help="File or folder with further specs.")
+    ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the rows to this file.")
     ] = None,
 ) -> None:
     """List the languages by code: name, script, family, and the tasks that have them."""
+    from harness.errors import UsageError
+
+    if suite is None:
+        _show_languages(codes or [], tasks_from or [], json_file)
+    elif codes:
+        raise UsageError(f"--suite {suite} shows all languages of the suite; give it or codes, not both.")
+    else:
+        _show_suite(suite, tasks_from or [], json_file)
+
+
+def _show_languages(codes: Sequence[str], tasks_from: Sequence[Path], json_file: Path | None) -> None:
     from harness.cli.display import broken_told, print_table, write_rows
     from harness.cli.tasks import open_catalog, task_rows
     from harness.languages import known_languages
 
     table = known_languages()
     chosen = [table.get(code) for code in codes] if codes else list(table)
-    plugins, catalog = open_catalog()
+    plugins, catalog = open_catalog(tasks_from)
     with broken_told(plugins, catalog):
         having = {row["task"]: row["languages"] for row in task_rows(catalog, catalog.names("task"))}
     rows = [
@@ -48,3 +78,82 @@ def languages(
 
 def _shown(value: object) -> str:
     return " ".join(value) if isinstance(value, list) else str(value)
+
+
+def _show_suite(name: str, tasks_from: Sequence[Path], json_file: Path | None) -> None:
+    from harness.cli.display import broken_told, print_table, write_rows
+    from harness.cli.tasks import open_catalog
+    from harness.coverage import suite_coverage
+
+    plugins, catalog = open_catalog(tasks_from)
+    with broken_told(plugins, catalog):
+        coverage = suite_coverage(catalog, name)
+    print_table(COLUMNS, [_table_row(item) for item in coverage.languages])
+    typer.echo("")
+    print_table(["code", *coverage.tasks, "total"], [*_coverage_rows(coverage)])
+    for line in ("", LEGEND, *_notes(coverage)):
+        typer.echo(line)
+    if json_file is not None:
+        write_rows(json_file, [item.row() for item in coverage.languages])
+
+
+def _table_row(item: CoveredLanguage) -> list[str]:
+    language = item.language
+    family = "IE" if language.branch and language.family == "Indo-European" else language.family
+    marks = (
+        language.diacritics,
+        language.compounding,
+        language.clitics,
+        language.inflection,
+        language.derivation,
+    )
+    differs = item.printed_datasets not in {None, item.datasets}
+    return [
+        language.name,
+        language.code,
+        language.wikipedia_articles,
+        language.script,
+        f"{family}: {language.branch}" if language.branch else family,
+        *(MARKS.get(mark, "") for mark in marks),
+        f"{item.datasets} ({item.printed_datasets})" if differs else str(item.datasets),
+    ]
+
+
+def _coverage_rows(coverage: SuiteCoverage) -> Iterator[list[str]]:
+    for item in coverage.languages:
+        marks = ["x" if task in item.tasks else "" for task in coverage.tasks]
+        yield [item.language.code, *marks, str(item.datasets)]
+    totals = [coverage.total(task) for task in coverage.tasks]
+    yield [str(len(coverage.languages)), *map(str, totals), str(sum(totals))]
+
+
+def _notes(coverage: SuiteCoverage) -> Iterator[str]:
+    from harness.coverage import dataset_differences, family_index
+
+    notes = coverage.notes
+    if "script" in notes:
+        yield f"Script: {notes['script']}"
+    different = [
+        f"{code} ({printed}, here {count})"
+        for code, printed, count in dataset_differences(coverage.languages)
+    ]
+    if different:
+        yield f"Datasets: another number is printed for {', '.join(different)}. {notes.get('datasets', '')}".rstrip()
+    if coverage.added:
+        yield f"Not counted, because they were added to the suite's tasks: {', '.join(coverage.added)}."
+    families, count = family_index(item.language for item in coverage.languages)
+    share = f"{families} families / {count} languages = {families / count:.2f}"
+    yield f"Family index: {share}. {notes.get('family_index', '')}".rstrip()
+    yield f"Typology index: {_typology(coverage)} {notes.get('typology_index', '')}".rstrip()
+
+
+def _typology(coverage: SuiteCoverage) -> str:
+    from harness.errors import DataError, MissingExtraError
+    from harness.typology import FEATURE_SETS, typology_index
+
+    known = [item.language for item in coverage.languages]
+    try:
+        values = [f"{typology_index(known, name):.3f} ({name})" for name in FEATURE_SETS]
+    except (DataError, MissingExtraError) as error:
+        return f"not computed. {error}"
+    return f"{', '.join(values)}, the mean entropy in nats of URIEL's syntactic features."

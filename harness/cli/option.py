@@ -80,14 +80,14 @@ WithBaselines = Annotated[
 ]
 WithPublished = Annotated[
     bool,
-    typer.Option(
-        "--with-published", help="Show published scores of the suites too.", rich_help_panel=OUTPUT
-    ),
+    typer.Option("--with-published", help="Show published scores of the suites too.", rich_help_panel=OUTPUT),
 ]
 Variants = Annotated[
     list[str] | None,
     typer.Option(
-        "--variants", help="Versions of the test items; 'original' and those of the tasks.", rich_help_panel=DATA
+        "--variants",
+        help="Versions of the test items; 'original' and those of the tasks.",
+        rich_help_panel=DATA,
     ),
 ]
 Output = Annotated[

@@ -101,7 +101,9 @@ def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> T
         table.add_row(Text("By script", style="bold"))
         for script, scores in summary.scripts:
             if any(scores[index] != Score() for index in indices):
-                table.add_row(Text(f"  {script}"), *(Text(_text(scores[index]), style="dim") for index in indices))
+                table.add_row(
+                    Text(f"  {script}"), *(Text(_text(scores[index]), style="dim") for index in indices)
+                )
         table.add_section()
     for label, scores in summary.means:
         style = "bold" if label == "mean" else ""
@@ -127,7 +129,9 @@ def _matrices(summary: Summary, *, large: bool = False) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for matrix in summary.matrices:
         if not matrix.is_small and not large:
-            parts.append(Text(f"{matrix.title}: {matrix.notes[0]} The matrix: harness report RUN --matrices", ""))
+            parts.append(
+                Text(f"{matrix.title}: {matrix.notes[0]} The matrix: harness report RUN --matrices", "")
+            )
             continue
         table = _plain_table(matrix.corner, matrix.columns)
         for label, scores in matrix.rows:

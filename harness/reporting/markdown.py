@@ -51,9 +51,17 @@ def _small_table(
     rows: Sequence[tuple[str, Sequence[Score]]],
     notes: Sequence[str],
 ) -> list[str]:
-    lines = ["", f"## {_escape(title)}", "", f"| {_escape(corner)} | " + " | ".join(map(_escape, heads)) + " |"]
+    lines = [
+        "",
+        f"## {_escape(title)}",
+        "",
+        f"| {_escape(corner)} | " + " | ".join(map(_escape, heads)) + " |",
+    ]
     lines.append("| --- |" + " ---: |" * len(heads))
-    lines += [f"| {_escape(label)} | " + " | ".join(_score(score) for score in scores) + " |" for label, scores in rows]
+    lines += [
+        f"| {_escape(label)} | " + " | ".join(_score(score) for score in scores) + " |"
+        for label, scores in rows
+    ]
     return [*lines, "", *(f"- {_escape(note)}" for note in notes)]
 
 

@@ -165,7 +165,9 @@ def _sections(run: Run, columns: Sequence[Column]) -> tuple[Section, ...]:
                 )
                 for code in codes
             ),
-            means=tuple(_mean_of([scores[code].get(column, Score()) for code in codes]) for column in columns),
+            means=tuple(
+                _mean_of([scores[code].get(column, Score()) for code in codes]) for column in columns
+            ),
         )
         for family, codes in ordered
     )
@@ -310,7 +312,9 @@ def _published_notes(published: Sequence[Mapping[str, Any]]) -> list[str]:
         for item in published
     ]
     notes += [
-        f"° {item['label']}, {task}: {reason}" for item in published for task, reason in item["comparable"].items()
+        f"° {item['label']}, {task}: {reason}"
+        for item in published
+        for task, reason in item["comparable"].items()
     ]
     return notes
 
@@ -334,7 +338,9 @@ def _notes(run: Run) -> tuple[str, ...]:
     tied = Counter[str]()
     for cell in scored:
         tied[cell["task"]] += cell.get("tied", 0)
-    notes += [f"{task}: in {count:,} rankings a tie crosses the cut-off" for task, count in tied.items() if count]
+    notes += [
+        f"{task}: in {count:,} rankings a tie crosses the cut-off" for task, count in tied.items() if count
+    ]
     for name in ("truncated", "unparsed"):
         count = sum(cell[name] for cell in scored)
         if count:

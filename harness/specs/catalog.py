@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.languages import Language, LanguageTable, known_languages
 from harness.specs.loading import Document, read_yaml
 
 if TYPE_CHECKING:
+    from harness.specs.published import PublishedSpec
     from harness.specs.schema import (
         FragmentSpec,
         LanguageEntry,
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "described_languages", "read_entry", "read_folder"]
 
-SORTS = ("task", "training", "recipe", "suite", "extends")
+SORTS = ("task", "training", "recipe", "suite", "published", "extends")
 """The key that says of what sort a document is; its value is the name."""
+SHOWN = {"training": "training set", "published": "published scores"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,8 @@ class Entry:
     @property
     def languages(self) -> list[str]:
         """The language codes of a task, as written, without validating it."""
-        given = self.document.data.get("languages")
+        # Published scores have their languages by task, so that the keys are names of tasks.
+        given = None if self.sort == "published" else self.document.data.get("languages")
         return list(given) if isinstance(given, Mapping) else []
 
 
@@ -68,7 +71,7 @@ class TaskEntry:
 
 
 class Catalog:
-    """The tasks, training sets, recipes and suites of this environment."""
+    """The tasks, training sets, recipes, suites and published scores of this environment."""
 
     def __init__(
         self,
@@ -99,8 +102,7 @@ class Catalog:
         entries = self._tables[sort].get(name)
         if not entries:
             known = self.names(sort)
-            shown = {"training": "training set"}.get(sort, sort)
-            raise UnknownNameError(shown, name, known, hint=_list_hint(sort))
+            raise UnknownNameError(SHOWN.get(sort, sort), name, known, hint=_list_hint(sort))
         if len(entries) > 1:
             raise DuplicateNameError(sort, name, entries[0].plugin, entries[1].plugin)
         return entries[0]
@@ -177,6 +179,38 @@ class Catalog:
 
         return validate_document(SuiteSpec, self.entry("suite", name).document)
 
+    def published(self, name: str) -> PublishedSpec:
+        """Return the validated scores of one published system."""
+        from harness.specs.published import PublishedSpec
+        from harness.specs.schema import validate_document
+
+        return validate_document(PublishedSpec, self.entry("published", name).document)
+
+    def published_for(self, suite: str) -> list[PublishedSpec]:
+        """Return the published scores on a suite: by protocol, people last, then by name."""
+        from harness.specs.schema import ProtocolName
+
+        specs = [
+            self.published(name)
+            for name in self.names("published")
+            if any(entry.document.data.get("suite") == suite for entry in self._tables["published"][name])
+        ]
+        order = [*get_args(ProtocolName), "human"]
+        return sorted(specs, key=lambda spec: (order.index(spec.protocol), spec.published))
+
+    def human_performance(self) -> dict[str, dict[str, float]]:
+        """Return what people reach by task and metric, as fractions; a broken document is told with the problems."""
+        found: dict[str, dict[str, float]] = {}
+        for name in self.names("published"):
+            try:
+                spec = self.published(name)
+            except HarnessError as error:
+                self.problems.append(error)
+                continue
+            if spec.protocol == "human":
+                for task, scores in spec.scores.items():
+                    found.setdefault(task, {}).update({key: value / 100 for key, value in scores.items()})
+        return found
 
     def languages_of(self, name: str) -> list[str]:
         """Return the language codes of a task, fragments included, without validating anything."""
@@ -233,6 +267,8 @@ def read_entry(plugin: str, file: Traversable, folder: Traversable) -> Entry:
         raise SpecError(str(file), [Problem(message=f"is not UTF-8: {error}")]) from error
     document = read_yaml(text, str(file))
     sorts = [sort for sort in SORTS if sort in document.data]
+    if "published" in sorts:
+        sorts = ["published"]  # published scores also name their suite and their recipe
     if len(sorts) != 1 or not isinstance(document.data[sorts[0]], str):
         expected = ", ".join(f"'{sort}: NAME'" for sort in SORTS)
         raise SpecError(str(file), [Problem(message=f"expected exactly one of {expected}", line=1)])

@@ -326,6 +326,8 @@ class SuiteSpec(SpecModel):
     protocol: ProtocolName
     tasks: tuple[Name, ...] = Field(min_length=1)
     categories: dict[str, tuple[Name, ...]] = {}
+    notes: dict[Literal["script", "datasets", "family_index", "typology_index"], str] = {}
+    """Why the suite's paper prints other values than ``harness languages --suite`` shows."""
 
     @model_validator(mode="after")
     def _categories_name_tasks(self) -> SuiteSpec:
