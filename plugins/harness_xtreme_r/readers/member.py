@@ -14,17 +14,17 @@ Value = TypeVar("Value")
 
 def member(record: Any, name: str, kind: type[Value], where: str) -> Value:
     """Return ``record[name]``; raises `DataError` at `where` where it is missing or of another type."""
-    if not isinstance(record, Mapping):
+    value = record.get(name) if isinstance(record, dict) else None
+    if isinstance(value, kind) and not isinstance(value, bool):
+        return value
+    if not isinstance(record, dict):
         raise DataError(f"{where}: expected an object with {name!r}, found {type(record).__name__}.")
-    value = record.get(name)
     if value is None:
         shown = ", ".join(repr(key) for key in record) or "nothing"
         raise DataError(f"{where}: expected {name!r}, found {shown}.")
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise DataError(
-            f"{where}: expected {name!r} to be of type {kind.__name__}, found {type(value).__name__}."
-        )
-    return value
+    raise DataError(
+        f"{where}: expected {name!r} to be of type {kind.__name__}, found {type(value).__name__}."
+    )
 
 
 def required_option(options: Mapping[str, str], name: str, reader: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.errors import DataError
@@ -29,7 +28,7 @@ CHECK_OFFSETS_OPTION: Final = (
     "'true' (default: a mention must be the text at its offsets and not cut a combined character) or 'text' (it "
     "must be the text at its offsets)"
 )
-LAYOUTS: Final[Mapping[str, tuple[str, ...]]] = {
+LAYOUTS: Final[Mapping[str, tuple[str, str]]] = {
     "mewsli_x_entities": ("entity_id", "description"),
     "mewsli_x_mentions": ("context", "mentions"),
     "mewsli_x_pairs": ("contextual_mention", "entity"),
@@ -41,9 +40,9 @@ _MARKED: Final = re.compile(r"\{(.*?)\}")
 
 def check_layout(record: Mapping[str, Any], reader: str, where: str) -> None:
     """Raise `DataError` where a line lacks the keys of the reader's file, naming the reader that fits it."""
-    if all(key in record for key in LAYOUTS[reader]):
+    first, second = LAYOUTS[reader]
+    if first in record and second in record:
         return
-    expected = " and ".join(repr(key) for key in LAYOUTS[reader])
     shown = ", ".join(repr(key) for key in record) or "nothing"
     fitting = [name for name, keys in LAYOUTS.items() if all(key in record for key in keys)]
     hint = (
@@ -51,13 +50,7 @@ def check_layout(record: Mapping[str, Any], reader: str, where: str) -> None:
         if fitting
         else "Expected the layout of the release 20220518_6."
     )
-    raise DataError(f"{where}: expected {expected}, found {shown}.", hint=hint)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Span:
-    start: int
-    end: int
+    raise DataError(f"{where}: expected {first!r} and {second!r}, found {shown}.", hint=hint)
 
 
 def mention_text(context: Mapping[str, Any], mention: Mapping[str, Any], where: str, *, check: str) -> str:
@@ -75,17 +68,17 @@ def mention_text(context: Mapping[str, Any], mention: Mapping[str, Any], where: 
         )
     record = member(mention, "mention_span", dict, where)
     surface = member(record, "text", str, where)
-    span = _span(record, text, where)
-    _check_mention(span, surface, text, where, check)
+    start, end = _span(record, text, where)
+    _check_mention(start, end, surface, text, where, check)
     sentences = [_span(item, text, where) for item in member(context, "sentence_spans", list, where)]
-    holding = [item for item in sentences if item.start <= span.start and span.end <= item.end]
+    holding = [span for span in sentences if span[0] <= start and end <= span[1]]
     if not holding:
         raise DataError(
             f"{where}: expected the mention {surface!r} inside of one of the {len(sentences)} sentences, found "
             "none that holds it."
         )
-    left = _MARKED.sub(r"(\1)", text[holding[0].start : span.start])
-    right = _MARKED.sub(r"(\1)", text[span.end : holding[0].end])
+    left = _MARKED.sub(r"(\1)", text[holding[0][0] : start])
+    right = _MARKED.sub(r"(\1)", text[end : holding[0][1]])
     return _one_line(f"{surface}: {left} {{ {surface} }} {right}")
 
 
@@ -95,29 +88,30 @@ def description_text(entity: Mapping[str, Any], where: str) -> str:
     Raises `DataError` where there are none.
     """
     description = member(entity, "description", str, where)
-    spans = [_span(item, description, where) for item in member(entity, "sentence_spans", list, where)]
-    text = _one_line(" ".join([description[span.start : span.end] for span in spans]))
+    sentences = []
+    for item in member(entity, "sentence_spans", list, where):
+        start, end = _span(item, description, where)
+        sentences.append(description[start:end])
+    text = _one_line(" ".join(sentences))
     if not text:
         raise DataError(f"{where}: expected a description with at least one sentence, found none.")
     return text
 
 
-def _span(record: Any, text: str, where: str) -> _Span:
+def _span(record: Any, text: str, where: str) -> tuple[int, int]:
     start, end = member(record, "start", int, where), member(record, "end", int, where)
     if not 0 <= start < end <= len(text):
         raise DataError(
             f"{where}: expected offsets inside of the {len(text)} characters of the text, found {start} to {end}."
         )
-    return _Span(start=start, end=end)
+    return start, end
 
 
-def _check_mention(span: _Span, surface: str, text: str, where: str, check: str) -> None:
-    found = text[span.start : span.end]
+def _check_mention(start: int, end: int, surface: str, text: str, where: str, check: str) -> None:
+    found = text[start:end]
     if found != surface:
-        raise DataError(
-            f"{where}: expected the mention {surface!r} from {span.start} to {span.end}, found {found!r}."
-        )
-    for offset in (span.start, span.end):
+        raise DataError(f"{where}: expected the mention {surface!r} from {start} to {end}, found {found!r}.")
+    for offset in (start, end):
         if check == "true" and cuts_character(text, offset):
             raise DataError(
                 f"{where}: expected the mention {surface!r} to begin and end between characters, found the "
