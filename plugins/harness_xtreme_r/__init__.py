@@ -9,9 +9,10 @@ from harness.adapters import AdapterEntry
 from harness.hookspecs import hookimpl
 
 if TYPE_CHECKING:
+    from harness.data.readers.reader import Reader
     from harness.methods import Method
 
-__all__ = ["SUBMISSION", "harness_register_adapters", "harness_register_methods"]
+__all__ = ["SUBMISSION", "harness_register_adapters", "harness_register_methods", "harness_register_readers"]
 
 SUBMISSION = AdapterEntry(
     name="submission",
@@ -35,3 +36,11 @@ def harness_register_methods() -> Iterable[Method]:
     from harness_xtreme_r.submission.model import METHODS
 
     return METHODS
+
+
+@hookimpl
+def harness_register_readers() -> Iterable[Reader]:
+    """Return the readers of LAReQA, Mewsli-X and of XCOPA's repaired questions."""
+    from harness_xtreme_r.readers.catalog import READERS
+
+    return READERS
