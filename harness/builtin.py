@@ -18,19 +18,30 @@ if TYPE_CHECKING:
 @hookimpl
 def harness_register_kinds() -> Iterable[TaskKind]:
     """Return the kinds of the core."""
-    from harness.kinds import bitext_retrieval, sequence_classification, span_extraction, token_tagging
+    from harness.kinds import (
+        bitext_retrieval,
+        sequence_classification,
+        span_extraction,
+        text_marking,
+        token_tagging,
+    )
 
-    return [
-        module.KIND for module in (bitext_retrieval, sequence_classification, span_extraction, token_tagging)
-    ]
+    modules = (bitext_retrieval, sequence_classification, span_extraction, text_marking, token_tagging)
+    return [module.KIND for module in modules]
 
 
 @hookimpl
 def harness_register_methods() -> Iterable[Method]:
     """Return the methods of the core's kinds."""
-    from harness.kinds import bitext_retrieval, sequence_classification, span_extraction, token_tagging
+    from harness.kinds import (
+        bitext_retrieval,
+        sequence_classification,
+        span_extraction,
+        text_marking,
+        token_tagging,
+    )
 
-    modules = (bitext_retrieval, sequence_classification, span_extraction, token_tagging)
+    modules = (bitext_retrieval, sequence_classification, span_extraction, text_marking, token_tagging)
     return [method for module in modules for method in module.METHODS]
 
 
