@@ -33,15 +33,13 @@ def locate(tokens: Sequence[str], text: str) -> Offsets:
     offsets = []
     position = 0
     for number, token in enumerate(tokens, start=1):
-        start = None
+        start, before = None, position
         for character in token:
             found = _next(text, position, character)
             if found is None:
                 if _is_skipped(character):
                     continue
-                raise ValueError(
-                    f"token {number}, {token!r}, is not where it should be, at {_ahead(text, position)}"
-                )
+                raise ValueError(f"token {number}, {token!r}, does not stand at {_ahead(text, before)}")
             start = found if start is None else start
             position = found + 1
         if start is None:
@@ -64,7 +62,11 @@ def _is_skipped(character: str) -> bool:
 
 
 def _ahead(text: str, position: int) -> str:
-    return f"{text[position : position + 20].strip()!r}, character {position}"
+    while position < len(text) and _is_skipped(text[position]):
+        position += 1
+    if position == len(text):
+        return "the end of the text"
+    return f"{text[position : position + 20]!r}, character {position}"
 
 
 def detokenise(tokens: Sequence[str], language: str) -> tuple[str, Offsets]:
