@@ -36,6 +36,7 @@ def _kind_modules() -> list[ModuleType]:
         ranked_retrieval,
         sequence_classification,
         span_extraction,
+        text_marking,
         token_tagging,
     )
 
@@ -45,6 +46,7 @@ def _kind_modules() -> list[ModuleType]:
         ranked_retrieval,
         sequence_classification,
         span_extraction,
+        text_marking,
         token_tagging,
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.metrics import chunk, classification, mlqa, retrieval, squad
+from harness.metrics import chunk, classification, mlqa, retrieval, span, squad
 from harness.metrics.metric import Metric
 
 __all__ = ["METRICS"]
@@ -12,6 +12,7 @@ __all__ = ["METRICS"]
 _LABELS = frozenset({"sequence_classification", "multiple_choice"})
 _SPANS = frozenset({"span_extraction"})
 _TAGS = frozenset({"token_tagging"})
+_MARKED = frozenset({"text_marking"})
 _BITEXT = frozenset({"bitext_retrieval"})
 _RANKED = frozenset({"ranked_retrieval"})
 
@@ -19,6 +20,7 @@ _XTREME = "google-research/xtreme evaluate.py"
 _SQUAD = "Rajpurkar et al. (2016), SQuAD v1.1 evaluation script evaluate-v1.1.py"
 _MLQA = "Lewis et al. (2020), MLQA evaluation script mlqa_evaluation_v1.py"
 _SEQEVAL = "seqeval 0.0.12 metrics/sequence_labeling.py, as used by google-research/xtreme evaluate.py"
+_CONLL = "Tjong Kim Sang and De Meulder (2003), section 2.3, on characters; XTREME-R publishes no span metric"
 _XTREME_R = "Ruder et al. (2021), XTREME-R; google-research/xtreme"
 
 METRICS: Final[tuple[Metric, ...]] = (
@@ -88,6 +90,30 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Share of tokens whose predicted tag equals the gold tag.",
         source="The usual definition; XTREME-R prints chunk F1 instead.",
         from_counts=chunk.accuracy_from_counts,
+    ),
+    Metric(
+        name="span_f1",
+        compute=span.span_f1,
+        kinds=_MARKED,
+        description="Micro-averaged F1 over tagged character spans of raw text, exact matches only.",
+        source=_CONLL,
+        from_counts=chunk.f1_from_counts,
+    ),
+    Metric(
+        name="span_precision",
+        compute=span.span_precision,
+        kinds=_MARKED,
+        description="Share of predicted character spans that are gold spans.",
+        source=_CONLL,
+        from_counts=chunk.precision_from_counts,
+    ),
+    Metric(
+        name="span_recall",
+        compute=span.span_recall,
+        kinds=_MARKED,
+        description="Share of gold character spans that were predicted.",
+        source=_CONLL,
+        from_counts=chunk.recall_from_counts,
     ),
     Metric(
         name="top1_accuracy",

@@ -44,6 +44,30 @@ def test_a_multi_word_token_becomes_one_token_with_the_tag_of_its_head(read: Rea
     assert row.line == 1
 
 
+def test_a_text_that_is_not_given_is_made_of_the_surface_forms(read: Read, write: Write) -> None:
+    """A space follows each that does not say otherwise; words inside of a multi-word token say nothing."""
+
+    def closed(line: str, misc: str = "SpaceAfter=No") -> str:
+        return line.removesuffix("_") + misc
+
+    path = write(
+        "a.conllu",
+        _treebank(
+            closed(_line("1", "¡", "PUNCT", "2"), "Gloss=x|SpaceAfter=No"),
+            _line("2-3", "Dámelo"),
+            closed(_line("2", "Da", "VERB", "0")),
+            closed(_line("3", "melo", "PRON", "2")),
+            closed(_line("3.1", "eso", "PRON")),
+            closed(_line("4-5", "del", "_")),
+            _line("4", "de", "ADP", "2"),
+            _line("5", "el", "DET", "2"),
+            _line("6", "!", "PUNCT", "2"),
+        ),
+    )
+    for tokens in ("fused", "words"):
+        assert read("conllu", path, tokens=tokens)[0].fields["text"] == "¡Dámelo del!"
+
+
 def test_syntactic_words_can_be_had_instead(read: Read, write: Write) -> None:
     row = read("conllu", write("a.conllu", _DAMELO), tokens="words")[0]
     assert row.fields["tokens"] == ("Da", "me", "lo", "ya")

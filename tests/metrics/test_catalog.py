@@ -12,6 +12,7 @@ PERFECT: dict[str, tuple[list[Any], list[Any]]] = {
     "multiple_choice": ([{"label": 1}], [1]),
     "span_extraction": ([{"text": "cat", "start": 0, "end": 3, "score": 0.0}], [["cat"]]),
     "token_tagging": ([["NOUN"]], [["NOUN"]]),
+    "text_marking": ([{"spans": [[0, 4, "NOUN"]]}], [[[0, 4, "NOUN"]]]),
     "bitext_retrieval": ([{"candidate": "a", "similarity": 1.0}], ["a"]),
     "ranked_retrieval": ([{"candidates": ["a"]}], [["a"]]),
 }
@@ -19,7 +20,7 @@ PERFECT: dict[str, tuple[list[Any], list[Any]]] = {
 
 def test_names_are_unique() -> None:
     names = [metric.name for metric in METRICS]
-    assert len(set(names)) == len(names) == 12
+    assert len(set(names)) == len(names) == 15
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

@@ -24,6 +24,8 @@ PUBLISHED = {
     "pawsx": 7,  # Yang et al. (2019), Table 1: English and six translations
     "tatoeba": 41,  # Ruder et al. (2021), Table 1
     "udpos": 38,  # Ruder et al. (2021), Table 1
+    "udpos_raw": 38,
+    "wikiann_raw": 48,  # Ruder et al. (2021), Table 1
     "xnli": 15,  # Conneau et al. (2018)
     "xquad": 11,  # Artetxe et al. (2020); Ruder et al. (2021), Table 1
 }
@@ -51,7 +53,14 @@ def test_a_task_has_the_published_number_of_languages(session: Session, task: st
 
 @pytest.mark.parametrize(
     ("task", "stages"),
-    [("xnli", ["mnli"]), ("xquad", ["squad"]), ("tatoeba", ["squad"]), ("udpos", ["udpos"])],
+    [
+        ("xnli", ["mnli"]),
+        ("xquad", ["squad"]),
+        ("tatoeba", ["squad"]),
+        ("udpos", ["udpos"]),
+        ("udpos_raw", ["udpos"]),
+        ("wikiann_raw", ["wikiann"]),
+    ],
 )
 def test_a_task_is_trained_on_what_the_paper_trains_on(
     session: Session, task: str, stages: list[str]
@@ -123,3 +132,14 @@ def test_the_contract_finds_what_a_spec_lacks(tmp_path: Path) -> None:
 class _Item:
     def __init__(self, identifier: str) -> None:
         self.id = identifier
+
+
+@pytest.mark.parametrize(("raw", "tokens"), [("udpos_raw", "udpos"), ("wikiann_raw", "wikiann")])
+def test_raw_text_has_the_tags_of_its_training_and_its_languages(
+    session: Session, raw: str, tokens: str
+) -> None:
+    """The head is fitted on the token task, so both must have the same labels in the same order."""
+    given, trained = session.catalog.task(raw).spec, session.catalog.task(tokens).spec
+    assert given.label_names == trained.label_names
+    assert given.languages.keys() == trained.languages.keys()
+    assert given.transfer == trained.transfer

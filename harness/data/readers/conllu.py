@@ -29,6 +29,7 @@ _WORD_ID = re.compile(r"[1-9][0-9]*")
 _SPAN_ID = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
 _EMPTY_NODE_ID = re.compile(r"(0|[1-9][0-9]*)\.[1-9][0-9]*")
 _ZERO_WIDTH_NON_JOINER = "\u200c"
+_NO_SPACE_AFTER = "SpaceAfter=No"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,7 @@ class _Word:
     tag: str
     head: int | None
     """Id of the head, 0 for the root, None where the treebank has no trees."""
+    space_after: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class _Fusion:
     form: str
     first: int
     last: int
+    space_after: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,10 +91,26 @@ def _row(sentence: _Sentence, tagged: Sequence[tuple[str, str]]) -> Row:
     fields = {
         "tokens": tuple(form for form, _ in tagged),
         "tags": None if set(tags) == {"_"} else tags,
-        "text": sentence.text,
+        "text": _text(sentence) if sentence.text is None else sentence.text,
         "sent_id": sentence.sent_id,
     }
     return Row(fields=fields, path=str(sentence.path), line=sentence.line)
+
+
+def _text(sentence: _Sentence) -> str:
+    """Return the text that the forms and ``SpaceAfter=No`` describe, for files without ``# text``.
+
+    Source: universaldependencies.org/format.html, "Untokenized text": a space follows every surface token that
+    does not say otherwise; words inside a multi-word token say nothing.
+    """
+    pieces = []
+    position = 1
+    while position <= len(sentence.words):
+        fusion = sentence.fusions.get(position)
+        surface = sentence.words[position - 1] if fusion is None else fusion
+        pieces.append(surface.form + (" " if surface.space_after else ""))
+        position = position + 1 if fusion is None else fusion.last + 1
+    return "".join(pieces).strip()
 
 
 # The preparation of XTREME ----------------------------------------------------------------------------
@@ -179,7 +198,9 @@ def _add_line(sentence: _Sentence, line: int, text: str) -> None:
     if _WORD_ID.fullmatch(identifier):
         _add_word(sentence, line, cells)
     elif span := _SPAN_ID.fullmatch(identifier):
-        _add_fusion(sentence, line, _Fusion(line=line, form=form, first=int(span[1]), last=int(span[2])))
+        first, last = int(span[1]), int(span[2])
+        fusion = _Fusion(line=line, form=form, first=first, last=last, space_after=_has_space_after(cells))
+        _add_fusion(sentence, line, fusion)
     elif not _EMPTY_NODE_ID.fullmatch(identifier):
         raise sentence.fault(line, "an id such as '3', '3-4' or '3.1'", repr(identifier))
 
@@ -203,7 +224,19 @@ def _add_word(sentence: _Sentence, line: int, cells: Sequence[str]) -> None:
         raise sentence.fault(line, "a part-of-speech tag or '_'", "an empty column")
     if head not in ("0", "_") and not _WORD_ID.fullmatch(head):
         raise sentence.fault(line, "a head that is the id of a word, 0 or '_'", repr(head))
-    sentence.words.append(_Word(line=line, form=form, tag=tag, head=None if head == "_" else int(head)))
+    sentence.words.append(
+        _Word(
+            line=line,
+            form=form,
+            tag=tag,
+            head=None if head == "_" else int(head),
+            space_after=_has_space_after(cells),
+        )
+    )
+
+
+def _has_space_after(cells: Sequence[str]) -> bool:
+    return _NO_SPACE_AFTER not in cells[9].split("|")
 
 
 def _add_fusion(sentence: _Sentence, line: int, fusion: _Fusion) -> None:
