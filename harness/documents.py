@@ -67,12 +67,8 @@ def release_summary(cell: Cell, size: int) -> dict[str, Any] | None:
     name = cell.spec.release_of(code, size)
     if name is not None:
         return {"name": name, "note": cell.spec.releases[name].note}
-    known = [
-        f"{name} {release.count(code):,}"
-        for name, release in cell.spec.releases.items()
-        if release.count(code)
-    ]
-    return {"name": None, "note": f"{size:,} items are those of no known release ({', '.join(known)})"}
+    known = ", ".join(name for name, release in cell.spec.releases.items() if release.count(code))
+    return {"name": None, "note": f"the number of items is that of no known release ({known})"}
 
 
 def pool_summary(pool: CandidatePool) -> dict[str, Any]:

@@ -107,7 +107,9 @@ def choose_pairings(
 def _default_protocols(
     spec: TaskSpec, methods: Iterable[Method], description: ModelDescription, head: Head | None
 ) -> tuple[str, ...]:
-    already_fitted = head is not None and HEAD_CAPABILITY[head] in description.offers
+    # Every encoder embeds: only a head that adds an ability tells that a checkpoint was fine-tuned for the task.
+    telling = head is not None and head is not Head.DUAL_ENCODER
+    already_fitted = telling and HEAD_CAPABILITY[head] in description.offers
     if already_fitted and any("frozen" in method.protocols for method in methods):
         return ("frozen",)
     if Capability.FITS in description.offers:

@@ -80,7 +80,9 @@ def _sample_files(source: Source, codes: Mapping[str, str], owner: str) -> Local
     return (
         None
         if source.sample is None
-        else LocalFiles(paths=(_fill(source.sample, codes, owner),), reader="jsonl")
+        else LocalFiles(
+            paths=(_fill(source.sample, codes, owner),), reader="jsonl", label_map=source.label_map or {}
+        )
     )
 
 

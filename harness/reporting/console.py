@@ -106,6 +106,8 @@ def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> T
                 )
         table.add_section()
     for label, scores in summary.means:
+        if label.startswith("published ") and all(scores[index] == Score() for index in indices):
+            continue
         style = "bold" if label == "mean" else ""
         # As Text, since a model's name may hold what rich would read as markup.
         table.add_row(Text(label), *(_text(scores[index]) for index in indices), style=style)

@@ -109,6 +109,8 @@ def summarise(runs: Sequence[Run], published: Sequence[Mapping[str, Any]] | None
     published = run.manifest.get("published", []) if published is None else published
     specs: Mapping[str, Any] = run.manifest["tasks"]
     columns = _columns(run, specs)
+    shown = {*(column.protocol for column in columns), "human"}
+    published = [item for item in published if item["protocol"] in shown]
     return Summary(
         title=f"{run.manifest['model']} on {run.results['run']['data']} data",
         sample=run.results["run"]["data"] == "sample",
@@ -308,7 +310,8 @@ def _release_notes(cells: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _published_notes(published: Sequence[Mapping[str, Any]]) -> list[str]:
     notes = [
-        f"published {item['label']}: {item['source']}; recipe: {item['recipe']}; data: {item['release']}"
+        f"published {item['label']}: {item['source'].rstrip('.')}. Recipe: {item['recipe'].rstrip('.')}. "
+        f"Data: {item['release'].rstrip('.')}."
         for item in published
     ]
     notes += [

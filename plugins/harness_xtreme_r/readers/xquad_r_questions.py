@@ -17,7 +17,7 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     for path, paragraph in read_paragraphs(paths):
         for question in paragraph.questions:
             number += 1
-            fields = {"id": question.id, "question": question.text, "paragraph": paragraph.place}
+            fields = {"id": question.id, "query": question.text, "paragraph": paragraph.place}
             yield Row(fields=fields, path=str(path), line=number)
 
 
