@@ -9,6 +9,7 @@ from typing import Any
 from harness.data.records import Prediction
 from harness.errors import DataError, UsageError
 from harness_xtreme_r.submission.layout import SubmissionTask
+from harness_xtreme_r.submission.line_format import ChoiceFormat
 from harness_xtreme_r.submission.tatoeba import from_sorted_english_indices, to_sorted_english_indices
 
 __all__ = ["content_of", "predictions_of", "read_predictions", "write_predictions"]
@@ -21,8 +22,9 @@ def content_of(
 ) -> Any:
     """Return what ``task.format.write`` takes, from predictions in test order.
 
-    `english` gives Tatoeba the English sentence of every pair. Raises `DataError` where a line-based format
-    has no line for an unanswered item, and `UsageError` where Tatoeba lacks the English sentences.
+    Of a ranking the candidates are kept and not those after them. `english` gives Tatoeba the English sentence
+    of every pair. Raises `DataError` where a line-based format has no line for an unanswered item or an answer
+    is none of the choices, and `UsageError` where Tatoeba lacks the English sentences.
     """
     outputs = [prediction.output for prediction in predictions]
     if task.kind == "span_extraction":
@@ -38,6 +40,8 @@ def content_of(
             raise DataError(
                 f"{task.name}: item {prediction.id!r} has no answer, and its file has a line for every item."
             )
+    if isinstance(task.format, ChoiceFormat):
+        return [_number(prediction, task.format.choices, task) for prediction in predictions]
     if task.kind in _LABELLED:
         return [output["label"] for output in outputs]
     ids = [prediction.id for prediction in predictions]
@@ -59,7 +63,11 @@ def predictions_of(
         ]
     if task.kind == "ranked_retrieval":
         return [
-            Prediction(id=key, output={"candidates": content.get(key, [])}, unparsed=key not in content)
+            Prediction(
+                id=key,
+                output={"candidates": content.get(key, []), "further": []},
+                unparsed=key not in content,
+            )
             for key in ids
         ]
     if len(content) != len(ids):
@@ -67,6 +75,8 @@ def predictions_of(
     outputs: list[Any]
     if task.kind == "token_tagging":
         outputs = [list(tags) for tags in content]
+    elif isinstance(task.format, ChoiceFormat):
+        outputs = [{"label": task.format.choices[number]} for number in content]
     elif task.kind in _LABELLED:
         outputs = [{"label": label} for label in content]
     else:
@@ -98,6 +108,16 @@ def read_predictions(
         return predictions_of(task, content, ids, english=english)
     except DataError as error:
         raise DataError(f"{path}: {error.message}", hint=error.hint) from error
+
+
+def _number(prediction: Prediction, choices: Sequence[str], task: SubmissionTask) -> int:
+    label = prediction.output["label"]
+    if label not in choices:
+        expected = " or ".join(repr(choice) for choice in choices)
+        raise DataError(
+            f"{task.name}: item {prediction.id!r}: expected the answer {expected}, found {label!r}."
+        )
+    return choices.index(label)
 
 
 def _needed(english: Sequence[str] | None, task: SubmissionTask) -> Sequence[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
+from harness.metrics.retrieval import CUT_OFF
 from harness_xtreme_r.submission.format import FilePair, PairedItems, read_text, write_text
 
 __all__ = ["AnswerFormat", "GoldItem", "RankingFormat"]
@@ -103,16 +104,18 @@ class AnswerFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingFormat:
-    """An object of mention id and a list of entity ids, best first; gold lists hold exactly one entity."""
+    """An object of mention id and a list of entity ids, best first; gold lists hold exactly one entity.
+
+    A list has at most 20 ids and none twice: the published scorer would drop what comes after and count a
+    repeated id at its first rank, so that either is a fault of whatever wrote the list.
+    """
 
     extension: str = "json"
 
     def read_predictions(self, path: Path) -> dict[str, list[str]]:
-        """Return the ranking of every mention id; raises `DataError` where a value is no list of ids."""
+        """Return the ranking of every mention id; raises `DataError` where a value is no such list."""
         content = _read_object(path, "an object of mention id and list of entity ids")
-        return {
-            key: _texts(ids, f"{path}: id {key!r}", "a list of entity ids") for key, ids in content.items()
-        }
+        return {key: _ranking(ids, f"{path}: id {key!r}") for key, ids in content.items()}
 
     def read_gold(self, path: Path) -> list[GoldItem]:
         """Return id and entity of every mention; raises `DataError` where it has not exactly one."""
@@ -125,8 +128,8 @@ class RankingFormat:
         return [GoldItem(id=key, references=(ids[0].strip(),)) for key, ids in rankings.items()]
 
     def write(self, path: Path, content: Mapping[str, Sequence[str]]) -> None:
-        """Write the object of mention id and list of entity ids."""
-        _write_object(path, {key: list(ids) for key, ids in content.items()})
+        """Write the object of mention id and list of entity ids; raises `DataError` as reading does."""
+        _write_object(path, {key: _ranking(list(ids), f"{path}: id {key!r}") for key, ids in content.items()})
 
     def pair(
         self, predictions: Mapping[str, Sequence[str]], gold: Sequence[GoldItem], files: FilePair
@@ -178,6 +181,16 @@ def _texts(value: Any, where: str, expected: str) -> list[str]:
         raise DataError(f"{where}: expected {expected}, found {_shown(value)}.")
     _check_texts(value, where, expected)
     return value
+
+
+def _ranking(value: Any, where: str) -> list[str]:
+    ids = _texts(value, where, "a list of entity ids")
+    if len(ids) > CUT_OFF:
+        raise DataError(f"{where}: expected at most {CUT_OFF} entity ids, found {len(ids)}.")
+    for key, count in Counter(ids).items():
+        if count > 1:
+            raise DataError(f"{where}: expected every entity id once, found {key!r} {count} times.")
+    return ids
 
 
 def _check_texts(values: Iterable[Any], where: str, expected: str) -> None:

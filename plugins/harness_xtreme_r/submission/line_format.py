@@ -95,7 +95,8 @@ class LabelFormat:
 class ChoiceFormat:
     """One JSON object a line whose ``label`` is the 0-based number of a choice; other keys are left alone."""
 
-    choices: int = 2
+    choices: tuple[str, ...] = ("choice1", "choice2")
+    """What the predictions of the harness call the choices, in the order in which they are numbered."""
     extension: str = "jsonl"
 
     def read_predictions(self, path: Path) -> list[int]:
@@ -120,13 +121,13 @@ class ChoiceFormat:
         return _pair_lines(predictions, gold, files)
 
     def _choice(self, line: str, where: str) -> int:
-        expected = f'an object like {{"label": 0}} with {_one_of(map(str, range(self.choices)))}'
+        expected = f'an object like {{"label": 0}} with {_one_of(map(str, range(len(self.choices))))}'
         try:
             record = json.loads(line)
         except json.JSONDecodeError as error:
             raise DataError(f"{where}: expected {expected}, found {line!r} ({error.msg}).") from error
         label = record.get("label") if isinstance(record, dict) else None
-        if type(label) is not int or not 0 <= label < self.choices:
+        if type(label) is not int or not 0 <= label < len(self.choices):
             raise DataError(f"{where}: expected {expected}, found {line[:80]!r}.")
         return label
 

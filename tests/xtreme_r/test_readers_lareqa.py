@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.api import open_session
+from harness.data.records import Row
+from harness.errors import DataError, HarnessError, UsageError
+from harness_xtreme_r.readers.catalog import READERS
+from harness_xtreme_r.readers.sentence_border import sentence_spans
+from harness_xtreme_r.readers.squad_sentences import SQUAD_SENTENCES
+from harness_xtreme_r.readers.xquad_r_questions import XQUAD_R_QUESTIONS
+from harness_xtreme_r.readers.xquad_r_sentences import XQUAD_R_SENTENCES
+
+CANDIDATES = {"ar": 1222, "de": 1276, "en": 1180, "es": 1215, "zh": 1196}
+"""Table of the README of google-research-datasets/lareqa."""
+BRIDGE = "The bridge opened in 1931.\nIt is 40 metres long. Boats pass below."
+
+
+def paragraph(context: str, breaks: list[list[int]], *questions: tuple[str, str]) -> dict[str, Any]:
+    asked = [
+        {
+            "id": key,
+            "question": f"Question {key}?",
+            "answers": [{"text": text, "answer_start": context.index(text)}],
+        }
+        for key, text in questions
+    ]
+    sentences = [context[start:end] for start, end in breaks]
+    return {"context": context, "sentence_breaks": breaks, "sentences": sentences, "qas": asked}
+
+
+def document() -> dict[str, Any]:
+    first = paragraph(
+        BRIDGE, [[0, 26], [27, 48], [49, 66]], ("a", "1931"), ("b", "40 metres"), ("c", "opened")
+    )
+    second = paragraph("Rain fell. Rain fell.", [[0, 10], [11, 21]], ("d", "Rain"))
+    third = paragraph("Nobody came.", [[0, 12]], ("e", "Nobody"))
+    return {"data": [{"title": "x", "paragraphs": [first, second]}, {"title": "y", "paragraphs": [third]}]}
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Callable[[Any], Path]:
+    def save(content: Any) -> Path:
+        path = tmp_path / "en.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return path
+
+    return save
+
+
+def sentences(path: Path, **options: str) -> list[Row]:
+    return list(XQUAD_R_SENTENCES.read([path], {"language": "en", **options}))
+
+
+def test_questions_are_read_in_the_order_of_the_file(saved: Callable[[Any], Path]) -> None:
+    rows = list(XQUAD_R_QUESTIONS.read([saved(document())], {}))
+    assert [row.fields for row in rows] == [
+        {"id": key, "question": f"Question {key}?", "paragraph": place}
+        for key, place in (("a", "0-0"), ("b", "0-0"), ("c", "0-0"), ("d", "0-1"), ("e", "1-0"))
+    ]
+    assert [row.line for row in rows] == [1, 2, 3, 4, 5]
+
+
+def test_every_sentence_is_a_candidate_with_the_questions_that_it_answers(
+    saved: Callable[[Any], Path],
+) -> None:
+    rows = sentences(saved(document()))
+    assert {row.fields["id"]: row.fields["answers"] for row in rows} == {
+        "en/0-0/0": ["a", "c"],
+        "en/0-0/1": ["b"],
+        "en/0-0/2": [],
+        "en/0-1/0": ["d"],  # the equal sentence after it does not answer the question
+        "en/0-1/1": [],
+        "en/1-0/0": ["e"],
+    }
+    assert rows[1].fields["sentence"] == "It is 40 metres long."
+    assert rows[1].fields["text"] == (
+        "It is 40 metres long.The bridge opened in 1931.It is 40 metres long. Boats pass below."
+    )
+
+
+def changed(change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    content = copy.deepcopy(document())
+    change(content["data"][0]["paragraphs"][0])
+    return content
+
+
+def start(offset: int) -> Callable[[dict[str, Any]], None]:
+    return lambda part: part["qas"][1]["answers"][0].update(answer_start=offset)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (start(-1), "question 'b': expected an answer offset from 0 to 65, found -1"),
+        (start(66), "question 'b': expected an answer offset from 0 to 65, found 66"),
+        (start(34), "question 'b': expected the answer '40 metres' at offset 34, found '0 metres '"),
+        (
+            lambda part: part["qas"][1].update(answers=[{"text": " Boats", "answer_start": 48}]),
+            "question 'b': a question without a correct sentence: expected its answer offset 48 between two "
+            "sentence breaks",
+        ),
+        (
+            lambda part: part["qas"][1].update(answers=[]),
+            "question 'b': expected a reference answer, found none",
+        ),
+        (
+            lambda part: part["qas"][1].update(id="a"),
+            "question 'a': this id was already used at .*paragraph 1",
+        ),
+        (
+            lambda part: part.pop("sentence_breaks"),
+            "article 1, paragraph 1: expected 'sentence_breaks', found 'context', 'sentences', 'qas': this is "
+            "another release, a SQuAD file such as XQuAD and not XQuAD-R. Give xquad-r/LANG.json",
+        ),
+        (lambda part: part.pop("context"), "paragraph 1: expected 'context', found 'sentence_breaks'"),
+        (lambda part: part.update(context=7), "expected 'context' to be of type str, found int"),
+        (lambda part: part["sentences"].pop(), "as many sentences as sentence breaks, found 2 for 3"),
+        (lambda part: part["sentences"].append(4), "expected sentence 4 to be a text, found 4"),
+        (
+            lambda part: part.update(sentence_breaks=[[0, 26], [27, 48], [49, 67]]),
+            r"expected sentence break 3 after 48 and inside the 66 characters of the context, found \[49, 67\]",
+        ),
+        (
+            lambda part: part.update(sentence_breaks=[[0, 26], [20, 48], [49, 66]]),
+            r"expected sentence break 2 after 26 .* found \[20, 48\]",
+        ),
+        (
+            lambda part: part.update(sentence_breaks=[[0, 26], [27.0, 48]]),
+            r"expected sentence break 2 to be \[start, end\], found \[27.0, 48\]",
+        ),
+        (
+            lambda part: part.update(sentence_breaks=[[0, 26], [27, 47], [49, 66]]),
+            "expected sentence 2 between the breaks 27 and 47",
+        ),
+    ],
+)
+def test_refuses_what_does_not_fit(
+    change: Callable[[dict[str, Any]], None], message: str, saved: Callable[[Any], Path]
+) -> None:
+    path = saved(changed(change))
+    with pytest.raises(DataError, match=message) as caught:
+        sentences(path)
+    assert str(path) in str(caught.value)
+
+
+def test_shifted_breaks_are_refused_unless_lengths_are_enough(saved: Callable[[Any], Path]) -> None:
+    path = saved(changed(lambda part: part.update(sentence_breaks=[[0, 26], [28, 49], [49, 66]])))
+    with pytest.raises(DataError, match=r"sentence 2, 'It is .*found 't is .*released tr.json are shifted"):
+        sentences(path)
+    assert sentences(path, check_breaks="length")[1].fields["sentence"] == "t is 40 metres long. "
+
+
+@pytest.mark.parametrize("text", ["Cafe\u0301 noir.", "क\u093fताब."])
+def test_refuses_an_offset_inside_of_a_combined_character(text: str, saved: Callable[[Any], Path]) -> None:
+    offset = next(place for place, letter in enumerate(text) if letter in "\u0301\u093f")
+    content = paragraph(text, [[0, len(text)]], ("q", text[offset : offset + 3]))
+    path = saved({"data": [{"paragraphs": [content]}]})
+    with pytest.raises(
+        DataError, match=rf"question 'q': .* start of a character, found {offset}, .* inside of"
+    ):
+        sentences(path)
+
+
+def test_other_releases_and_broken_files(saved: Callable[[Any], Path], tmp_path: Path) -> None:
+    parquet = tmp_path / "xquad_r.parquet"
+    parquet.write_bytes(b"PAR1....")
+    with pytest.raises(DataError, match=r"found a Parquet file of another release. Give xquad-r"):
+        sentences(parquet)
+    with pytest.raises(DataError, match=r"en.json:2: expected JSON, found a fault at column 1"):
+        sentences(saved('{"data":\n]'))
+    with pytest.raises(DataError, match="expected 'data', found 'version'"):
+        list(XQUAD_R_QUESTIONS.read([saved({"version": "1.1"})], {}))
+    with pytest.raises(DataError, match="expected an object with 'paragraphs', found int"):
+        list(XQUAD_R_QUESTIONS.read([saved({"data": [3]})], {}))
+    with pytest.raises(DataError, match="expected a readable file, found: No such file"):
+        sentences(tmp_path / "absent.json")
+
+
+def test_the_language_is_needed(saved: Callable[[Any], Path]) -> None:
+    with pytest.raises(UsageError, match="'xquad_r_sentences' needs the option 'language', found none"):
+        list(XQUAD_R_SENTENCES.read([saved(document())], {}))
+    with pytest.raises(HarnessError, match="must be 'true' or 'length', found 'no'"):
+        sentences(saved(document()), check_breaks="no")
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ["It rained.", "We left!", "Why?", "12 people stayed."],
+        ['He said "no."', '"Yes," she said.', "(It was late.)", "All agreed."],
+        ["Dr. Smith met J. R. Jones of St. Ives.", "They spoke."],
+        ["She lives in the U.S. Army base.", "He lives in the U.S.", "The base is old."],
+        ["It was cold.[12]", "Nobody came.[note 3]", "So it ended"],
+        ["Version 2.0 costs 3.5 euros e.g. in Spain.", "See p. 7 for more."],
+        ["wait... what happened?", "Élan came."],
+    ],
+)
+def test_sentences_end_where_the_rule_says(expected: list[str]) -> None:
+    text = "  " + " ".join(expected) + "\n"
+    assert [text[start:end] for start, end in sentence_spans(text)] == expected
+
+
+@given(st.text(alphabet="aA1.?! \n\"'()[]éÉ", max_size=60))
+def test_sentence_spans_part_a_text_at_white_space(text: str) -> None:
+    spans = sentence_spans(text)
+    ends = [0, *(place for span in spans for place in span), len(text)]
+    assert ends == sorted(ends)
+    assert all(not text[end:start].strip() for end, start in zip(ends[::2], ends[1::2], strict=True))
+    assert all(text[start:end] == text[start:end].strip() != "" for start, end in spans)
+
+
+def test_squad_questions_become_pairs(saved: Callable[[Any], Path]) -> None:
+    content = document()
+    content["data"][0]["paragraphs"][0]["qas"][1]["answers"].append({"text": "Boats", "answer_start": 49})
+    rows = list(SQUAD_SENTENCES.read([saved(content)], {}))
+    assert [row.fields["id"] for row in rows] == ["a", "b", "c", "d", "e"]
+    assert rows[1].fields == {
+        "id": "b",
+        "query": "Question b?",
+        "passage": "It is 40 metres long.The bridge opened in 1931.It is 40 metres long. Boats pass below.",
+        "paragraph": "0-0",
+    }
+
+
+def test_squad_answers_between_sentences_are_left_out_and_absent_ones_refused(
+    saved: Callable[[Any], Path],
+) -> None:
+    content = document()
+    asked = content["data"][0]["paragraphs"][0]["qas"]
+    asked[1]["answers"] = [{"text": " Boats", "answer_start": 48}]
+    rows = list(SQUAD_SENTENCES.read([saved(content)], {}))
+    assert [row.fields["id"] for row in rows] == ["a", "c", "d", "e"]
+    asked[1]["answers"] = []
+    with pytest.raises(DataError, match="question 'b': expected a reference answer, found none"):
+        list(SQUAD_SENTENCES.read([saved(content)], {}))
+    asked[1]["answers"] = [{"text": "Boats", "answer_start": 3}]
+    with pytest.raises(DataError, match="question 'b': expected the answer 'Boats' at offset 3"):
+        list(SQUAD_SENTENCES.read([saved(content)], {}))
+
+
+def test_the_plugin_brings_its_readers() -> None:
+    readers = open_session().registry.readers
+    for reader in READERS:
+        assert readers.get(reader.name) == reader
+
+
+@pytest.fixture
+def data() -> Path:
+    root = os.environ.get("HARNESS_TEST_DATA")
+    if root is None:
+        pytest.skip("HARNESS_TEST_DATA names no folder of real data")
+    return Path(root)
+
+
+@pytest.mark.parametrize("language", CANDIDATES)
+def test_published_xquad_r(language: str, data: Path) -> None:
+    path = data / "lareqa" / "xquad-r" / f"{language}.json"
+    candidates = list(XQUAD_R_SENTENCES.read([path], {"language": language}))
+    questions = list(XQUAD_R_QUESTIONS.read([path], {}))
+    assert (len(candidates), len(questions)) == (CANDIDATES[language], 1190)
+    assert len({row.fields["id"] for row in candidates}) == CANDIDATES[language]
+    paragraphs = {row.fields["id"]: row.fields["paragraph"] for row in questions}
+    answered = [(key, row.fields["id"]) for row in candidates for key in row.fields["answers"]]
+    assert sorted(key for key, _ in answered) == sorted(paragraphs)
+    assert all(place.split("/")[1] == paragraphs[key] for key, place in answered)
+
+
+def test_xquad_is_recognised_as_another_release(data: Path) -> None:
+    with pytest.raises(DataError, match=r"xquad.de.json: article 1, paragraph 1: .* this is another release"):
+        sentences(data / "xquad" / "xquad.de.json")
+
+
+def test_the_splitter_finds_the_published_english_breaks(data: Path) -> None:
+    content = json.loads((data / "lareqa/xquad-r/en.json").read_text(encoding="utf-8"))
+    parts = [part for article in content["data"] for part in article["paragraphs"]]
+    published = {(place, end) for place, part in enumerate(parts) for _, end in part["sentence_breaks"]}
+    found = {(place, end) for place, part in enumerate(parts) for _, end in sentence_spans(part["context"])}
+    assert (len(published), len(found), len(found & published)) == (1180, 1172, 1172)
+
+
+def test_squad_sample(data: Path) -> None:
+    path = data / "squad" / "train-v1.1.sample5500.json"
+    rows = list(SQUAD_SENTENCES.read([path], {}))
+    assert len(rows) == 5547
+    content = json.loads(path.read_text(encoding="utf-8"))
+    answers = {
+        question["id"]: question["answers"][0]["text"]
+        for article in content["data"]
+        for part in article["paragraphs"]
+        for question in part["qas"]
+    }
+    inside = sum(row.fields["passage"].count(answers[row.fields["id"]]) >= 2 for row in rows)
+    assert inside >= 5538  # once in the sentence, once in the paragraph; nine answers run over a border
