@@ -108,8 +108,9 @@ def _default_protocols(
     spec: TaskSpec, methods: Iterable[Method], description: ModelDescription, head: Head | None
 ) -> tuple[str, ...]:
     # Every encoder embeds: only a head that adds an ability tells that a checkpoint was fine-tuned for the task.
-    telling = head is not None and head is not Head.DUAL_ENCODER
-    already_fitted = telling and HEAD_CAPABILITY[head] in description.offers
+    already_fitted = (
+        head is not None and head is not Head.DUAL_ENCODER and HEAD_CAPABILITY[head] in description.offers
+    )
     if already_fitted and any("frozen" in method.protocols for method in methods):
         return ("frozen",)
     if Capability.FITS in description.offers:

@@ -15,7 +15,8 @@ from harness.aggregation import aggregate_tasks
 from harness.reporting.console import render_text
 from harness.reporting.markdown import render_markdown
 from harness.reporting.rows import cell_rows, render_csv, render_json
-from harness.reporting.summary import Score, summarise
+from harness.reporting.score import Score
+from harness.reporting.summary import summarise
 from harness.results import Run
 
 MakeRun = Callable[..., Run]

@@ -17,7 +17,7 @@ __all__ = ["XQUAD_R_SENTENCES"]
 _NAME = "xquad_r_sentences"
 _HINT = (
     "The benchmark's code takes the text between the breaks; two sentences of the released tr.json are shifted. "
-    "Read such a file with check_breaks: length."
+    "Read such a file with check_breaks: length, or name its language in 'shifted'."
 )
 
 
@@ -25,6 +25,7 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     """Yield one row a sentence; equal sentences stay distinct, as their places tell them apart."""
     language = required_option(options, "language", _NAME)
     lengths_only = choice(options, "check_breaks", ("true", "length")) == "length"
+    lengths_only |= language in options.get("shifted", "").split()
     number = 0
     for path, paragraph in read_paragraphs(paths):
         _check_sentences(paragraph, lengths_only=lengths_only)
@@ -98,6 +99,7 @@ XQUAD_R_SENTENCES = Reader(
     summary="LAReQA (XQuAD-R): the candidate sentences of one language with the questions that they answer.",
     options={
         "language": "the code that begins the ids of the candidates (needed)",
+        "shifted": "codes of languages whose released file needs check_breaks: length",
         "check_breaks": "'true' (default: the text between two breaks must be the sentence) or 'length' (it "
         "must be as long as the sentence)",
     },
