@@ -54,7 +54,7 @@ def test_a_text_that_is_not_given_is_made_of_the_surface_forms(read: Read, write
         "a.conllu",
         _treebank(
             closed(_line("1", "¡", "PUNCT", "2"), "Gloss=x|SpaceAfter=No"),
-            _line("2-3", "Dámelo"),
+            closed(_line("2-3", "Dámelo"), "CorrectSpaceAfter=No"),
             closed(_line("2", "Da", "VERB", "0")),
             closed(_line("3", "melo", "PRON", "2")),
             closed(_line("3.1", "eso", "PRON")),
