@@ -55,8 +55,11 @@ def test_training_passages_hold_the_sentence_with_the_answer(split: str) -> None
         assert (record["id"], record["query"]) == (source["id"], source["question"])
         assert record["passage"].endswith(source["context"])
         sentence = record["passage"].removesuffix(source["context"])
-        assert sentence in source["context"]
-        assert source["answers"][0]["text"] in sentence
+        start, answer = source["context"].index(sentence), source["answers"][0]
+        assert start == 0 or source["context"][start - 2 : start] == ". ", record["id"]
+        assert sentence.endswith("."), record["id"]
+        assert start <= answer["start"], record["id"]
+        assert answer["start"] + len(answer["text"]) <= start + len(sentence), record["id"]
 
 
 @pytest.mark.parametrize("name", MENTIONS)
@@ -73,3 +76,10 @@ def test_half_of_the_mentions_need_another_language() -> None:
         same = [record["id"] for record in mentions if language_of_entity[record["target"]] == language]
         assert len(same) == len(mentions) / 2
         assert all(record["document"].startswith(f"{language}-d") for record in mentions)
+
+
+def test_training_and_test_mention_different_entities() -> None:
+    parts = ("mewsli_x_pairs/en.train", "mewsli_x_pairs/en.validation", "mewslix/mentions.en")
+    found = [{record["query"].split("{ ")[1].split(" }")[0] for record in items(name)} for name in parts]
+    assert [len(part) for part in found] == [80, 20, 12]
+    assert len(set().union(*found)) == 112
