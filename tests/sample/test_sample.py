@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,20 @@ import pytest
 
 SAMPLE = Path(__file__).resolve().parents[2] / "task_specs" / "harness_task_specs" / "sample"
 LANGUAGES = ("ar", "de", "en", "es", "hi", "ru", "sw", "ta", "tr", "zh")
-SCRIPTS = {"ar": "ARABIC", "hi": "DEVANAGARI", "ru": "CYRILLIC", "ta": "TAMIL", "zh": "CJK UNIFIED IDEOGRAPH"}
+LAREQA = ("ar", "de", "en", "es", "hi", "ru", "tr", "zh")
+MEWSLI_X = ("ar", "de", "en", "es", "ta", "tr")
+SCRIPTS: dict[str, str | tuple[str, ...]] = {
+    **dict.fromkeys(("ar", "fa"), "ARABIC"),
+    **dict.fromkeys(("ru", "uk"), "CYRILLIC"),
+    "hi": "DEVANAGARI",
+    "ja": ("CJK UNIFIED IDEOGRAPH", "HIRAGANA", "KATAKANA"),
+    "ko": "HANGUL",
+    "ta": "TAMIL",
+    "zh": "CJK UNIFIED IDEOGRAPH",
+}
 UPOS = frozenset("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 NLI_LABELS = {"entailment", "neutral", "contradiction"}
+BIO = {"O", *(f"{prefix}-{kind}" for prefix in "BI" for kind in ("PER", "ORG", "LOC"))}
 
 KEYS = {
     "xnli": ["id", "premise", "hypothesis", "label"],
@@ -24,6 +36,18 @@ KEYS = {
     "squad": ["id", "paragraph", "context", "question", "answers"],
     "udpos": ["id", "tokens", "tags", "text"],
     "tatoeba": ["id", "query", "target"],
+    **{task: ["id", "premise", "choice1", "choice2", "question", "label"] for task in ("xcopa", "copa")},
+    "siqa": ["id", "context", "question", "answerA", "answerB", "answerC", "correct"],
+    "wikiann": ["id", "tokens", "tags"],
+    **{
+        task: ["id", "paragraph", "context", "question", "answers"]
+        for task in ("mlqa", "mlqa_cross", "tydiqa")
+    },
+    "lareqa/questions": ["id", "question", "paragraph"],
+    "lareqa/sentences": ["id", "text", "sentence", "answers", "language"],
+    **{task: ["id", "query", "passage"] for task in ("squad_sentences", "mewsli_x_pairs")},
+    "mewslix/mentions": ["id", "query", "target", "document"],
+    "mewslix/entities": ["id", "text", "language"],
 }
 COUNTS = {
     **{f"xnli/{language}": 24 for language in LANGUAGES},
@@ -40,6 +64,28 @@ COUNTS = {
     "squad/en.validation": 18,
     "udpos/en.train": 180,
     "udpos/en.validation": 20,
+    **{f"xcopa/{language}": 24 for language in ("et", "id", "it", "sw", "ta", "tr", "vi", "zh")},
+    **{
+        f"{task}/en.{split}": n
+        for task in ("copa", "siqa")
+        for split, n in (("train", 60), ("validation", 20))
+    },
+    **{f"wikiann/{language}": 24 for language in LANGUAGES},
+    "wikiann/en.train": 80,
+    "wikiann/en.validation": 24,
+    **{f"mlqa/{language}": 16 for language in ("ar", "de", "en", "es", "hi", "vi", "zh")},
+    **{f"mlqa_cross/{pair}": 16 for pair in ("en.de", "de.en", "en.hi", "hi.en", "es.zh", "zh.es")},
+    **{f"tydiqa/{language}": 16 for language in ("ar", "en", "fi", "id", "ru", "sw")},
+    "tydiqa/en.train": 40,
+    "tydiqa/en.validation": 12,
+    **{f"lareqa/questions.{language}": 18 for language in LAREQA},
+    **{f"lareqa/sentences.{language}": 24 for language in LAREQA},
+    "squad_sentences/en.train": 180,
+    "squad_sentences/en.validation": 18,
+    **{f"mewslix/mentions.{language}": 12 for language in MEWSLI_X},
+    "mewslix/entities": 60,
+    "mewsli_x_pairs/en.train": 80,
+    "mewsli_x_pairs/en.validation": 20,
 }
 TEXT_FIELDS = {
     "xnli": ("premise", "hypothesis"),
@@ -49,12 +95,45 @@ TEXT_FIELDS = {
     "squad": ("context", "question"),
     "udpos": ("text",),
     "tatoeba": ("target",),
+    **dict.fromkeys(("xcopa", "copa"), ("premise", "choice1", "choice2")),
+    "siqa": ("context", "question"),
+    "wikiann": ("tokens",),
+    **dict.fromkeys(("mlqa", "mlqa_cross", "tydiqa"), ("context", "question")),
+    "lareqa/questions": ("question",),
+    "lareqa/sentences": ("text", "sentence"),
+    **dict.fromkeys(("squad_sentences", "mewsli_x_pairs"), ("query", "passage")),
+    "mewslix/mentions": ("query",),
+    "mewslix/entities": ("text",),
 }
+PARALLEL: dict[str, tuple[str, ...]] = {
+    "xnli": ("label",),
+    "pawsx": ("label",),
+    "xquad": ("paragraph",),
+    "tatoeba": ("query",),
+    "xcopa": ("question", "label"),
+    "mlqa": ("paragraph",),
+    "wikiann": (),
+    "lareqa/questions": ("paragraph",),
+}
+"""Tasks whose ids mean one item in every language, and the fields that do not depend on it."""
 SPLITS = {
     "nli": ("mnli/en.train", "mnli/en.validation", "xnli/en.validation", "xnli/en"),
     "paraphrase": ("pawsx/en.train", "pawsx/en.validation", "pawsx/en"),
     "spans": ("squad/en.train", "squad/en.validation", "xquad/en"),
     "tags": ("udpos/en.train", "udpos/en.validation", "udpos/en"),
+    "choices": ("copa/en.train", "copa/en.validation"),
+    "answers": ("siqa/en.train", "siqa/en.validation"),
+    "names": ("wikiann/en.train", "wikiann/en.validation", "wikiann/en"),
+    "languages": ("squad/en.train", "squad/en.validation", "xquad/en", "mlqa/en", "tydiqa/en"),
+    "typology": ("tydiqa/en.train", "tydiqa/en.validation", "tydiqa/en"),
+    "sentences": ("squad_sentences/en.train", "squad_sentences/en.validation", "lareqa/sentences.en"),
+    "questions": ("squad_sentences/en.train", "squad_sentences/en.validation", "lareqa/questions.en"),
+    "entities": (
+        "mewsli_x_pairs/en.train",
+        "mewsli_x_pairs/en.validation",
+        "mewslix/mentions.en",
+        "mewslix/entities",
+    ),
 }
 Item = dict[str, Any]
 
@@ -78,15 +157,32 @@ def strings(value: Any) -> list[str]:
 
 
 def task_of(name: str) -> str:
-    return name.partition("/")[0]
+    folder, _, file = name.partition("/")
+    return f"{folder}/{file.partition('.')[0]}" if folder in {"lareqa", "mewslix"} else folder
 
 
-def language_of(name: str) -> str:
-    return name.partition("/")[2].partition(".")[0]
+def is_test(name: str) -> bool:
+    return not name.endswith((".train", ".validation"))
+
+
+def language_of(name: str, record: Item, field: str) -> str:
+    first, _, second = name.partition("/")[2].partition(".")
+    asked_in_another = task_of(name) == "mlqa_cross" and field == "question"
+    named_last = task_of(name) in {"lareqa/questions", "mewslix/mentions"}
+    return str(record.get("language", second if asked_in_another or named_last else first))
+
+
+def texts_by_language(name: str) -> list[tuple[str, str]]:
+    values = [
+        (language_of(name, record, field), record[field])
+        for record in items(name)
+        for field in TEXT_FIELDS[task_of(name)]
+    ]
+    return [(language, text if isinstance(text, str) else " ".join(text)) for language, text in values]
 
 
 def texts(name: str) -> list[str]:
-    return [item[field] for item in items(name) for field in TEXT_FIELDS[task_of(name)]]
+    return [text for _, text in texts_by_language(name)]
 
 
 def test_the_files_are_those_that_are_listed() -> None:
@@ -96,7 +192,7 @@ def test_the_files_are_those_that_are_listed() -> None:
 
 
 def test_the_sample_is_small() -> None:
-    assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < 900_000
+    assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < 1_100_000
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -119,22 +215,23 @@ def test_text_is_normalised_and_clean(name: str) -> None:
             assert "  " not in text and "\ufffd" not in text, record["id"]
 
 
-@pytest.mark.parametrize("task", ["xnli", "pawsx", "xquad", "tatoeba"])
+@pytest.mark.parametrize("task", PARALLEL)
 def test_ids_and_language_independent_fields_are_parallel(task: str) -> None:
-    fields = {"xnli": "label", "pawsx": "label", "xquad": "paragraph", "tatoeba": "query"}
-    files = [name for name in names(task) if "." not in name]
-    reference = [(record["id"], record[fields[task]]) for record in items(files[0])]
-    for name in files[1:]:
-        assert [(record["id"], record[fields[task]]) for record in items(name)] == reference, name
+    found = [
+        [[record[field] for field in ("id", *PARALLEL[task])] for record in items(name)]
+        for name in names(task)
+        if is_test(name)
+    ]
+    assert found == [found[0]] * len(found)
 
 
-@pytest.mark.parametrize("task", ["xnli", "pawsx", "xquad", "tatoeba"])
+@pytest.mark.parametrize("task", ["xnli", "pawsx", "xquad", "tatoeba", "mlqa"])
 def test_repetitions_are_parallel(task: str) -> None:
     """What is one premise, sentence or paragraph in one language is one in every language."""
     field = TEXT_FIELDS[task][0]
     patterns = set()
     for name in names(task):
-        if "." not in name:
+        if is_test(name):
             values = [record[field] for record in items(name)]
             patterns.add(tuple(values.index(value) for value in values))
     assert len(patterns) == 1
@@ -157,7 +254,7 @@ def test_every_premise_has_each_label_once(name: str) -> None:
     assert all(sorted(group) == sorted(NLI_LABELS) for group in labels.values())
 
 
-@pytest.mark.parametrize("name", names("xquad", "squad"))
+@pytest.mark.parametrize("name", names("xquad", "squad", "mlqa", "mlqa_cross", "tydiqa"))
 def test_answers_are_in_their_context_once(name: str) -> None:
     contexts: dict[str, str] = {}
     for record in items(name):
@@ -189,15 +286,20 @@ def test_sentences_are_tagged_token_by_token(name: str) -> None:
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_text_is_in_the_script_of_its_language(name: str) -> None:
-    script = SCRIPTS.get(language_of(name), "LATIN")
-    letters = [char for text in texts(name) for char in text if unicodedata.category(char).startswith("L")]
-    assert sum(unicodedata.name(char).startswith(script) for char in letters) >= 0.8 * len(letters) > 0
+    letters: dict[str, list[str]] = {}
+    for language, text in texts_by_language(name):
+        letters.setdefault(language, []).extend(c for c in text if unicodedata.category(c).startswith("L"))
+    for language, found in letters.items():
+        script = SCRIPTS.get(language, "LATIN")
+        assert sum(unicodedata.name(char).startswith(script) for char in found) >= 0.8 * len(found) > 0, (
+            language
+        )
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", [name for name in COUNTS if task_of(name) != "wikiann"])
 def test_sentences_end_as_they_do_in_their_language(name: str) -> None:
-    endings = {"zh": "。？！", "hi": "।?!", "ar": ".؟!"}.get(language_of(name), ".?!")
-    assert [text for text in texts(name) if text[-1] not in endings] == []
+    endings = {"zh": "。？！", "ja": "。", "hi": "।?!", "ar": ".؟!"}
+    assert [t for language, t in texts_by_language(name) if t[-1] not in endings.get(language, ".?!")] == []
 
 
 @pytest.mark.parametrize("task", SPLITS)
@@ -213,7 +315,55 @@ def test_sentence_pairs_are_distinct(name: str) -> None:
     assert len({record["target"] for record in records}) == len(records)
 
 
-@pytest.mark.parametrize("task", ["xnli", "pawsx", "xquad", "tatoeba", "udpos"])
+@pytest.mark.parametrize("task", [*PARALLEL, "udpos", "tydiqa", "mewslix/mentions"])
 def test_no_language_is_left_untranslated(task: str) -> None:
-    sentences = [text for name in names(task) if "." not in name for text in set(texts(name))]
+    sentences = [text for name in names(task) if is_test(name) for text in set(texts(name))]
     assert len(set(sentences)) == len(sentences)
+
+
+@pytest.mark.parametrize("name", names("xcopa", "copa"))
+def test_choices_are_balanced_within_each_question(name: str) -> None:
+    records = items(name)
+    counts = Counter((record["question"], record["label"]) for record in records)
+    assert set(counts) == {("cause", 0), ("cause", 1), ("effect", 0), ("effect", 1)}
+    assert len(set(counts.values())) == 1
+    assert all(type(record["label"]) is int for record in records)
+    assert len(set(texts(name))) == 3 * len(records)
+
+
+@pytest.mark.parametrize("name", names("siqa"))
+def test_answers_to_choose_from_differ_and_are_balanced(name: str) -> None:
+    records = items(name)
+    counts = Counter(record["correct"] for record in records)
+    assert set(counts) == set("ABC")
+    assert max(counts.values()) - min(counts.values()) <= 1
+    assert all(len({record[f"answer{letter}"] for letter in "ABC"}) == 3 for record in records)
+
+
+@pytest.mark.parametrize("name", names("wikiann"))
+def test_names_are_tagged_in_bio(name: str) -> None:
+    for record in items(name):
+        tokens, tags = record["tokens"], record["tags"]
+        assert len(tokens) == len(tags) > 0, record["id"]
+        assert set(tags) <= BIO, record["id"]
+        assert not any(char.isspace() for token in tokens for char in token), record["id"]
+        assert name != "wikiann/zh" or all(len(token) == 1 for token in tokens), record["id"]
+        for before, tag in pairwise(["O", *tags]):
+            assert tag[0] != "I" or before in {f"B{tag[1:]}", tag}, record["id"]
+
+
+def test_the_same_kinds_of_names_are_in_every_language() -> None:
+    found = [
+        [sorted(tag for tag in record["tags"] if tag[0] == "B") for record in items(name)]
+        for name in names("wikiann")
+        if is_test(name)
+    ]
+    assert found == [found[0]] * len(LANGUAGES)
+
+
+@pytest.mark.parametrize("name", names("mlqa_cross"))
+def test_a_pair_of_languages_joins_two_files(name: str) -> None:
+    context, _, question = name.partition("/")[2].partition(".")
+    asked = [record["question"] for record in items(f"mlqa/{question}")]
+    answered = items(f"mlqa/{context}")
+    assert items(name) == [record | {"question": text} for record, text in zip(answered, asked, strict=True)]
