@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, Problem, SpecError, UnknownNameError
+from harness.languages import known_languages
 from harness.specs.catalog import described_languages
 from harness.specs.published import PublishedSpec
 from harness.specs.schema import (
@@ -114,14 +115,11 @@ def published_problems(
     for task, tables in spec.languages.items():
         codes = catalog.languages_of(task) if task in catalog.names("task") else []
         for metric, table in tables.items():
-            found += [
-                (
-                    ("languages", task, metric, code),
-                    str(UnknownNameError(f"language of {task!r}", code, codes)),
-                )
-                for code in table
-                if codes and code not in codes
-            ]
+            for code in table:
+                if codes and code not in codes:
+                    unknown = UnknownNameError(f"language of {task!r}", code, codes)
+                    message = known_languages().meant_by(code) or str(unknown)
+                    found.append((("languages", task, metric, code), message))
     return _problems(found, document)
 
 

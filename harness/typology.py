@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["FEATURE_SETS", "mean_entropy", "syntax_shares", "typology_index"]
 
 FEATURE_SETS = {"syntax_knn": "feature_predictions.npz", "syntax_average": "feature_averages.npz"}
-"""lang2vec's names of the sets without gaps, with their files: gaps predicted from neighbours, sources averaged."""
+"""Two sets of lang2vec, with their files: gaps predicted from like languages, and the mean of sources with its gaps."""
 SYNTAX = "S_"
 """What the names of syntactic features begin with."""
 
@@ -53,9 +53,10 @@ def syntax_shares(codes: Sequence[str], feature_set: str = "syntax_knn") -> npt.
 
     A value between 0 and 1 is the share of URIEL's sources that give the language the feature.
     """
+    path = _data_file(FEATURE_SETS[feature_set])
     import numpy as np
 
-    with np.load(_data_file(FEATURE_SETS[feature_set]), allow_pickle=False) as archive:
+    with np.load(path, allow_pickle=False) as archive:
         known = {str(code): index for index, code in enumerate(archive["langs"])}
         columns = [index for index, name in enumerate(archive["feats"]) if str(name).startswith(SYNTAX)]
         lacking = [code for code in codes if code not in known]

@@ -56,8 +56,9 @@ def list_tasks(
         for row in rows
     ]
     print_table(["task", "kind", "languages", "licence"], table)
-    suites = catalog.names("suite")
-    for suite in suites:
+    for suite in catalog.names("suite"):
+        if pattern is not None and not fnmatch(suite, pattern):
+            continue
         tasks = catalog.entry("suite", suite).document.data.get("tasks") or []
         typer.echo(f"suite {suite}: {' '.join(map(str, tasks))}")
     if json_file is not None:

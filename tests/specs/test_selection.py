@@ -86,7 +86,7 @@ def test_a_suite_is_its_tasks(session_with: SessionWith) -> None:
         (["XNLI"], None, "No task or suite named 'XNLI'. Did you mean 'xnli'?"),
         (["q*"], None, "No task or suite named 'q*'. Known: "),
         (["pare"], None, "No task or suite named 'pare'. Did you mean 'pair'?"),
-        (["xnli:swa"], None, "No language named 'swa'. Did you mean 'sw'"),
+        (["xnli:swx"], None, "No language named 'swx'. Did you mean 'sw'"),
         (["xnli"], ["zzz"], "No language named 'zzz'. Known: "),
         (["xnli:Swahili"], None, "Languages are named by code: 'Swahili' is 'sw'."),
     ],

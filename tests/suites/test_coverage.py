@@ -1,0 +1,241 @@
+"""``harness languages --suite``: Table 7 of XTREME-R and its indices, counted from what the tasks list."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.api import open_session
+from harness.coverage import dataset_differences, family_index, suite_coverage
+from harness.errors import SpecError, UnknownNameError
+from harness.languages import TABLE_SOURCE, Language, known_languages
+
+Cli = Callable[..., tuple[int, str, str]]
+
+TASKS = {
+    "xnli": "ar bg de el en es fr hi ru sw th tr ur vi zh",
+    "xcopa": "et ht id it qu sw ta th tr vi zh",
+    "udpos": (
+        "af ar bg de el en es et eu fa fi fr he hi hu id it ja kk ko mr nl pt ru ta te th tl tr "
+        "ur vi yo zh lt pl uk wo ro"
+    ),
+    "wikiann": (
+        "ar he vi id jv ms tl eu ml ta te af nl en de el bn hi mr ur fa fr it pt es bg ru ja ka "
+        "ko th sw yo my zh kk tr et fi hu qu pl uk az lt pa gu ro"
+    ),
+    "xquad": "en es de el ru tr ar vi th zh hi",
+    "mlqa": "en es de ar hi vi zh",
+    "tydiqa": "en ar bn fi id ko ru sw te",
+    "tatoeba": (
+        "ar he vi id jv tl eu ml ta te af nl de el bn hi mr ur fa fr it pt es bg ru ja ka ko th "
+        "sw zh kk tr et fi hu az lt pl uk ro"
+    ),
+    "mewslix": "ar de en es fa ja pl ro ta tr uk",
+    "lareqa": "ar de el en es hi ru th tr vi zh",
+}
+"""Ruder et al. (2021), Tables 15-24: the languages of every task."""
+DIFFERENCES = [
+    ("en", 9, 8),
+    ("fa", 3, 4),
+    ("jv", 1, 2),
+    ("kk", 2, 3),
+    ("ms", 2, 1),
+    ("sw", 4, 5),
+    ("tl", 2, 3),
+    ("tr", 7, 8),
+]
+"""Code, number of datasets in Table 7, number of test sets in Tables 15-24."""
+
+
+def document(task: str, languages: str) -> str:
+    head = f"task: {task}\nkind: k\nversion: 1\ndescription: d\ncitation: c\nlicense: l\nmetrics: [m]\n"
+    return f"{head}languages: {languages}\n"
+
+
+def suite_document(tasks: list[str], citation: str = "c", more: str = "") -> str:
+    listed = f"tasks: [{', '.join(tasks)}]\n{more}"
+    return f"suite: mine\ndescription: d\ncitation: {citation}\nprotocol: frozen\n{listed}"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """Write documents into a folder for ``--tasks-from``, and return the folder."""
+
+    def written(**documents: str) -> Path:
+        folder = tmp_path / "specs"
+        folder.mkdir(exist_ok=True)
+        for name, text in documents.items():
+            (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+        return folder
+
+    return written
+
+
+@pytest.fixture
+def table_7(write: Callable[..., Path]) -> Path:
+    """A suite of ten tasks with the languages of XTREME-R's, under names of its own."""
+    tasks = {f"t7_{task}": document(f"t7_{task}", f"{{{', '.join(c.split())}}}") for task, c in TASKS.items()}
+    return write(**tasks, mine=suite_document(list(tasks), TABLE_SOURCE))
+
+
+def test_the_languages_of_xtreme_r(table_7: Path) -> None:
+    coverage = suite_coverage(open_session([table_7]).catalog, "mine")
+    codes = {item.language.code for item in coverage.languages}
+    assert codes == {language.code for language in known_languages()} - {"ha"}
+    assert [coverage.total(f"t7_{task}") for task in TASKS] == [15, 11, 38, 48, 11, 7, 9, 41, 11, 11]
+    assert dataset_differences(coverage.languages) == DIFFERENCES
+    families, count = family_index(item.language for item in coverage.languages)
+    assert (families, count) == (16, 50)
+    assert coverage.added == ()
+
+
+def test_the_family_index_of_xtreme() -> None:
+    """A plain count gives 14 of 40, where Table 8 prints 0.38."""
+    new = "az gu ht lt pa pl qu ro uk wo ha".split()
+    assert family_index(item for item in known_languages() if item.code not in new) == (14, 40)
+
+
+@given(st.lists(st.sampled_from(list(known_languages())), min_size=1))
+def test_a_family_counts_once(languages: list[Language]) -> None:
+    families, count = family_index(languages)
+    assert 1 <= families <= count == len(languages)
+    assert family_index(languages * 2) == (families, 2 * count)
+
+
+def test_the_command(cli: Cli, table_7: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    status, out, err = cli("languages", "--suite", "mine", "--tasks-from", table_7, "--json", file)
+    assert (status, err) == (0, "")
+    assert "Family index: 16 families / 50 languages = 0.32." in out
+    assert (
+        "another number is printed for en (9, here 8), fa (3, here 4), jv (1, here 2), kk (2, here 3)" in out
+    )
+    lines = [line.split() for line in out.splitlines()]
+    assert ["Basque", "eu", "0.34", "Latn", "Basque", "x", "x", "x", "x", "3"] in lines
+    assert ["English", "en", "5.98", "Latn", "IE:", "Germanic", "8", "(9)"] in lines
+    assert ["Gujarati", "gu", "0.03", "Gujr", "IE:", "Indo-Aryan", "x?", "x?", "1"] in lines
+    assert ["th", *["x"] * 7, "7"] in lines
+    assert ["50", "15", "11", "38", "48", "11", "7", "9", "41", "11", "11", "202"] in lines
+    rows = {row["code"]: row for row in json.loads(file.read_text(encoding="utf-8"))}
+    assert len(rows) == 50
+    assert rows["ms"] == {
+        "code": "ms",
+        "name": "Malay",
+        "script": "Latn",
+        "printed_script": "Latin",
+        "family": "Austronesian",
+        "branch": "",
+        "wikipedia_articles": "0.33",
+        "diacritics": "0",
+        "compounding": "0",
+        "clitics": "1",
+        "inflection": "1",
+        "derivation": "0",
+        "datasets": 1,
+        "printed_datasets": 2,
+        "tasks": ["t7_wikiann"],
+    }
+
+
+def test_the_shipped_suite(cli: Cli) -> None:
+    status, out, err = cli("languages", "--suite", "xtreme_r")
+    assert (status, err) == (0, "")
+    assert "Family index: 16 families / 50 languages = 0.32. Table 8 prints 0.34" in out
+    assert "Datasets: another number is printed for en (9, here 8), fa (3, here 4), jv (1, here 2)" in out
+    lines = [line.split() for line in out.splitlines()]
+    assert ["50", "15", "11", "38", "48", "11", "7", "9", "11", "11", "41", "202"] in lines
+
+
+def test_printed_numbers_belong_to_the_suite_of_the_paper(cli: Cli, write: Callable[..., Path]) -> None:
+    folder = write(one=document("one", "{en, ms, de}"), mine=suite_document(["one"]))
+    coverage = suite_coverage(open_session([folder]).catalog, "mine")
+    assert dataset_differences(coverage.languages) == []
+    status, out, _ = cli("languages", "--suite", "mine", "--tasks-from", folder)
+    assert status == 0
+    assert "(9" not in out
+    assert "Table 8" not in out
+    assert "Family index: 2 families / 3 languages = 0.67" in out
+
+
+def test_a_task_that_nobody_has_is_an_error_that_names_it(cli: Cli, write: Callable[..., Path]) -> None:
+    folder = write(mine=suite_document(["xnli", "xquda", "udposs"]))
+    status, out, err = cli("languages", "--suite", "mine", "--tasks-from", folder)
+    assert (status, out) == (2, "")
+    assert "mine.yaml has 2 faults" in err
+    assert "line 5: tasks: No task named 'xquda'. Did you mean 'xquad'?" in err
+    assert "No task named 'udposs'. Did you mean 'udpos'?" in err
+    with pytest.raises(UnknownNameError, match=r"No suite named 'mien'\. Did you mean 'mine'"):
+        suite_coverage(open_session([folder]).catalog, "mien")
+
+
+def test_languages_that_packages_add_are_named_and_not_counted(cli: Cli, write: Callable[..., Path]) -> None:
+    folder = write(
+        one=document("one", "{en, de}"),
+        more="extends: one\nlanguages: {yo: {test: {sample: a}}}\n",
+        mine=suite_document(["one"]),
+    )
+    status, out, _ = cli("languages", "--suite", "mine", "--tasks-from", folder)
+    assert status == 0
+    assert "1 families / 2 languages" in out
+    assert "Not counted, because they were added to the suite's tasks: one:yo (" in out
+
+
+def test_a_language_that_only_the_task_describes(cli: Cli, write: Callable[..., Path]) -> None:
+    gsw = "{en, gsw: {name: Swiss German, script: Latn, family: Indo-European, test: {sample: a}}}"
+    folder = write(one=document("one", gsw), mine=suite_document(["one"], TABLE_SOURCE))
+    coverage = suite_coverage(open_session([folder]).catalog, "mine")
+    assert [item.language.name for item in coverage.languages] == ["English", "Swiss German"]
+    assert coverage.languages[1].printed_datasets is None
+    status, out, _ = cli("languages", "--suite", "mine", "--tasks-from", folder)
+    assert status == 0
+    assert "Typology index: not computed. " in out
+
+
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [
+        ("{en, swh}", "languages.swh: 'swh' is the Tatoeba code and ISO 639-3 code of Swahili: use 'sw'"),
+        ("{en, xx: {name: X}}", "languages.xx: 'xx' needs 'name', 'script' and 'family': the language table"),
+    ],
+)
+def test_a_language_that_nobody_describes(write: Callable[..., Path], languages: str, expected: str) -> None:
+    folder = write(one=document("one", languages), mine=suite_document(["one"]))
+    with pytest.raises(SpecError) as caught:
+        suite_coverage(open_session([folder]).catalog, "mine")
+    assert f"line 8: {expected}" in str(caught.value)
+
+
+def test_codes_and_a_suite_exclude_each_other(cli: Cli) -> None:
+    status, _, err = cli("languages", "sw", "--suite", "xtreme_r")
+    assert status == 2
+    assert "--suite xtreme_r shows all languages of the suite; give it or codes, not both." in err
+
+
+def test_the_coverage_of_a_suite_imports_nothing_heavy(tmp_path: Path) -> None:
+    """Without lang2vec, that is: its data are numpy arrays."""
+    (tmp_path / "mine.yaml").write_text(suite_document(["xnli", "udpos"]), encoding="utf-8")
+    script = (
+        "import importlib.metadata, sys\n"
+        "from harness.cli.main import main\n"
+        "def lost(name, found=importlib.metadata.distribution):\n"
+        "    if name == 'lang2vec': raise importlib.metadata.PackageNotFoundError(name)\n"
+        "    return found(name)\n"
+        "importlib.metadata.distribution = lost\n"
+        "status = main(['languages', '--suite', 'mine', '--tasks-from', 'mine.yaml'])\n"
+        "heavy = {'numpy', 'scipy', 'pyarrow', 'torch', 'transformers', 'harness.kinds.kind'}\n"
+        "sys.stderr.write(repr(sorted(heavy & set(sys.modules))))\n"
+        "sys.exit(status)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (result.returncode, result.stderr) == (0, "[]")
+    assert "Typology index: not computed. The typology index needs the package 'lang2vec'" in result.stdout
+    assert "Run: pip install 'multilingual-harness[typology]'" in result.stdout

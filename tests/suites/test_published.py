@@ -1,0 +1,221 @@
+"""The published scores that ship agree with themselves, except where they say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from harness.api import Session, open_session
+from harness.errors import DuplicateNameError, SpecError, UnknownNameError
+from harness.specs.published import PublishedSpec
+from harness.suites import overall, task_scores
+
+Cli = Callable[..., tuple[int, str, str]]
+
+CATALOG = open_session().catalog
+SUITE = CATALOG.suite("xtreme_r")
+PUBLISHED = {spec.published: spec for spec in CATALOG.published_for("xtreme_r")}
+COMPLETE = ("xtreme_r_mbert", "xtreme_r_mt5_xxl", "xtreme_r_xlm_r_large")
+PRINTED = dict(zip(COMPLETE, (54.1, 64.6, 65.3), strict=True))
+TEN_TASKS = dict(zip(COMPLETE, (52.120, 62.550, 63.940), strict=True))
+LANGUAGES = {
+    "xnli": 15,
+    "xcopa": 11,
+    "udpos": 38,
+    "wikiann": 48,
+    "xquad": 11,
+    "mlqa": 7,
+    "tydiqa": 9,
+    "mewslix": 11,
+    "lareqa": 11,
+    "tatoeba": 41,
+}
+"""Ruder et al. (2021), Tables 15-24: the number of languages of every task."""
+HEADLINES = {task: tuple(scores) for task, scores in PUBLISHED["xtreme_r_mbert"].scores.items()}
+ROUNDING = 0.06
+"""Cells are rounded to 0.1."""
+
+TABLES = [
+    (name, task, metric)
+    for name, spec in PUBLISHED.items()
+    for task, tables in spec.languages.items()
+    for metric in tables
+]
+
+
+def scores_of(spec: PublishedSpec) -> Mapping[str, float | None]:
+    return task_scores(spec.scores, HEADLINES)
+
+
+def test_what_ships() -> None:
+    """By protocol, people last."""
+    assert [(spec.label, spec.protocol) for spec in PUBLISHED.values()] == [
+        ("mBERT", "zero_shot_transfer"),
+        ("mT5-XXL", "zero_shot_transfer"),
+        ("XLM-R Large", "zero_shot_transfer"),
+        ("mBERT", "translate_train"),
+        ("mBERT", "translate_train_all"),
+        ("mT5-XXL", "translate_train_all"),
+        ("Human", "human"),
+    ]
+    assert set(PUBLISHED) == set(CATALOG.names("published"))
+    assert CATALOG.published("xtreme_r_human") == PUBLISHED["xtreme_r_human"]
+    assert CATALOG.published_for("another") == []
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+def test_the_printed_average_is_the_mean_of_category_means(name: str) -> None:
+    found = overall(scores_of(PUBLISHED[name]), SUITE.tasks, SUITE.categories)
+    assert found.paper == pytest.approx(PRINTED[name], abs=ROUNDING)
+    assert PUBLISHED[name].overall == PRINTED[name]
+    assert found.flat == pytest.approx(TEN_TASKS[name], abs=1e-9)
+    assert found.flat != pytest.approx(PRINTED[name], abs=ROUNDING), "the plain mean is not what is printed"
+
+
+@pytest.mark.parametrize("name", sorted(set(PUBLISHED) - set(COMPLETE)))
+def test_a_row_with_holes_has_no_overall_score(name: str) -> None:
+    found = overall(scores_of(PUBLISHED[name]), SUITE.tasks, SUITE.categories)
+    assert (found.paper, found.flat, PUBLISHED[name].overall) == (None, None, None)
+    assert {"wikiann", "mewslix", "lareqa", "tatoeba"} <= set(found.missing)
+    assert found.categories["classification"] is not None
+    assert ("tydiqa" in found.missing) == (name == "xtreme_r_human"), "only F1 is printed for people"
+
+
+@pytest.mark.parametrize(("name", "task", "metric"), TABLES)
+def test_a_table_by_language_has_the_mean_that_is_printed(name: str, task: str, metric: str) -> None:
+    spec = PUBLISHED[name]
+    cells = spec.languages[task][metric]
+    assert len(cells) <= LANGUAGES[task]
+    agrees = (
+        len(cells) == LANGUAGES[task] and abs(fmean(cells.values()) - spec.scores[task][metric]) <= ROUNDING
+    )
+    assert agrees != (task in spec.errata) or (name, task) == ("xtreme_r_mbert", "xnli")
+
+
+def test_the_erratum_that_is_only_in_a_printed_table() -> None:
+    """Table 15's average of mBERT leaves English out; Table 4's does not."""
+    spec = PUBLISHED["xtreme_r_mbert"]
+    cells = spec.languages["xnli"]["accuracy"]
+    assert fmean(value for code, value in cells.items() if code != "en") == pytest.approx(65.4, abs=ROUNDING)
+    assert fmean(cells.values()) == pytest.approx(spec.scores["xnli"]["accuracy"], abs=ROUNDING)
+    assert "65.4" in spec.errata["xnli"]
+
+
+def test_metrics_are_the_headlines_of_the_tasks(session: Session) -> None:
+    for task in SUITE.tasks:
+        if task in session.catalog.names("task"):
+            assert set(session.catalog.task(task).spec.headline) == set(HEADLINES[task]), task
+    assert list(HEADLINES) == list(SUITE.tasks)
+
+
+def test_what_cannot_be_compared_says_why() -> None:
+    starred = PUBLISHED["xtreme_r_mt5_xxl"].comparable
+    assert {"tydiqa", "mewslix", "lareqa", "tatoeba"} == set(starred)
+    for spec in PUBLISHED.values():
+        assert "Ruder et al. 2021, Table 4" in spec.source
+        if "mewslix" in spec.scores:
+            assert "mewslix" in spec.comparable
+
+
+DOCUMENT = """\
+published: mine
+suite: xtreme_r
+label: Mine
+protocol: zero_shot_transfer
+recipe: none
+release: none
+source: Table 1
+scores:
+  xnli: {accuracy: 50}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (
+            "  xnly: {accuracy: 50}\n",
+            "line 10: scores.xnly: No task of the suite 'xtreme_r' named 'xnly'. Did",
+        ),
+        (
+            "  xquad: {exact_mach: 50}\n",
+            "line 10: scores.xquad.exact_mach: No metric named 'exact_mach'. Did",
+        ),
+        (
+            "languages: {xnli: {accuracy: {cmn: 5}}}\n",
+            "languages.xnli.accuracy.cmn: 'cmn' is the Tatoeba code",
+        ),
+        (
+            "languages: {xnli: {accuracy: {fi: 5}}}\n",
+            "languages.xnli.accuracy.fi: No language of 'xnli' named",
+        ),
+        ("languages: {xquad: {f1: {en: 5}}}\n", "languages names xquad, which 'scores' lacks"),
+        ("languages: {xnli: {f1: {en: 5}}}\n", "languages.xnli has f1, which scores.xnli lacks"),
+        ("errata: {xquad: e}\n", "errata names xquad, which 'scores' lacks"),
+        ("comparable: {xquad: e}\n", "comparable names xquad, which 'scores' lacks"),
+        ("  xquad: {f1: 150}\n", "line 10: scores.xquad.f1: Input should be less than or equal to 100"),
+        ("  xquad: {}\n", "line 10: scores.xquad: Dictionary should have at least 1 item"),
+        ("overal: 5\n", "line 10: overal: unknown key 'overal'; did you mean 'overall'?"),
+    ],
+)
+def test_faults_of_published_scores(cli: Cli, tmp_path: Path, more: str, expected: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(DOCUMENT + more, encoding="utf-8")
+    status, _, err = cli("tasks", "validate", path)
+    assert status == 2
+    assert expected in err
+
+
+def test_a_suite_that_nobody_knows(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(DOCUMENT.replace("xtreme_r", "xtreme_x"), encoding="utf-8")
+    status, _, err = cli("tasks", "validate", path)
+    assert status == 2
+    assert "line 2: suite: No suite named 'xtreme_x'. Did you mean 'xtreme_r'?" in err
+    path.write_text(DOCUMENT, encoding="utf-8")
+    assert cli("tasks", "validate", path) == (0, "ok  published mine\n", "")
+
+
+def test_documents_of_packages_join_the_shipped_ones(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(DOCUMENT, encoding="utf-8")
+    catalog = open_session([path]).catalog
+    assert [spec.label for spec in catalog.published_for("xtreme_r")][:2] == ["Mine", "mBERT"]
+    with pytest.raises(UnknownNameError, match=r"No published scores named 'mina'\. Did you mean 'mine'"):
+        catalog.published("mina")
+    path.write_text(DOCUMENT.replace("published: mine", "published: xtreme_r_mbert"), encoding="utf-8")
+    with pytest.raises(DuplicateNameError, match="xtreme_r_mbert"):
+        open_session([path]).catalog.published_for("xtreme_r")
+    path.write_text(DOCUMENT.replace("label: Mine\n", ""), encoding="utf-8")
+    with pytest.raises(SpecError, match="the key 'label' is missing"):
+        open_session([path]).catalog.published_for("xtreme_r")
+
+
+def test_tasks_are_not_taken_for_languages(cli: Cli, session: Session) -> None:
+    """Published scores have their languages by task: the keys must not count as language codes."""
+    assert {"xnli", "wikiann"} & session.catalog.language_codes() == set()
+    assert cli("tasks", "list", "--language", "xnli")[0] == 2
+    status, out, _ = cli("tasks", "list")
+    assert status == 0
+    assert "xtreme_r_mbert" not in out
+
+
+@pytest.mark.parametrize(
+    ("categories", "expected"),
+    [
+        ("{x: [xnli]}", "categories: 'xquad' is in 0 categories; expected each task in one"),
+        ("{x: [xnli, xquad], y: [xnli]}", "categories: 'xnli' is in 2 categories"),
+    ],
+)
+def test_every_task_of_a_suite_is_in_one_category(
+    cli: Cli, tmp_path: Path, categories: str, expected: str
+) -> None:
+    path = tmp_path / "mine.yaml"
+    text = "suite: mine\ndescription: d\ncitation: c\nprotocol: frozen\ntasks: [xnli, xquad]\ncategories: "
+    path.write_text(f"{text}{categories}\n", encoding="utf-8")
+    status, _, err = cli("tasks", "validate", path)
+    assert status == 2
+    assert f"line 6: {expected}" in err
