@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tracemalloc
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import faiss
@@ -188,6 +189,28 @@ def test_similarities_closer_than_float32_tells_apart(spread: float) -> None:
     assert_same(found, search(queries, candidates, 20, backend="numpy"))
     rows, _ = brute_force(queries[:2], candidates, 20)
     np.testing.assert_array_equal(found.rows[:2], rows)
+
+
+def test_any_error_that_float32_may_make_is_made_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library whose sums are as bad as the bound of the module's documentation allows gives the same ranks."""
+
+    def knn(queries: FloatArray, candidates: FloatArray, k: int, metric: int) -> tuple[Any, Any]:
+        exact = queries.astype(np.float64) @ candidates.T
+        worst = queries.shape[1] * 2.0**-24
+        products = exact + np.random.default_rng(27).uniform(-worst, worst, exact.shape)
+        rows = np.argsort(-products, axis=1)[:, :k]
+        return np.take_along_axis(products, rows, axis=1).astype(np.float32), rows
+
+    bad = SimpleNamespace(
+        knn=knn, METRIC_INNER_PRODUCT=0, omp_get_max_threads=lambda: 3, __version__="of the test"
+    )
+    rng = np.random.default_rng(28)
+    centre = rng.standard_normal(384) / math.sqrt(384)
+    candidates = unit(centre + 5e-4 * rng.standard_normal((1500, 384)))
+    queries = unit(centre + 0.05 * rng.standard_normal((300, 384)))
+    expected = search(queries, candidates, 20, backend="numpy")
+    monkeypatch.setitem(sys.modules, "faiss", bad)
+    assert_same(search(queries, candidates, 20), expected)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
