@@ -11,10 +11,10 @@ from types import MappingProxyType
 from harness.capabilities import Head, HeadSpec
 from harness.data.records import (
     Answer,
-    BitextExample,
     ClassificationExample,
     Example,
     MultipleChoiceExample,
+    RetrievalPair,
     SpanExample,
     TaggedSentence,
 )
@@ -99,15 +99,6 @@ _QUESTIONS: tuple[tuple[str, str, str], ...] = (
     ("小王住在哪里？", "小王住在上海，他是医生。", "上海"),
 )
 
-_TRANSLATIONS: tuple[tuple[str, str], ...] = (
-    ("The cat sleeps.", "Die Katze schläft."),
-    ("I drink water.", "Я пью воду."),
-    ("It is raining today.", "आज बारिश हो रही है।"),
-    ("I am going to Beijing tomorrow.", "我明天去北京。"),
-    ("Today is a good day.", "ዛሬ ጥሩ ቀን ነው።"),
-    ("The weather is very good.", "อากาศดีมาก"),
-)
-
 
 def head_spec(head: Head) -> HeadSpec:
     """Return the specification of a head that fits `training_examples`."""
@@ -150,8 +141,8 @@ def training_examples(head: Head) -> Sequence[Example]:
             ]
         case Head.DUAL_ENCODER:
             return [
-                BitextExample(id=f"bitext-{number}", query=query, target=target)
-                for number, (query, target) in enumerate(_TRANSLATIONS)
+                RetrievalPair(id=f"retrieval-{number}", query=question, passage=context)
+                for number, (question, context, _) in enumerate(_QUESTIONS)
             ]
         case Head.TEXT_TO_TEXT:
             return []

@@ -18,9 +18,9 @@ from harness.capabilities import (
     TrainingSettings,
 )
 from harness.data.records import (
-    BitextExample,
     ClassificationExample,
     MultipleChoiceExample,
+    RetrievalPair,
     SpanExample,
     TaggedSentence,
 )
@@ -95,7 +95,7 @@ class CharNgram:
             case Head.SPAN_EXTRACTION:
                 return learn_span_extractor(checked_examples(train, spec, SpanExample), settings, seed, start)
             case _:
-                checked_examples(train, spec, BitextExample)
+                checked_examples(train, spec, RetrievalPair)
                 return FitState(ref="char-ngram", head=spec.head, seed=seed)
 
     def classify(self, state: FitState, inputs: Sequence[TextInput]) -> FloatArray:

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from harness.capabilities import Choice, Head, HeadSpec, SpanQuestion, TextInput
 from harness.data.records import (
-    BitextExample,
     ClassificationExample,
     Example,
     MultipleChoiceExample,
+    RetrievalPair,
     SpanExample,
     TaggedSentence,
 )
@@ -23,7 +23,7 @@ EXAMPLE_TYPE: dict[Head, type[Example]] = {
     Head.MULTIPLE_CHOICE: MultipleChoiceExample,
     Head.TAGGING: TaggedSentence,
     Head.SPAN_EXTRACTION: SpanExample,
-    Head.DUAL_ENCODER: BitextExample,
+    Head.DUAL_ENCODER: RetrievalPair,
 }
 """What each head learns from."""
 

@@ -22,6 +22,9 @@ HEAD_ARCHITECTURE: Mapping[Head, str] = {
 }
 """How the names of `transformers` classes with that head end."""
 
+ANY_ENCODER = frozenset({Head.DUAL_ENCODER})
+"""Heads that need no class of their own: they are made of a bare encoder."""
+
 # What transformers 5 has; a test compares these tables with its auto classes.
 ENCODER_TYPES = frozenset(
     "albert bert camembert convbert data2vec-text deberta deberta-v2 distilbert electra ernie eurobert "
@@ -123,9 +126,11 @@ def _family(config: Mapping[str, Any], model_type: str, name: str) -> Family | N
 def _heads(config: Mapping[str, Any], model_type: str) -> frozenset[Head]:
     """Return the heads that transformers, or the repository's own code for a type it lacks, can build."""
     if model_type in ENCODER_TYPES:
-        return frozenset(HEAD_ARCHITECTURE) - MISSING_HEADS.get(model_type, frozenset())
+        return ANY_ENCODER | frozenset(HEAD_ARCHITECTURE) - MISSING_HEADS.get(model_type, frozenset())
     auto_map = config.get("auto_map") or {}
-    return frozenset(head for head, ending in HEAD_ARCHITECTURE.items() if f"AutoModel{ending}" in auto_map)
+    return ANY_ENCODER | {
+        head for head, ending in HEAD_ARCHITECTURE.items() if f"AutoModel{ending}" in auto_map
+    }
 
 
 def _is_remote_encoder(config: Mapping[str, Any], name: str) -> bool:

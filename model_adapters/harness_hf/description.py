@@ -6,6 +6,7 @@ from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescrip
 from harness.errors import AdapterError, CapabilityError
 from harness.options import AdapterOptions
 from harness_hf.architecture import ENCODER_TYPES, GENERIC_LABEL, Architecture, Family, read_architecture
+from harness_hf.fit_record import read_record
 from harness_hf.model_folder import ModelConfig, count_parameters, read_config
 from harness_hf.options import EncoderOptions
 from harness_hf.sentence_files import read_sentence_files
@@ -27,7 +28,14 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     architecture = find_architecture(found, options)
     head, note = _usable_head(architecture)
     notes = [note] if note else []
-    if found.folder is not None:
+    record = read_record(found.folder) if found.folder is not None else None
+    if record is not None and record.head is Head.DUAL_ENCODER:
+        settings = record.settings
+        notes.append(
+            f"a fitted dual encoder: {settings.pooling} pooling, queries cut at {settings.max_query_length} "
+            f"pieces, passages at {record.max_length}"
+        )
+    elif found.folder is not None:
         sentence = read_sentence_files(found.folder)
         if sentence.unsupported_pooling and options.pooling is None:
             notes.append(f"its folder asks for {sentence.unsupported_pooling} pooling: pass -o pooling=mean")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from harness.capabilities import (
     EmbedOptions,
     FitOptions,
     FloatArray,
+    Head,
     HeadSpec,
     ModelDescription,
     Side,
@@ -29,10 +31,21 @@ from harness_hf.sentence_files import Pooling
 from harness_hf.session import CHUNK, EncoderSession, Inputs
 from harness_hf.words import WordWindow, split_sentences
 
-__all__ = ["Encoder", "open_encoder"]
+__all__ = ["EmbedPlan", "Encoder", "open_encoder"]
 
 SENTENCE_CHUNK = 1024
 """Sentences whose words are split and sorted together; bounds the hidden states that wait for re-joining."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedPlan:
+    """How a text becomes a vector, once request, options and folder have been heard."""
+
+    pooling: Pooling
+    layer: int
+    limit: int
+    """Pieces a text is cut at, special pieces included."""
+    prefix: str
 
 
 def open_encoder(description: ModelDescription, options: AdapterOptions) -> Adapter:
@@ -41,8 +54,12 @@ def open_encoder(description: ModelDescription, options: AdapterOptions) -> Adap
     folder = resolve_folder(description.ref, options, description.revision)
     architecture = find_architecture(read_config(str(folder), options), options)
     head = None if architecture.regression else architecture.head
+    record = read_record(folder)
+    if record is not None and record.head is Head.DUAL_ENCODER:
+        # Its config.json is that of a bare encoder; only the record tells.
+        head = record.head
     session = EncoderSession(ref=description.ref, folder=folder, options=options, head=head)
-    return adapter_for(session, read_record(folder))
+    return adapter_for(session, record)
 
 
 def adapter_for(session: EncoderSession, record: FitRecord | None) -> Adapter:
@@ -83,36 +100,41 @@ class Encoder:
 
     def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
         """Return float32 vectors of shape (texts, dimension) with unit rows."""
-        options = options or EmbedOptions()
         session = self._session
-        pooling = self._pooling(options.pooling)
-        layer = resolve_layer(
-            session.options.layer if options.layer is None else options.layer, session.depth
-        )
-        if pooling == "pooler" and layer != session.depth:
+        plan = self.plan(side, options or EmbedOptions())
+        if plan.pooling == "pooler" and plan.layer != session.depth:
             raise UsageError(
-                f"Pooling 'pooler' reads the last layer, {session.depth}; layer {layer} was asked for."
+                f"Pooling 'pooler' reads the last layer, {session.depth}; layer {plan.layer} was asked for."
             )
-        prefix = self._prefix(side) if options.prefixes else ""
-        own_limit = session.options.max_length or session.sentence_files.max_length
-        limit = session.length_limit(options.max_length or own_limit)
 
         def forward(inputs: Inputs) -> FloatArray:
-            if pooling == "pooler":
+            if plan.pooling == "pooler":
                 vectors = session.backbone(**inputs).pooler_output.float()
             else:
-                states = read_layer(session.backbone, inputs, layer, session.depth)
-                vectors = pool(states, inputs["attention_mask"], pooling)
+                states = read_layer(session.backbone, inputs, plan.layer, session.depth)
+                vectors = pool(states, inputs["attention_mask"], plan.pooling)
             unit: FloatArray = torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()
             return unit
 
         result = np.empty((len(texts), int(session.network.config.hidden_size)), dtype=np.float32)
         for start in range(0, len(texts), CHUNK):
-            chunk = [prefix + text for text in texts[start : start + CHUNK]]
-            for rows, vectors in session.run(session.encode(chunk, None, limit), forward):
+            chunk = [plan.prefix + text for text in texts[start : start + CHUNK]]
+            for rows, vectors in session.run(session.encode(chunk, None, plan.limit), forward):
                 result[start + np.asarray(rows)] = vectors
         require_finite(result, "vectors", session)
         return result
+
+    def plan(self, side: Side, options: EmbedOptions) -> EmbedPlan:
+        """Return how a text of `side` becomes a vector; raises `UsageError` for what the model lacks."""
+        session = self._session
+        own_limit = session.options.max_length or session.sentence_files.max_length
+        layer = session.options.layer if options.layer is None else options.layer
+        return EmbedPlan(
+            pooling=self._pooling(options.pooling),
+            layer=resolve_layer(layer, session.depth),
+            limit=session.length_limit(options.max_length or own_limit),
+            prefix=self._prefix(side) if options.prefixes else "",
+        )
 
     def layer_count(self) -> int:
         """Return how many layers there are, the embedding layer included."""
@@ -175,7 +197,10 @@ class Encoder:
                 "which this adapter does not have.",
                 hint="Pass -o pooling=mean (or cls, last, pooler).",
             )
-        pooling = pooling or files.pooling or "mean"
+        return self._require_pooler(pooling or files.pooling or "mean")
+
+    def _require_pooler(self, pooling: Pooling) -> Pooling:
+        """Return `pooling`; raises `UsageError` for 'pooler' where its weights are not trained."""
         if pooling == "pooler" and not self._session.has_pooler:
             raise UsageError(
                 f"Pooling 'pooler' needs trained pooler weights, which {self._session.ref!r} has not.",

@@ -10,9 +10,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from harness.capabilities import Head, TrainingSettings
 from harness.errors import AdapterError
 
-__all__ = ["RECORD_NAME", "FitRecord", "read_record", "write_record"]
+__all__ = ["RECORD_NAME", "SCALE_NAME", "FitRecord", "read_record", "write_record"]
 
 RECORD_NAME = "harness_fit.json"
+SCALE_NAME = "dual_encoder.safetensors"
+"""Holds the learned scale of a dual encoder's logits."""
 
 
 class FitRecord(BaseModel):
@@ -27,6 +29,10 @@ class FitRecord(BaseModel):
     settings: TrainingSettings
     max_length: int
     """Pieces of a sequence: the setting, or the model's limit where that is smaller."""
+    query_prefix: str = ""
+    """Text that was put before the queries of a dual encoder."""
+    passage_prefix: str = ""
+    """Text that was put before the passages of a dual encoder."""
     seed: int
     train_examples: int
     validation_examples: int

@@ -13,6 +13,7 @@ import transformers
 from harness.capabilities import Adapter, FitOptions, Head, HeadSpec, TrainingSettings
 from harness.errors import AdapterError, CapabilityError, TrainingError
 from harness_hf.classification import Classifier, prepare_classification
+from harness_hf.dual_encoder import DualEncoder, load_dual_encoder, prepare_dual_encoder
 from harness_hf.encoder import Encoder
 from harness_hf.fit_record import RECORD_NAME, FitRecord, read_record, write_record
 from harness_hf.head_training import HeadTraining
@@ -33,6 +34,7 @@ ADAPTERS: Mapping[Head, type[Encoder]] = {
     Head.MULTIPLE_CHOICE: ChoiceScorer,
     Head.TAGGING: Tagger,
     Head.SPAN_EXTRACTION: SpanExtractor,
+    Head.DUAL_ENCODER: DualEncoder,
 }
 
 
@@ -63,9 +65,7 @@ def fit_head(
             f"There are no training examples for {what}.", hint="Check --train-limit and the data."
         )
     transformers.set_seed(options.seed)
-    network = load_trainable(
-        session.folder, session.ref, spec, session.options, keep_head=_has_head(session, spec)
-    )
+    network = _load(session, spec, settings)
     if options.settings.freeze_embeddings:
         freeze_embeddings(network)
     outcome = train_network(
@@ -78,6 +78,7 @@ def fit_head(
             inputs=spec.inputs,
             settings=options.settings,
             max_length=settings.max_length,
+            **_prefixes(session, spec),
             seed=options.seed,
             train_examples=len(train),
             validation_examples=len(validation),
@@ -131,7 +132,28 @@ def _prepare(
         return prepare_multiple_choice(session, train, validation, settings.max_length)
     if spec.head is Head.TAGGING:
         return prepare_tagging(session, train, validation, spec.labels, settings.max_length)
+    if spec.head is Head.DUAL_ENCODER:
+        return prepare_dual_encoder(session, train, validation, settings)
     return prepare_span_extraction(session, train, validation, SpanLimits.from_settings(settings))
+
+
+def _load(session: EncoderSession, spec: HeadSpec, settings: TrainingSettings) -> Any:
+    """Return a float32 copy of the session's network with the head of `spec`."""
+    keep_head = _has_head(session, spec)
+    if spec.head is Head.DUAL_ENCODER:
+        return load_dual_encoder(session, settings, keep_head=keep_head)
+    return load_trainable(session.folder, session.ref, spec, session.options, keep_head=keep_head)
+
+
+def _prefixes(session: EncoderSession, spec: HeadSpec) -> dict[str, str]:
+    """Return the prefixes that were trained with: those of the options, never those of the folder."""
+    if spec.head is not Head.DUAL_ENCODER:
+        return {}
+    options = session.options
+    return {
+        "query_prefix": options.query_prefix or "",
+        "passage_prefix": options.passage_prefix or "",
+    }
 
 
 def _has_head(session: EncoderSession, spec: HeadSpec) -> bool:

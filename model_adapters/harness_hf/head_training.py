@@ -15,7 +15,7 @@ __all__ = ["Feature", "HeadTraining", "collate_with"]
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One training sequence, or the sequences of one multiple-choice item, with the targets by input name."""
+    """One training sequence, or those of one multiple-choice item or pair, with the targets by input name."""
 
     sequences: tuple[Encoded, ...]
     targets: Mapping[str, Any]
@@ -34,11 +34,13 @@ class HeadTraining:
     collate: Callable[[list[Any]], dict[str, Any]]
     label_names: tuple[str, ...]
     decide: Callable[[Any, Any], Any]
-    """(logits, targets) of a batch -> predicted indices, so that logits are not kept."""
+    """(logits, targets) of a batch -> what `score` needs of them, so that logits are not kept."""
     score: Callable[[Any, Any], float]
-    """(predicted indices, targets) of the whole dev set -> a number in [0, 1]."""
+    """(what `decide` kept, targets) of the whole dev set -> a number in [0, 1]."""
     metric: str
     """Name of that number."""
+    whole_batches: bool = False
+    """Whether the loss compares the examples of a batch, which then must not be split."""
 
 
 def collate_with(

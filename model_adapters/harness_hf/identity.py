@@ -6,7 +6,7 @@ import hashlib
 from importlib.metadata import version
 from pathlib import Path
 
-from harness_hf.fit_record import RECORD_NAME
+from harness_hf.fit_record import RECORD_NAME, SCALE_NAME
 from harness_hf.model_folder import weight_files
 from harness_hf.sentence_files import SENTENCE_FILES
 
@@ -25,6 +25,7 @@ SMALL_FILES = (
     *SENTENCE_FILES,
     "1_Pooling/config.json",
     RECORD_NAME,
+    SCALE_NAME,
 )
 """Files besides the weights that change answers; a folder may hold others that do not."""
 

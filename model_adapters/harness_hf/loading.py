@@ -24,6 +24,7 @@ AUTO_CLASSES: Mapping[Head | None, Any] = {
     Head.TAGGING: transformers.AutoModelForTokenClassification,
     Head.SPAN_EXTRACTION: transformers.AutoModelForQuestionAnswering,
     Head.MULTIPLE_CHOICE: transformers.AutoModelForMultipleChoice,
+    Head.DUAL_ENCODER: transformers.AutoModel,
 }
 POSITIONS_AFTER_PADDING = frozenset(
     "camembert data2vec-text mpnet roberta roberta-prelayernorm xlm-roberta xlm-roberta-xl".split()
@@ -78,7 +79,7 @@ def load_network(
     network, information = _from_pretrained(folder, ref, head, options, {"dtype": dtype or "auto"})
     missing = sorted(information["missing_keys"])
     untrained_pooler = any("pooler" in name for name in missing)
-    if head is None:
+    if head in (None, Head.DUAL_ENCODER):
         missing = [name for name in missing if "pooler" not in name]
     if missing:
         raise AdapterError(

@@ -135,6 +135,15 @@ def batch_shape(batch_size: int, pieces: int, budget: int, processes: int) -> tu
     return size, share // size
 
 
+def _require_one_process(processes: int) -> None:
+    if processes > 1:
+        raise TrainingError(
+            "The answers of a dual encoder's batch are compared with each other, so one device takes all of "
+            f"them; {processes} processes or GPUs would each see a share.",
+            hint="Start one process and show it one GPU: CUDA_VISIBLE_DEVICES=0",
+        )
+
+
 def freeze_embeddings(network: Any) -> None:
     """Exclude the embedding layer from training."""
     backbone = network.base_model
@@ -168,9 +177,13 @@ def _arguments(
     )
     pieces = settings.max_length * len(data.train[0].sequences)
     processes = int(os.environ.get("WORLD_SIZE", "1")) * devices
-    size, accumulation = batch_shape(
-        settings.batch_size, pieces, encoder_options.train_batch_tokens, processes
-    )
+    if data.whole_batches:
+        _require_one_process(processes)
+        size, accumulation = settings.batch_size, 1
+    else:
+        size, accumulation = batch_shape(
+            settings.batch_size, pieces, encoder_options.train_batch_tokens, processes
+        )
     an_epoch = math.ceil(math.ceil(len(data.train) / (size * processes)) / accumulation)
     total = settings.max_steps or math.ceil(settings.epochs * an_epoch)
     return TrainingArguments(
