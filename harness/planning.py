@@ -7,25 +7,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib.resources.abc import Traversable
-from pathlib import Path
-from typing import Any
 
 from harness.adapters import ModelReference
-from harness.capabilities import Head, HeadSpec
-from harness.checking import check_task, check_training
-from harness.data.sources import DataFinder, FoundData, data_ref
-from harness.errors import HarnessError, MissingDataError, UnknownNameError, UsageError
+from harness.capabilities import Head
+from harness.checking import check_task
+from harness.data.sources import DataFinder, FoundData
+from harness.errors import MissingDataError, UnknownNameError, UsageError
+from harness.fit_planning import FitPlanner, find_split, without_selection_on_test
 from harness.kinds.kind import TaskKind
-from harness.languages import Language, LanguageTable, known_languages
+from harness.languages import Language, known_languages
 from harness.methods import Pairing, choose_pairings
 from harness.options import parse_options
-from harness.plan import DEFAULT_SEED, Cell, FitPlan, Model, Plan, PoolPlan, RunConfig, Skip, StagePlan
-from harness.recipes import resolve_settings
+from harness.plan import DEFAULT_SEED, Cell, Model, Plan, PoolPlan, RunConfig, Skip
 from harness.registry import Registry
-from harness.specs.catalog import Catalog, TaskEntry, described_languages
-from harness.specs.schema import Source, TaskSpec, TrainingSpec
+from harness.specs.catalog import Catalog, TaskEntry
+from harness.specs.schema import Source, TaskSpec
 from harness.specs.selection import SelectedTask, select
 
 __all__ = ["make_plan", "resolve_model"]
@@ -69,18 +65,6 @@ def _check_config(config: RunConfig, catalog: Catalog) -> None:
             known_languages().get(code)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Origin:
-    """Where the data of a training stage come from: a training set, or a task's own training split."""
-
-    kind: str
-    spec: TaskSpec | TrainingSpec
-    labels: tuple[str, ...]
-    inputs: tuple[str, ...]
-    languages: LanguageTable
-    folders: Mapping[str, Traversable]
-
-
 class _Planner:
     def __init__(
         self, config: RunConfig, registry: Registry, catalog: Catalog, finder: DataFinder, model: Model
@@ -93,7 +77,7 @@ class _Planner:
         self._seeds = config.seeds or (DEFAULT_SEED,)
         self._cells: list[Cell] = []
         self._skipped: list[Skip] = []
-        self._fits: dict[tuple[str, str, int], FitPlan | HarnessError] = {}
+        self._fits = FitPlanner(config, registry, catalog, finder, model.description)
         self._pools: dict[str, PoolPlan] = {}
         self._suites: dict[str, None] = {}
         self._published: dict[str, tuple[str, ...]] = {}
@@ -139,21 +123,7 @@ class _Planner:
     def _head_of(self, spec: TaskSpec) -> Head | None:
         if spec.transfer is None:
             return self._registry.kinds.get(spec.kind).head
-        return self._registry.kinds.get(self._origin(spec.transfer.stages[-1]).kind).head
-
-    def _origin(self, name: str) -> _Origin:
-        if name not in self._catalog.names("training"):
-            return _own_origin(self._catalog.task(name))
-        spec, entry = self._catalog.training(name)
-        check_training(spec, entry.document, self._registry)
-        return _Origin(
-            kind=spec.kind,
-            spec=spec,
-            labels=spec.labels,
-            inputs=spec.inputs,
-            languages=described_languages(spec.languages),
-            folders=dict.fromkeys(spec.languages, entry.folder),
-        )
+        return self._registry.kinds.get(self._fits.origin(spec.transfer.stages[-1]).kind).head
 
     def _versions(self, spec: TaskSpec, code: str) -> Iterator[tuple[dict[str, str], Source | None]]:
         """Yield the view and the source of every version of a language's items: variants and axes crossed."""
@@ -186,7 +156,7 @@ class _Planner:
         folder = selected.entry.folders.get(code)
         conditions = {axis: view[axis] for axis in spec.axes}
         try:
-            test = self._find(source, spec.task, language, "test", folder, conditions)
+            test = find_split(self._finder, source, spec.task, language, "test", folder, conditions)
             pool = self._pool(selected.entry)
         except MissingDataError as error:
             self._skip(spec, code, str(error), view=view)
@@ -209,7 +179,9 @@ class _Planner:
             for code in spec.languages if spec.pools_languages else list(spec.languages)[:1]:
                 try:
                     language = entry.languages.get(code)
-                    found = self._find(source, spec.task, language, "candidates", entry.folders.get(code))
+                    found = find_split(
+                        self._finder, source, spec.task, language, "candidates", entry.folders.get(code)
+                    )
                     parts.append((code, found))
                 except MissingDataError as error:
                     failure = error
@@ -233,7 +205,7 @@ class _Planner:
         fit = None
         if pairing.fits:
             try:
-                fit = self._fit(spec, language, pairing.protocol, seed)
+                fit = self._fits.fit(spec, language, pairing.protocol, seed)
             except MissingDataError as error:
                 self._skip(spec, language.code, str(error), pairing.protocol)
                 return
@@ -251,103 +223,6 @@ class _Planner:
             view["train_languages"] = "+".join(self._config.train_languages)
         return view
 
-    def _fit(self, spec: TaskSpec, language: Language, protocol: str, seed: int) -> FitPlan:
-        assert spec.transfer is not None
-        if protocol.startswith("translate_train"):
-            raise MissingDataError(
-                f"The protocol {protocol!r} needs translated training data, and no translator is installed."
-            )
-        target = language.code if protocol == "in_language" else ""
-        key = (spec.task, target, seed)
-        if key not in self._fits:
-            try:
-                self._fits[key] = self._new_fit(spec, target, seed)
-            except MissingDataError as error:
-                self._fits[key] = error
-        known = self._fits[key]
-        if isinstance(known, HarnessError):
-            raise known
-        return known
-
-    def _new_fit(self, spec: TaskSpec, target: str, seed: int) -> FitPlan:
-        assert spec.transfer is not None
-        languages = (target,) if target else self._config.train_languages or (spec.transfer.source,)
-        recipe = self._config.recipe or spec.transfer.recipe
-        stages = tuple(self._stage(spec, name, languages, recipe) for name in spec.transfer.stages)
-        return FitPlan(stages=stages, seed=seed, recipe=recipe)
-
-    def _stage(self, spec: TaskSpec, name: str, languages: tuple[str, ...], recipe: str) -> StagePlan:
-        origin = self._origin(name)
-        kind = self._registry.kinds.get(origin.kind)
-        assert kind.head is not None
-        train = []
-        for code in languages:
-            source = origin.spec.source(code, "train")
-            if source is None:
-                having = [known for known in origin.spec.languages if origin.spec.source(known, "train")]
-                raise MissingDataError(
-                    f"The training set {name!r} has no training split in {code!r}.",
-                    hint=f"It has: {', '.join(having) or 'none'}.",
-                )
-            language = origin.languages.get(code)
-            train.append((code, self._find(source, name, language, "train", origin.folders.get(code))))
-        settings = resolve_settings(self._catalog.recipe(recipe), kind.head, name, self._model.description)
-        validation = self._validation(spec, name, origin, self._config.select_on or languages[0])
-        validation, note = _separate(name, validation, train, settings.select_best)
-        return StagePlan(
-            name=name,
-            kind=kind,
-            head=HeadSpec(
-                head=kind.head,
-                # The choices are inputs there: one head scores any number of them, so that stages can share it.
-                labels=() if kind.head is Head.MULTIPLE_CHOICE else origin.labels,
-                inputs=origin.inputs,
-            ),
-            labels=origin.labels,
-            train=tuple(train),
-            validation=validation,
-            settings=settings,
-            limit=self._config.train_limit,
-            phrases=origin.spec.input_phrases,
-            note=note,
-        )
-
-    def _validation(
-        self, spec: TaskSpec, name: str, origin: _Origin, code: str
-    ) -> tuple[str, FoundData] | None:
-        places = [(name, origin)]
-        if self._config.select_on is not None:
-            places.append((spec.task, _own_origin(self._catalog.task(spec.task))))
-        for owner, candidate in places:
-            source = candidate.spec.source(code, "validation")
-            if source is None:
-                continue
-            language = candidate.languages.get(code)
-            try:
-                found = self._find(source, owner, language, "validation", candidate.folders.get(code))
-            except MissingDataError:
-                continue
-            return code, found
-        if self._config.select_on is not None:
-            raise MissingDataError(
-                f"No dev set in {code!r} was found for {name!r} or {spec.task!r}, which --select-on {code} needs."
-            )
-        return None
-
-    def _find(
-        self,
-        source: Source,
-        owner: str,
-        language: Language,
-        split: str,
-        folder: Any,
-        conditions: Mapping[str, str] | None = None,
-    ) -> FoundData:
-        ref = data_ref(
-            source, owner=owner, language=language, split=split, folder=folder, conditions=conditions
-        )
-        return self._finder.find(source, ref)
-
     def _skip(
         self,
         spec: TaskSpec,
@@ -360,9 +235,8 @@ class _Planner:
         self._skipped.append(skip)
 
     def plan(self) -> Plan:
-        fits = [fit for fit in self._fits.values() if isinstance(fit, FitPlan)]
-        cells, notes = _without_selection_on_test(self._cells)
-        notes += dict.fromkeys(stage.note for fit in fits for stage in fit.stages if stage.note)
+        cells, notes = without_selection_on_test(self._cells)
+        notes += dict.fromkeys(self._fits.notes)
         notes += [
             f"{task}: the candidate pool lacks {' '.join(pool.missing)}, whose files were not found, so scores "
             "are not comparable with those on the whole pool"
@@ -378,60 +252,3 @@ class _Planner:
             published=self._published,
             human=self._catalog.human_performance(),
         )
-
-
-def _separate(
-    name: str,
-    validation: tuple[str, FoundData] | None,
-    train: Sequence[tuple[str, FoundData]],
-    select_best: bool,
-) -> tuple[tuple[str, FoundData] | None, str]:
-    """Return the dev set of a stage unless the stage also trains on it, and a note where no checkpoint is chosen."""
-    trained = {path for _, found in train for path in found.files.paths}
-    if validation is not None and trained & set(validation[1].files.paths):
-        return None, f"{name}: its dev set stands in for the training set, so the last checkpoint is kept"
-    if validation is None and select_best:
-        return None, f"{name}: no dev set was found, so the last checkpoint is kept"
-    return validation, ""
-
-
-def _own_origin(entry: TaskEntry) -> _Origin:
-    return _Origin(
-        kind=entry.spec.kind,
-        spec=entry.spec,
-        labels=entry.spec.label_names,
-        inputs=entry.spec.input_names,
-        languages=entry.languages,
-        folders=entry.folders,
-    )
-
-
-def _without_selection_on_test(cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:
-    """Return the cells with fits that choose no checkpoint on files which the run also tests on.
-
-    A dev file that stands in for a missing test file would otherwise choose the checkpoint and score it.
-    """
-    tested = {path for cell in cells for path in cell.test.files.paths}
-    notes: list[str] = []
-    kept: list[Cell] = []
-    for cell in cells:
-        fit = cell.fit
-        if fit is not None and any(
-            stage.validation is not None and tested & set(stage.validation[1].files.paths)
-            for stage in fit.stages
-        ):
-            stages = tuple(_last_checkpoint(stage, tested, notes) for stage in fit.stages)
-            fit = replace(fit, stages=stages)
-        kept.append(replace(cell, fit=fit))
-    return kept, list(dict.fromkeys(notes))
-
-
-def _last_checkpoint(stage: StagePlan, tested: set[Path], notes: list[str]) -> StagePlan:
-    if stage.validation is None or not tested & set(stage.validation[1].files.paths):
-        return stage
-    note = (
-        f"{stage.name}: its dev set in {stage.validation[0]!r} stands in for a test set of this run, so the last "
-        "checkpoint is kept and none is chosen on it"
-    )
-    notes.append(note)
-    return replace(stage, validation=None, note=note)

@@ -37,13 +37,13 @@ KEYS = {
     "udpos": ["id", "tokens", "tags", "text"],
     "tatoeba": ["id", "query", "target"],
     **{task: ["id", "premise", "choice1", "choice2", "question", "label"] for task in ("xcopa", "copa")},
-    "siqa": ["id", "context", "question", "answerA", "answerB", "answerC", "correct"],
+    "siqa": ["id", "context", "question", "answerA", "answerB", "answerC", "label"],
     "wikiann": ["id", "tokens", "tags"],
     **{
         task: ["id", "paragraph", "context", "question", "answers"]
         for task in ("mlqa", "mlqa_cross", "tydiqa")
     },
-    "lareqa/questions": ["id", "question", "paragraph"],
+    "lareqa/questions": ["id", "query", "paragraph"],
     "lareqa/sentences": ["id", "text", "sentence", "answers", "language"],
     **{task: ["id", "query", "passage"] for task in ("squad_sentences", "mewsli_x_pairs")},
     "mewslix/mentions": ["id", "query", "target", "document"],
@@ -99,7 +99,7 @@ TEXT_FIELDS = {
     "siqa": ("context", "question"),
     "wikiann": ("tokens",),
     **dict.fromkeys(("mlqa", "mlqa_cross", "tydiqa"), ("context", "question")),
-    "lareqa/questions": ("question",),
+    "lareqa/questions": ("query",),
     "lareqa/sentences": ("text", "sentence"),
     **dict.fromkeys(("squad_sentences", "mewsli_x_pairs"), ("query", "passage")),
     "mewslix/mentions": ("query",),
@@ -334,7 +334,7 @@ def test_choices_are_balanced_within_each_question(name: str) -> None:
 @pytest.mark.parametrize("name", names("siqa"))
 def test_answers_to_choose_from_differ_and_are_balanced(name: str) -> None:
     records = items(name)
-    counts = Counter(record["correct"] for record in records)
+    counts = Counter(record["label"] for record in records)
     assert set(counts) == set("ABC")
     assert max(counts.values()) - min(counts.values()) <= 1
     assert all(len({record[f"answer{letter}"] for letter in "ABC"}) == 3 for record in records)

@@ -1,0 +1,233 @@
+"""Which models a plan fits: the stages of every fit, their data, settings and dev sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from harness.capabilities import Head, HeadSpec, ModelDescription
+from harness.checking import check_training
+from harness.data.sources import DataFinder, FoundData, data_ref
+from harness.errors import HarnessError, MissingDataError
+from harness.languages import Language, LanguageTable
+from harness.plan import Cell, FitPlan, RunConfig, StagePlan
+from harness.recipes import resolve_settings
+from harness.registry import Registry
+from harness.specs.catalog import Catalog, TaskEntry, described_languages
+from harness.specs.schema import Source, TaskSpec, TrainingSpec
+
+__all__ = ["FitPlanner", "Origin", "find_split", "without_selection_on_test"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where the data of a training stage come from: a training set, or a task's own training split."""
+
+    kind: str
+    spec: TaskSpec | TrainingSpec
+    labels: tuple[str, ...]
+    inputs: tuple[str, ...]
+    languages: LanguageTable
+    folders: Mapping[str, Traversable]
+
+
+class FitPlanner:
+    """Plans the fits of one run; asked twice for the same, it gives the same object."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        registry: Registry,
+        catalog: Catalog,
+        finder: DataFinder,
+        description: ModelDescription,
+    ) -> None:
+        self._config = config
+        self._registry = registry
+        self._catalog = catalog
+        self._finder = finder
+        self._description = description
+        self._fits: dict[tuple[str, str, int], FitPlan | HarnessError] = {}
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be told about the stages."""
+        fits = [fit for fit in self._fits.values() if isinstance(fit, FitPlan)]
+        return [stage.note for fit in fits for stage in fit.stages if stage.note]
+
+    def origin(self, name: str) -> Origin:
+        """Return where the data of a training stage come from."""
+        if name not in self._catalog.names("training"):
+            return _own_origin(self._catalog.task(name))
+        spec, entry = self._catalog.training(name)
+        check_training(spec, entry.document, self._registry)
+        return Origin(
+            kind=spec.kind,
+            spec=spec,
+            labels=spec.labels,
+            inputs=spec.inputs,
+            languages=described_languages(spec.languages),
+            folders=dict.fromkeys(spec.languages, entry.folder),
+        )
+
+    def fit(self, spec: TaskSpec, language: Language, protocol: str, seed: int) -> FitPlan:
+        """Return the fit of a cell, the same object for cells that share it; raises `MissingDataError`."""
+        assert spec.transfer is not None
+        if protocol.startswith("translate_train"):
+            raise MissingDataError(
+                f"The protocol {protocol!r} needs translated training data, and no translator is installed."
+            )
+        target = language.code if protocol == "in_language" else ""
+        key = (spec.task, target, seed)
+        if key not in self._fits:
+            try:
+                self._fits[key] = self._new_fit(spec, target, seed)
+            except MissingDataError as error:
+                self._fits[key] = error
+        known = self._fits[key]
+        if isinstance(known, HarnessError):
+            raise known
+        return known
+
+    def _new_fit(self, spec: TaskSpec, target: str, seed: int) -> FitPlan:
+        assert spec.transfer is not None
+        languages = (target,) if target else self._config.train_languages or (spec.transfer.source,)
+        recipe = self._config.recipe or spec.transfer.recipe
+        stages = tuple(self._stage(spec, name, languages, recipe) for name in spec.transfer.stages)
+        return FitPlan(stages=stages, seed=seed, recipe=recipe)
+
+    def _stage(self, spec: TaskSpec, name: str, languages: tuple[str, ...], recipe: str) -> StagePlan:
+        origin = self.origin(name)
+        kind = self._registry.kinds.get(origin.kind)
+        assert kind.head is not None
+        train = []
+        for code in languages:
+            source = origin.spec.source(code, "train")
+            if source is None:
+                having = [known for known in origin.spec.languages if origin.spec.source(known, "train")]
+                raise MissingDataError(
+                    f"The training set {name!r} has no training split in {code!r}.",
+                    hint=f"It has: {', '.join(having) or 'none'}.",
+                )
+            language = origin.languages.get(code)
+            train.append(
+                (code, find_split(self._finder, source, name, language, "train", origin.folders.get(code)))
+            )
+        settings = resolve_settings(self._catalog.recipe(recipe), kind.head, name, self._description)
+        validation = self._validation(spec, name, origin, self._config.select_on or languages[0])
+        validation, note = _separate(name, validation, train, settings.select_best)
+        return StagePlan(
+            name=name,
+            kind=kind,
+            head=HeadSpec(
+                head=kind.head,
+                # The choices are inputs there: one head scores any number of them, so that stages can share it.
+                labels=() if kind.head is Head.MULTIPLE_CHOICE else origin.labels,
+                inputs=origin.inputs,
+            ),
+            labels=origin.labels,
+            train=tuple(train),
+            validation=validation,
+            settings=settings,
+            limit=self._config.train_limit,
+            phrases=origin.spec.input_phrases,
+            note=note,
+        )
+
+    def _validation(
+        self, spec: TaskSpec, name: str, origin: Origin, code: str
+    ) -> tuple[str, FoundData] | None:
+        places = [(name, origin)]
+        if self._config.select_on is not None:
+            places.append((spec.task, _own_origin(self._catalog.task(spec.task))))
+        for owner, candidate in places:
+            source = candidate.spec.source(code, "validation")
+            if source is None:
+                continue
+            language = candidate.languages.get(code)
+            try:
+                found = find_split(
+                    self._finder, source, owner, language, "validation", candidate.folders.get(code)
+                )
+            except MissingDataError:
+                continue
+            return code, found
+        if self._config.select_on is not None:
+            raise MissingDataError(
+                f"No dev set in {code!r} was found for {name!r} or {spec.task!r}, which --select-on {code} needs."
+            )
+        return None
+
+
+def find_split(
+    finder: DataFinder,
+    source: Source,
+    owner: str,
+    language: Language,
+    split: str,
+    folder: Any,
+    conditions: Mapping[str, str] | None = None,
+) -> FoundData:
+    """Return the files of a split in a language; raises `MissingDataError`."""
+    ref = data_ref(source, owner=owner, language=language, split=split, folder=folder, conditions=conditions)
+    return finder.find(source, ref)
+
+
+def _separate(
+    name: str,
+    validation: tuple[str, FoundData] | None,
+    train: Sequence[tuple[str, FoundData]],
+    select_best: bool,
+) -> tuple[tuple[str, FoundData] | None, str]:
+    """Return the dev set of a stage unless the stage also trains on it, and a note where no checkpoint is chosen."""
+    trained = {path for _, found in train for path in found.files.paths}
+    if validation is not None and trained & set(validation[1].files.paths):
+        return None, f"{name}: its dev set stands in for the training set, so the last checkpoint is kept"
+    if validation is None and select_best:
+        return None, f"{name}: no dev set was found, so the last checkpoint is kept"
+    return validation, ""
+
+
+def _own_origin(entry: TaskEntry) -> Origin:
+    return Origin(
+        kind=entry.spec.kind,
+        spec=entry.spec,
+        labels=entry.spec.label_names,
+        inputs=entry.spec.input_names,
+        languages=entry.languages,
+        folders=entry.folders,
+    )
+
+
+def without_selection_on_test(cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:
+    """Return the cells with fits that choose no checkpoint on files which the run also tests on.
+
+    A dev file that stands in for a missing test file would otherwise choose the checkpoint and score it.
+    """
+    tested = {path for cell in cells for path in cell.test.files.paths}
+    notes: list[str] = []
+    kept: list[Cell] = []
+    for cell in cells:
+        fit = cell.fit
+        if fit is not None and any(
+            stage.validation is not None and tested & set(stage.validation[1].files.paths)
+            for stage in fit.stages
+        ):
+            stages = tuple(_last_checkpoint(stage, tested, notes) for stage in fit.stages)
+            fit = replace(fit, stages=stages)
+        kept.append(replace(cell, fit=fit))
+    return kept, list(dict.fromkeys(notes))
+
+
+def _last_checkpoint(stage: StagePlan, tested: set[Path], notes: list[str]) -> StagePlan:
+    if stage.validation is None or not tested & set(stage.validation[1].files.paths):
+        return stage
+    note = (
+        f"{stage.name}: its dev set in {stage.validation[0]!r} stands in for a test set of this run, so the last "
+        "checkpoint is kept and none is chosen on it"
+    )
+    notes.append(note)
+    return replace(stage, validation=None, note=note)
