@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +103,17 @@ def _lesson(workshop: Workshop, head: Head) -> Lesson:
 def _check_alike(name: str, lesson: Lesson, one: Adapter, other: Adapter, when: str) -> None:
     probe = PROBES[HEAD_CAPABILITY[lesson.spec.head]]
     labels = lesson.spec.labels
-    first: Any = probe.ask(one, probe.requests, labels)
-    second: Any = probe.ask(other, probe.requests, labels)
-    for request, before, after in zip(probe.requests, first, second, strict=True):
-        assert agree(before, after), (
-            f"{name} fitted with {lesson.spec.head.value} answers {request!r} differently when it {when}."
-        )
+    asks = [probe.ask]
+    if lesson.spec.head is Head.DUAL_ENCODER:
+        asks.append(_embed_passages)
+    for ask in asks:
+        first: Any = ask(one, probe.requests, labels)
+        second: Any = ask(other, probe.requests, labels)
+        for request, before, after in zip(probe.requests, first, second, strict=True):
+            assert agree(before, after), (
+                f"{name} fitted with {lesson.spec.head.value} answers {request!r} differently when it {when}."
+            )
+
+
+def _embed_passages(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
+    return model.embed(requests, side="passage")

@@ -10,7 +10,7 @@ from typing import Any
 
 import transformers
 
-from harness.capabilities import Adapter, FitOptions, Head, HeadSpec, TrainingSettings
+from harness.capabilities import Adapter, FitOptions, Head, HeadSpec, Side, TrainingSettings
 from harness.errors import AdapterError, CapabilityError, TrainingError
 from harness_hf.classification import Classifier, prepare_classification
 from harness_hf.dual_encoder import DualEncoder, load_dual_encoder, prepare_dual_encoder
@@ -78,7 +78,8 @@ def fit_head(
             inputs=spec.inputs,
             settings=options.settings,
             max_length=settings.max_length,
-            **_prefixes(session, spec),
+            query_prefix=_prefix(session, spec, "query"),
+            passage_prefix=_prefix(session, spec, "passage"),
             seed=options.seed,
             train_examples=len(train),
             validation_examples=len(validation),
@@ -145,15 +146,12 @@ def _load(session: EncoderSession, spec: HeadSpec, settings: TrainingSettings) -
     return load_trainable(session.folder, session.ref, spec, session.options, keep_head=keep_head)
 
 
-def _prefixes(session: EncoderSession, spec: HeadSpec) -> dict[str, str]:
-    """Return the prefixes that were trained with: those of the options, never those of the folder."""
+def _prefix(session: EncoderSession, spec: HeadSpec, side: Side) -> str:
+    """Return what a dual encoder is trained with before its texts: what an option says, never the folder."""
     if spec.head is not Head.DUAL_ENCODER:
-        return {}
+        return ""
     options = session.options
-    return {
-        "query_prefix": options.query_prefix or "",
-        "passage_prefix": options.passage_prefix or "",
-    }
+    return (options.query_prefix if side == "query" else options.passage_prefix) or ""
 
 
 def _has_head(session: EncoderSession, spec: HeadSpec) -> bool:

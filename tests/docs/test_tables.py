@@ -87,15 +87,19 @@ def test_recipe_numbers(row: str, recipe: str, catalog: Catalog) -> None:
 
 
 def test_recipe_prose_numbers(catalog: Catalog) -> None:
-    def find(recipe: str, head: Head, layers: int = 12) -> TrainingSettings:
+    def find(recipe: str, head: Head, layers: int = 12, stage: str = "any") -> TrainingSettings:
         model = ModelDescription(adapter="any", ref="any", offers=frozenset(), layers=layers)
-        return resolve_settings(catalog.recipe(recipe), head, "any", model)
+        return resolve_settings(catalog.recipe(recipe), head, stage, model)
 
     scripts, paper, quick = ({head: find(name, head) for head in Head} for name in RECIPES)
     span, label, tag = Head.SPAN_EXTRACTION, Head.CLASSIFICATION, Head.TAGGING
-    assert {settings.batch_size for settings in scripts.values()} == {32}
+    dual = Head.DUAL_ENCODER
+    assert {settings.batch_size for head, settings in scripts.items() if head is not dual} == {32}
+    assert scripts[dual].batch_size == 4
+    mewsli = [find("xtreme_r", dual, layers, "mewsli_x_pairs").batch_size for layers in (12, 24)]
+    assert mewsli == [64, 8]
     assert (paper[label].batch_size, find("xtreme_r_paper", label, 24).batch_size) == (32, 16)
-    assert (quick[label].batch_size, quick[span].batch_size) == (32, 16)
+    assert (quick[label].batch_size, quick[span].batch_size, quick[dual].batch_size) == (32, 16, 16)
     assert (scripts[span].warmup_steps, scripts[label].warmup_steps, paper[span].warmup_steps) == (500, 0, 0)
     assert quick[label].warmup_share == 0.1
     assert (scripts[span].weight_decay, scripts[label].weight_decay, paper[span].weight_decay) == (1e-4, 0, 0)

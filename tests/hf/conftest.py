@@ -22,6 +22,7 @@ from transformers import (
 )
 
 from harness.capabilities import FitOptions, TrainingSettings
+from harness.data.records import RetrievalPair
 from harness_hf.description import describe
 from harness_hf.encoder import open_encoder
 from harness_hf.options import EncoderOptions
@@ -200,6 +201,46 @@ def with_head(folders: dict[str, Path], tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return save
+
+
+WORDS = ("cat", "dog", "mat", "door", "red", "green", "blue", "happy", "sad", "good", "bad", "one")
+
+
+@pytest.fixture(scope="session")
+def pairs() -> Callable[[int], list[RetrievalPair]]:
+    """A function that makes questions about one of twelve words, answered by a longer text with that word."""
+
+    def make(count: int) -> list[RetrievalPair]:
+        return [
+            RetrievalPair(
+                id=str(number),
+                query=f"where {WORDS[number % len(WORDS)]}",
+                passage=f"the {WORDS[number % len(WORDS)]} sat near three" + " two" * (number % 3),
+            )
+            for number in range(count)
+        ]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def plain_vectors() -> Callable[[Any, Any, Sequence[str], int, str], torch.Tensor]:
+    """A function that embeds one text at a time, through transformers alone; gradients flow."""
+
+    def embed(encoder: Any, tokenizer: Any, texts: Sequence[str], limit: int, pooling: str) -> torch.Tensor:
+        rows = []
+        for text in texts:
+            batch = tokenizer(text, truncation=True, max_length=limit, return_tensors="pt")
+            ids = {name: batch[name] for name in ("input_ids", "attention_mask")}
+            states = encoder(**ids).last_hidden_state[0]
+            if pooling == "pooler":
+                vector = torch.tanh(states[0] @ encoder.pooler.dense.weight.T + encoder.pooler.dense.bias)
+            else:
+                vector = {"mean": states.mean(dim=0), "cls": states[0]}[pooling]
+            rows.append(vector / vector.norm())
+        return torch.stack(rows)
+
+    return embed
 
 
 @pytest.fixture(scope="session")

@@ -175,5 +175,5 @@ def test_examples_that_do_not_fit_are_named(bert: Any, fit_options: Options) -> 
     ):
         with pytest.raises(TrainingError, match="needs two labels and one or two input fields"):
             bert.fit(good, [], spec, fit_options())
-    with pytest.raises(CapabilityError, match="dual_encoder head"):
-        bert.fit(good, [], HeadSpec(head=Head.DUAL_ENCODER), fit_options())
+    with pytest.raises(CapabilityError, match="text_to_text head"):
+        bert.fit(good, [], HeadSpec(head=Head.TEXT_TO_TEXT), fit_options())

@@ -62,6 +62,7 @@ def test_a_bare_encoder(folders: dict[str, Path], open_folder: Any, family: str)
         Head.MULTIPLE_CHOICE,
         Head.TAGGING,
         Head.SPAN_EXTRACTION,
+        Head.DUAL_ENCODER,
     }
     for head, offers in found.after_fit.items():
         assert offers == BARE | {HEAD_CAPABILITY[head]}

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,12 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoModelForTokenClassification
+from transformers import AutoModel, AutoModelForTokenClassification
 
 from harness.capabilities import EmbedOptions, Embeds, FitOptions, Head, HeadSpec, TrainingSettings
 from harness.data.records import Answer, RetrievalPair, SpanExample, TaggedSentence
-from harness.errors import AdapterError, DataError, TrainingError, UsageError
+from harness.errors import AdapterError, DataError, TrainingError
 from harness_hf import training
-from harness_hf.description import describe
 from harness_hf.dual_encoder import (
     DualEncoder,
     DualEncoderNetwork,
@@ -25,24 +23,12 @@ from harness_hf.dual_encoder import (
     prepare_dual_encoder,
     top1_accuracy,
 )
-from harness_hf.options import EncoderOptions
 
 SPEC = HeadSpec(head=Head.DUAL_ENCODER)
-WORDS = ("cat", "dog", "mat", "door", "red", "green", "blue", "happy", "sad", "good", "bad", "one")
 LONG = "cat dog mat door red green blue happy sad good bad one two three " * 4
 Options = Callable[..., FitOptions]
-
-
-def pairs(count: int) -> list[RetrievalPair]:
-    """Questions about one word, answered by a longer text with that word."""
-    return [
-        RetrievalPair(
-            id=str(number),
-            query=f"where {WORDS[number % len(WORDS)]}",
-            passage=f"the {WORDS[number % len(WORDS)]} sat near three" + " two" * (number % 3),
-        )
-        for number in range(count)
-    ]
+Pairs = Callable[[int], list[RetrievalPair]]
+PlainVectors = Callable[[Any, Any, Sequence[str], int, str], torch.Tensor]
 
 
 def weights(adapter: Any) -> dict[str, torch.Tensor]:
@@ -57,21 +43,6 @@ def scale_of(options: FitOptions) -> float:
     return float(load_file(options.directory / "dual_encoder.safetensors")["scale"])
 
 
-def plain_vectors(encoder: Any, tokenizer: Any, texts: Sequence[str], limit: int, pooling: str) -> Any:
-    """One text at a time, through transformers alone; gradients flow."""
-    rows = []
-    for text in texts:
-        batch = tokenizer(text, truncation=True, max_length=limit, return_tensors="pt")
-        ids = {name: batch[name] for name in ("input_ids", "attention_mask")}
-        states = encoder(**ids).last_hidden_state[0]
-        if pooling == "pooler":
-            vector = torch.tanh(states[0] @ encoder.pooler.dense.weight.T + encoder.pooler.dense.bias)
-        else:
-            vector = {"mean": states.mean(dim=0), "cls": states[0]}[pooling]
-        rows.append(vector / vector.norm())
-    return torch.stack(rows)
-
-
 def settings(**changes: Any) -> TrainingSettings:
     return TrainingSettings(
         **{"learning_rate": 1e-3, "epochs": 1, "batch_size": 4, "max_length": 16, **changes}
@@ -79,7 +50,9 @@ def settings(**changes: Any) -> TrainingSettings:
 
 
 @pytest.mark.parametrize("pooling", ["pooler", "mean", "cls"])
-def test_the_loss_is_that_of_the_definition(bert: Any, pooling: Any) -> None:
+def test_the_loss_is_that_of_the_definition(
+    bert: Any, pooling: Any, pairs: Pairs, plain_vectors: PlainVectors
+) -> None:
     """Cross entropy of query -> answer over the batch, written out; equal answers stay apart."""
     chosen = settings(pooling=pooling, max_query_length=5, max_length=9)
     train = [
@@ -110,20 +83,27 @@ def test_the_loss_is_that_of_the_definition(bert: Any, pooling: Any) -> None:
     moved, wanted = network.encoder.get_parameter(name).grad, reference.get_parameter(name).grad
     largest = float(wanted.abs().max())
     assert largest > 1e-3
-    torch.testing.assert_close(moved / largest, wanted / largest, rtol=0, atol=1e-3)
+    torch.testing.assert_close(moved / largest, wanted / largest, rtol=0, atol=0.01)
 
 
-def test_the_loss_has_one_direction(bert: Any) -> None:
+def test_the_loss_has_one_direction(bert: Any, pairs: Pairs) -> None:
     network = load_dual_encoder(bert._session, settings(), keep_head=False)
+    torch.nn.init.constant_(network.scale, 1e5)
     data = prepare_dual_encoder(bert._session, pairs(5), [], settings())
     batch = data.collate(list(data.train))
     swapped = {"query": batch["passage"], "passage": batch["query"], "labels": batch["labels"]}
-    assert float(network(**batch)["loss"]) != pytest.approx(float(network(**swapped)["loss"]), rel=1e-3)
+    with torch.no_grad():
+        there, back = float(network(**batch)["loss"]), float(network(**swapped)["loss"])
+    assert there != pytest.approx(back, rel=1e-3)
 
 
 @pytest.mark.parametrize("pooling", ["pooler", "mean", "cls"])
-def test_training_brings_queries_to_their_passages(bert: Any, fit_options: Options, pooling: Any) -> None:
-    train = pairs(len(WORDS))
+def test_training_brings_queries_to_their_passages(
+    with_head: Any, open_folder: Any, fit_options: Options, pooling: Any, pairs: Pairs
+) -> None:
+    """Without dropout, whose noise on so small a network outweighs what tells the texts apart."""
+    bert = open_folder(with_head(AutoModel, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0))
+    train = pairs(12)
 
     def accuracy(model: Any) -> float:
         chosen = EmbedOptions(pooling=pooling)
@@ -144,19 +124,19 @@ def test_training_brings_queries_to_their_passages(bert: Any, fit_options: Optio
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "CheckedTrainer", Recording)
-        options = fit_options(pooling=pooling, batch_size=12, epochs=40, learning_rate=2e-3)
+        options = fit_options(pooling=pooling, batch_size=12, epochs=60, learning_rate=2e-3)
         fitted: Any = bert.fit(train, [], SPEC, options)
     assert isinstance(fitted, DualEncoder)
     assert isinstance(fitted, Embeds)
     assert np.mean(losses[-3:]) < np.mean(losses[:3]) / 4
-    assert accuracy(bert) < 0.5
-    assert accuracy(fitted) > 0.8
+    assert accuracy(bert) < 0.7
+    assert accuracy(fitted) > 0.9
     assert scale_of(options) != 100.0
     assert abs(scale_of(options) - 100) < 1
 
 
 def test_what_is_trained_saved_and_opened_is_the_same(
-    bert: Any, fit_options: Options, open_folder: Any, monkeypatch: pytest.MonkeyPatch
+    bert: Any, fit_options: Options, open_folder: Any, monkeypatch: pytest.MonkeyPatch, pairs: Pairs
 ) -> None:
     trained: list[Any] = []
     real = training.train_network
@@ -177,7 +157,7 @@ def test_what_is_trained_saved_and_opened_is_the_same(
         "harness_fit.json",
     }
     assert equal(trained[0].encoder.state_dict(), weights(fitted))
-    assert float(trained[0].scale) == scale_of(options) != 100.0
+    assert trained[0].scale.item() == scale_of(options) != 100.0
     texts = [LONG, "cat", "the red dog"]
     loaded = bert.load_fit(options.directory, SPEC)
     opened = open_folder(options.directory)
@@ -195,7 +175,7 @@ def test_what_is_trained_saved_and_opened_is_the_same(
 
 
 def test_the_same_seed_gives_the_same_weights(
-    folders: dict[str, Path], open_folder: Any, fit_options: Options
+    folders: dict[str, Path], open_folder: Any, fit_options: Options, pairs: Pairs
 ) -> None:
     encoder = open_folder(folders["xlm-roberta"])
     first = fit_options("a", seed=5)
@@ -207,166 +187,12 @@ def test_the_same_seed_gives_the_same_weights(
     assert scale_of(first) == scale_of(second) != scale_of(third)
 
 
-@pytest.mark.parametrize("pooling", ["pooler", "mean", "cls"])
-def test_vectors_are_those_of_the_trained_encoder(encoder: Any, fit_options: Options, pooling: Any) -> None:
-    """On both sides, for every family, in batches of any size and in any order."""
-    options = fit_options(pooling=pooling, epochs=1, max_query_length=6, max_length=12)
-    fitted = encoder.fit(pairs(8), [], SPEC, options)
-    reference = AutoModel.from_pretrained(options.directory, dtype=torch.float32).eval()
-    texts = [LONG, "cat", "", "Der Hund schläft", "猫 👍🏽"] * 3
-    for side, limit in (("query", 6), ("passage", 12)):
-        found = fitted.embed(texts, side=side)
-        with torch.no_grad():
-            expected = plain_vectors(reference, fitted._session.tokenizer, texts, limit, pooling).numpy()
-        np.testing.assert_allclose(found, expected, atol=2e-6)
-        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-        backwards = np.concatenate([fitted.embed([text], side=side) for text in texts[::-1]])[::-1]
-        np.testing.assert_allclose(found, backwards, atol=1e-6)
-        assert found.dtype == np.float32
-        assert fitted.embed([], side=side).shape == (0, 32)
-
-
-def test_each_side_is_cut_at_its_own_length(bert: Any, fit_options: Options) -> None:
-    fitted = bert.fit(pairs(8), [], SPEC, fit_options(epochs=1, max_query_length=6, max_length=12))
-    four, ten = " ".join(LONG.split()[:4]), " ".join(LONG.split()[:10])
-    np.testing.assert_allclose(
-        fitted.embed([LONG], side="query"), fitted.embed([four], side="query"), atol=1e-6
-    )
-    np.testing.assert_allclose(
-        fitted.embed([LONG], side="passage"), fitted.embed([ten], side="passage"), atol=1e-6
-    )
-    asked = EmbedOptions(max_length=12)
-    np.testing.assert_allclose(
-        fitted.embed([LONG], side="query", options=asked), fitted.embed([ten], side="passage"), atol=1e-6
-    )
-    beyond = bert.fit(pairs(8), [], SPEC, fit_options("b", epochs=1, max_query_length=900, max_length=900))
-    assert beyond._record.max_length == 64
-    assert np.isfinite(beyond.embed([LONG * 9], side="query")).all()
-
-
-def test_training_cuts_each_side_at_its_own_length(bert: Any) -> None:
-    data = prepare_dual_encoder(
-        bert._session,
-        [RetrievalPair(id="1", query=LONG, passage=LONG)],
-        [],
-        settings(max_query_length=6, max_length=12),
-    )
-    assert [len(sequence) for sequence in data.train[0].sequences] == [6, 12]
-
-
-def test_a_call_may_ask_for_other_pooling_and_layers(bert: Any, fit_options: Options) -> None:
-    fitted = bert.fit(pairs(8), [], SPEC, fit_options(epochs=1))
-    by_fit = fitted.embed(["cat"], side="query")
-    np.testing.assert_array_equal(
-        fitted.embed(["cat"], side="query", options=EmbedOptions(pooling="pooler")), by_fit
-    )
-    mean = fitted.embed(["cat"], side="query", options=EmbedOptions(pooling="mean"))
-    lower = fitted.embed(["cat"], side="query", options=EmbedOptions(pooling="mean", layer=2))
-    assert not np.allclose(mean, by_fit, atol=1e-3)
-    assert not np.allclose(mean, lower, atol=1e-3)
-    with pytest.raises(UsageError, match="last layer, 4; layer 2"):
-        fitted.embed(["cat"], side="query", options=EmbedOptions(layer=2))
-
-
-def test_the_fit_and_not_the_folder_says_how_to_embed(
-    folders: dict[str, Path], open_folder: Any, fit_options: Options, tmp_path: Path
-) -> None:
-    folder = tmp_path / "declared"
-    shutil.copytree(folders["bert"], folder)
-    prompts = {"prompts": {"query": "yes ", "passage": "no "}}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
-    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 8}')
-    (folder / "1_Pooling").mkdir()
-    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_max_tokens": true}')
-    plain = open_folder(folders["bert"]).fit(pairs(8), [], SPEC, fit_options("plain"))
-    chosen = {"pooling": "mean", "layer": 1, "max_length": 9}
-    declared = open_folder(folder, **chosen).fit(pairs(8), [], SPEC, fit_options("declared"))
-    assert equal(weights(plain), weights(declared))
-    for side in ("query", "passage"):
-        vectors = plain.embed([LONG, "cat"], side=side)
-        np.testing.assert_array_equal(declared.embed([LONG, "cat"], side=side), vectors)
-
-
-def test_prefixes_that_an_option_gives_are_trained_with(
-    bert: Any, folders: dict[str, Path], open_folder: Any, fit_options: Options
-) -> None:
-    prefixed = open_folder(folders["bert"], query_prefix="one ", passage_prefix="two ")
-    options = fit_options("prefixed", epochs=1)
-    fitted = prefixed.fit(pairs(8), [], SPEC, options)
-    spelt_out = [replace(pair, query="one " + pair.query, passage="two " + pair.passage) for pair in pairs(8)]
-    reference = bert.fit(spelt_out, [], SPEC, fit_options("reference", epochs=1))
-    assert equal(weights(fitted), weights(reference))
-    opened = open_folder(options.directory)
-    for model in (fitted, opened):
-        for side, prefix in (("query", "one "), ("passage", "two ")):
-            np.testing.assert_array_equal(
-                model.embed(["cat"], side=side), reference.embed([prefix + "cat"], side=side)
-            )
-        np.testing.assert_array_equal(
-            model.embed(["cat"], side="query", options=EmbedOptions(prefixes=False)),
-            reference.embed(["cat"], side="query"),
-        )
-
-
-def masked_language_model(folder: Path, source: Path) -> Path:
-    """A checkpoint as XLM-R is published: without a pooler."""
-    torch.manual_seed(1)
-    AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(source)).save_pretrained(folder)
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copyfile(source / file, folder / file)
-    assert not [name for name in load_file(folder / "model.safetensors") if "pooler" in name]
-    return folder
-
-
-def test_a_checkpoint_without_a_pooler_gets_a_new_one(
-    folders: dict[str, Path], open_folder: Any, fit_options: Options, tmp_path: Path
-) -> None:
-    encoder = open_folder(masked_language_model(tmp_path / "xlmr", folders["xlm-roberta"]))
-    with pytest.raises(UsageError, match="trained pooler weights"):
-        encoder.embed(["cat"], side="query", options=EmbedOptions(pooling="pooler"))
-    one, other = fit_options("one", seed=3), fit_options("other", seed=3)
-    fitted = encoder.fit(pairs(12), [], SPEC, one)
-    assert equal(weights(fitted), weights(encoder.fit(pairs(12), [], SPEC, other)))
-    saved = load_file(one.directory / "model.safetensors")
-    assert float(saved["pooler.dense.weight"].std()) > 0.005
-    opened = open_folder(one.directory)
-    np.testing.assert_array_equal(opened.embed(["cat"], side="query"), fitted.embed(["cat"], side="query"))
-
-
-def test_a_pooler_that_was_not_trained_is_not_saved(bert: Any, fit_options: Options) -> None:
-    options = fit_options(pooling="mean", epochs=1)
-    fitted = bert.fit(pairs(8), [], SPEC, options)
-    names = load_file(options.directory / "model.safetensors")
-    assert names
-    assert not [name for name in names if "pooler" in name]
-    with pytest.raises(UsageError, match="trained pooler weights"):
-        fitted.embed(["cat"], side="query", options=EmbedOptions(pooling="pooler"))
-
-
-@pytest.fixture
-def distilbert(folders: dict[str, Path], tmp_path: Path, open_folder: Any) -> Any:
-    """An architecture that has no pooler at all."""
-    tokenizer = open_folder(folders["bert"])._session.tokenizer
-    config = AutoConfig.for_model(
-        "distilbert", vocab_size=len(tokenizer), dim=32, n_layers=2, n_heads=2, hidden_dim=64
-    )
-    torch.manual_seed(0)
-    AutoModel.from_config(config).save_pretrained(tmp_path / "distilbert")
-    tokenizer.save_pretrained(tmp_path / "distilbert")
-    return open_folder(tmp_path / "distilbert")
-
-
-def test_an_architecture_without_a_pooler(distilbert: Any, fit_options: Options) -> None:
-    with pytest.raises(TrainingError, match="a DistilBertModel has no pooler") as caught:
-        distilbert.fit(pairs(8), [], SPEC, fit_options("pooler"))
-    assert caught.value.hint is not None
-    assert "pooling: mean" in caught.value.hint
-    fitted = distilbert.fit(pairs(8), [], SPEC, fit_options("mean", pooling="mean"))
-    assert fitted.embed(["cat", "dog"], side="passage").shape == (2, 32)
-
-
 def test_the_softmax_sees_the_whole_batch(
-    folders: dict[str, Path], open_folder: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch
+    folders: dict[str, Path],
+    open_folder: Any,
+    fit_options: Options,
+    monkeypatch: pytest.MonkeyPatch,
+    pairs: Pairs,
 ) -> None:
     """Whatever fits into a step elsewhere, and also where the last batch is smaller."""
     sizes: list[tuple[int, int]] = []
@@ -384,7 +210,7 @@ def test_the_softmax_sees_the_whole_batch(
 
 
 def test_several_processes_are_refused(
-    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch
+    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch, pairs: Pairs
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(TrainingError, match="2 processes or GPUs would each see a share") as caught:
@@ -394,7 +220,7 @@ def test_several_processes_are_refused(
 
 
 def test_the_best_checkpoint_is_kept(
-    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch
+    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch, pairs: Pairs
 ) -> None:
     """The dev score is made to be best after the second of three evaluations; the scale goes with it."""
     scores, states = iter([0.5, 0.9, 0.1]), []
@@ -433,10 +259,11 @@ def test_top1_accuracy() -> None:
     answers = queries[[0, 0, 2]]
     same_text = top1_accuracy(np.stack([queries[[0, 0, 1]], answers], axis=1), np.array([0, 0, 1]))
     other_text = top1_accuracy(np.stack([queries[[0, 0, 1]], answers], axis=1), np.array([0, 1, 2]))
-    assert (same_text, other_text) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert same_text == pytest.approx(2 / 3)
+    assert other_text == pytest.approx(1 / 3)
 
 
-def test_a_second_stage_goes_on_from_the_first(bert: Any, fit_options: Options) -> None:
+def test_a_second_stage_goes_on_from_the_first(bert: Any, fit_options: Options, pairs: Pairs) -> None:
     first = fit_options("first")
     fitted = bert.fit(pairs(24), [], SPEC, first)
     before = weights(fitted)
@@ -449,7 +276,7 @@ def test_a_second_stage_goes_on_from_the_first(bert: Any, fit_options: Options) 
     assert again._record.base == dict(fitted.identity())
 
 
-def test_stages_with_other_heads_before_and_after(bert: Any, fit_options: Options) -> None:
+def test_stages_with_other_heads_before_and_after(bert: Any, fit_options: Options, pairs: Pairs) -> None:
     questions = [
         SpanExample(id=str(n), question="who", context="the cat sat", answers=(Answer(text="cat", start=4),))
         for n in range(8)
@@ -464,12 +291,12 @@ def test_stages_with_other_heads_before_and_after(bert: Any, fit_options: Option
     torch.testing.assert_close(weights(dual)[name], weights(spans)[f"bert.{name}"], atol=1e-6, rtol=0)
     sentences = [TaggedSentence(id=str(n), tokens=("the", "cat"), tags=("DET", "NOUN")) for n in range(8)]
     tags = HeadSpec(head=Head.TAGGING, labels=("DET", "NOUN"))
-    tagger = dual.fit(sentences, [], tags, fit_options("tags", learning_rate=1e-12, epochs=1))
+    tagger: Any = dual.fit(sentences, [], tags, fit_options("tags", learning_rate=1e-12, epochs=1))
     torch.testing.assert_close(weights(tagger)[f"bert.{name}"], weights(dual)[name], atol=1e-6, rtol=0)
     assert [len(row) for row in tagger.tag([["the", "cat"]])] == [2]
 
 
-def test_frozen_embeddings_stay(bert: Any, fit_options: Options) -> None:
+def test_frozen_embeddings_stay(bert: Any, fit_options: Options, pairs: Pairs) -> None:
     fitted = bert.fit(pairs(8), [], SPEC, fit_options(freeze_embeddings=True))
     name = "embeddings.word_embeddings.weight"
     assert torch.equal(weights(fitted)[name], weights(bert)[name])
@@ -477,16 +304,9 @@ def test_frozen_embeddings_stay(bert: Any, fit_options: Options) -> None:
     assert not torch.equal(weights(fitted)[layer], weights(bert)[layer])
 
 
-def test_what_a_fitted_folder_says_about_itself(bert: Any, fit_options: Options) -> None:
-    options = fit_options(epochs=1, pooling="mean", max_query_length=9)
-    bert.fit(pairs(8), [], SPEC, options)
-    found = describe(str(options.directory), EncoderOptions())
-    assert found.note == "a fitted dual encoder: mean pooling, queries cut at 9 pieces, passages at 32"
-    assert Head.DUAL_ENCODER in found.after_fit
-    assert found.offers == describe(str(bert._session.folder), EncoderOptions()).offers
-
-
-def test_bad_input_is_refused(bert: Any, with_head: Any, open_folder: Any, fit_options: Options) -> None:
+def test_bad_input_is_refused(
+    bert: Any, with_head: Any, open_folder: Any, fit_options: Options, pairs: Pairs
+) -> None:
     for bad, name in (
         (replace(pairs(1)[0], query=" "), "query"),
         (replace(pairs(1)[0], passage=""), "passage"),

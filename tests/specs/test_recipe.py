@@ -87,6 +87,32 @@ def test_shipped_recipes_say_what_their_sources_say(
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "stage", "layers", "expected"),
+    [
+        # google-research/xtreme at 838c13b: LAReQA 2e-5, 4 answers; Mewsli-X mBERT 2e-5, 64, large 1e-5, 8.
+        ("xtreme_r", "squad_sentences", 12, (2e-5, 3, 4, 256, 96, "pooler")),
+        ("xtreme_r", "squad_sentences", 24, (2e-5, 3, 4, 256, 96, "pooler")),
+        ("xtreme_r", "mewsli_x_pairs", 12, (2e-5, 2, 64, 64, 64, "pooler")),
+        ("xtreme_r", "mewsli_x_pairs", 24, (1e-5, 2, 8, 64, 64, "pooler")),
+        # Ruder et al. (2021), appendix G; its lengths are those of the scripts.
+        ("xtreme_r_paper", "squad_sentences", 12, (2e-5, 2, 32, 256, 96, "pooler")),
+        ("xtreme_r_paper", "squad_sentences", 24, (3e-5, 2, 16, 256, 96, "pooler")),
+        ("xtreme_r_paper", "mewsli_x_pairs", 12, (2e-5, 2, 32, 64, 64, "pooler")),
+        ("quick", "squad_sentences", 12, (5e-5, 1, 16, 160, 64, "mean")),
+    ],
+)
+def test_shipped_recipes_of_dual_encoders(
+    session: Session, name: str, stage: str, layers: int, expected: tuple[Any, ...]
+) -> None:
+    settings = resolve_settings(session.catalog.recipe(name), Head.DUAL_ENCODER, stage, _model(layers))
+    names = ("learning_rate", "epochs", "batch_size", "max_length", "max_query_length", "pooling")
+    assert tuple(getattr(settings, name) for name in names) == expected
+    if name == "xtreme_r":
+        assert (settings.warmup_steps, settings.warmup_share, settings.weight_decay) == (0, 0, 0)
+    assert not settings.group_by_length
+
+
 def test_an_unknown_recipe_is_told_with_near_ones(session_with: Callable[..., Session]) -> None:
     with pytest.raises(UnknownNameError, match=r"No recipe named 'quik'\. Did you mean 'quick'\?"):
         session_with().catalog.recipe("quik")

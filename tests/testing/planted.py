@@ -34,7 +34,7 @@ from harness.capabilities import (
 from harness.errors import TrainingError
 from harness.options import AdapterOptions
 
-HEADS = (Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION)
+HEADS = (Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION, Head.DUAL_ENCODER)
 COUNTER = itertools.count()
 
 
@@ -117,10 +117,12 @@ class Planted:
     def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
         if self.ref == "chokes-on-empty-text" and "" in texts:
             raise ValueError("empty text")
-        knowledge = self.knowledge if self.ref == "fits-in-place" else []
-        rows = [vector(text, knowledge) for text in texts]
+        rows = [vector(text, *self.seen(side)) for text in texts]
         vectors = np.stack(rows) if rows else np.zeros((0, 32), dtype=np.float32)
         return self.spoil(texts, vectors)
+
+    def seen(self, side: Side) -> list[Any]:
+        return self.knowledge if self.ref == "fits-in-place" else []
 
     def spoil(self, texts: Sequence[str], vectors: FloatArray) -> FloatArray:
         noise = np.zeros_like(vectors)
@@ -233,10 +235,18 @@ class PlantedExtractor(Planted):
         return SpanAnswer(text=text, start=start + shift, end=start + len(text) + shift, score=1.0)
 
 
+class PlantedDualEncoder(Planted):
+    def seen(self, side: Side) -> list[Any]:
+        if self.ref == "forgets-passages" and side == "passage":
+            return [self.opened]
+        return [side, self.knowledge]
+
+
 FITTED: dict[Head, type[Planted]] = {
     Head.CLASSIFICATION: PlantedClassifier,
     Head.TAGGING: PlantedTagger,
     Head.SPAN_EXTRACTION: PlantedExtractor,
+    Head.DUAL_ENCODER: PlantedDualEncoder,
 }
 
 PLANTED = AdapterEntry(
