@@ -15,6 +15,15 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from harness.generation import (
+    Generated,
+    GenerateOptions,
+    LikelihoodAnswer,
+    LikelihoodRequest,
+    Prompt,
+    Turn,
+)
+
 __all__ = [
     "HEAD_CAPABILITY",
     "Adapter",
@@ -22,6 +31,7 @@ __all__ = [
     "Choice",
     "ChoosesBest",
     "Classifies",
+    "CountsTokens",
     "EmbedOptions",
     "Embeds",
     "ExposesHiddenStates",
@@ -30,12 +40,14 @@ __all__ = [
     "Fits",
     "FloatArray",
     "GenerateOptions",
+    "Generated",
     "Generates",
     "Head",
     "HeadSpec",
     "LikelihoodAnswer",
     "LikelihoodRequest",
     "ModelDescription",
+    "Prompt",
     "ScoresContinuations",
     "Side",
     "SpanAnswer",
@@ -43,6 +55,7 @@ __all__ = [
     "Tags",
     "TextInput",
     "TrainingSettings",
+    "Turn",
     "capability_protocols",
 ]
 
@@ -63,6 +76,7 @@ class Capability(StrEnum):
     SCORES_CONTINUATIONS = "ScoresContinuations"
     GENERATES = "Generates"
     FITS = "Fits"
+    COUNTS_TOKENS = "CountsTokens"
     PREDICTS = "Predicts"
     """Has predictions already, as a submission does; the method that asks for it knows how to look them up."""
 
@@ -130,42 +144,6 @@ class EmbedOptions:
     max_length: int | None = None
     prefixes: bool = True
     """Whether the adapter's query and passage prefixes are put before the texts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LikelihoodRequest:
-    """A continuation to score after a context."""
-
-    context: str
-    continuation: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LikelihoodAnswer:
-    """Log-probabilities (natural logarithm) of one continuation."""
-
-    token_logprobs: tuple[float, ...]
-    is_greedy: bool
-    byte_length: int
-    truncated: bool = False
-
-    @property
-    def total(self) -> float:
-        """The sum of the token log-probabilities."""
-        return float(sum(self.token_logprobs))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerateOptions:
-    """How text is generated for one request."""
-
-    max_tokens: int = 64
-    stop: tuple[str, ...] = ()
-    temperature: float = 0.0
-    seed: int = 0
-    choices: tuple[str, ...] | None = None
-    regex: str | None = None
-    json_schema: Mapping[str, Any] | None = None
 
 
 # Fitting ----------------------------------------------------------------------------------------------
@@ -308,8 +286,19 @@ class ScoresContinuations(Protocol):
 class Generates(Protocol):
     """Writes text."""
 
-    def generate(self, prompts: Sequence[str], options: Sequence[GenerateOptions]) -> list[str]:
-        """Return one text a prompt, without the prompt and without the stop string."""
+    def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
+        """Return one text a prompt; raises `CapabilityError` for a constraint or conversation it cannot do."""
+
+
+@runtime_checkable
+class CountsTokens(Protocol):
+    """Says how long prompts are, so that shots can be dropped before a prompt is cut."""
+
+    def token_counts(self, prompts: Sequence[Prompt]) -> list[int]:
+        """Return how many tokens every prompt has, special tokens and chat template included."""
+
+    def context_length(self) -> int | None:
+        """Return how many tokens prompt and answer may have together, None where there is no limit."""
 
 
 @runtime_checkable
@@ -349,6 +338,7 @@ def capability_protocols() -> Mapping[Capability, type]:
         Capability.EXPOSES_HIDDEN_STATES: ExposesHiddenStates,
         Capability.SCORES_CONTINUATIONS: ScoresContinuations,
         Capability.GENERATES: Generates,
+        Capability.COUNTS_TOKENS: CountsTokens,
         Capability.FITS: Fits,
     }
 

@@ -21,6 +21,7 @@ __all__ = [
     "SpanExample",
     "TaggedSentence",
     "TaggedSpan",
+    "TextPair",
 ]
 
 
@@ -156,6 +157,14 @@ class MarkedText(Example):
 
     text: str
     spans: tuple[TaggedSpan, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPair(Example):
+    """A text and what a model shall write for it: what a text-to-text model is trained on."""
+
+    source: str
+    target: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

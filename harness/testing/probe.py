@@ -12,6 +12,7 @@ import numpy as np
 from harness.capabilities import (
     Capability,
     Choice,
+    Generated,
     GenerateOptions,
     Head,
     LikelihoodAnswer,
@@ -25,6 +26,7 @@ from harness.testing.examples import SENTENCES, UNUSUAL_TEXTS, training_examples
 
 __all__ = ["PROBES", "Probe", "agree", "is_finite"]
 
+MAX_TOKENS = 8
 _TOLERANCE = 1e-4
 """How far two answers to the same request may be apart, absolutely and relatively."""
 
@@ -110,7 +112,7 @@ def _loglikelihood(model: Any, requests: Sequence[Any], labels: Sequence[str]) -
 
 
 def _generate(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
-    return model.generate(requests, [GenerateOptions(max_tokens=8)] * len(requests))
+    return model.generate(requests, [GenerateOptions(max_tokens=MAX_TOKENS)] * len(requests))
 
 
 # What is wrong with the form of an answer ---------------------------------------------------------------
@@ -178,7 +180,19 @@ def _likelihood_fault(answer: Any, request: LikelihoodRequest, labels: Sequence[
 
 
 def _text_fault(answer: Any, request: Any, labels: Sequence[str]) -> str | None:
-    return None if isinstance(answer, str) else f"is a {type(answer).__name__}, expected a text"
+    if not isinstance(answer, Generated):
+        return f"is a {type(answer).__name__}, expected a Generated"
+    return (
+        None if 0 <= answer.tokens <= MAX_TOKENS else f"has {answer.tokens} tokens, asked were {MAX_TOKENS}"
+    )
+
+
+def _count_tokens(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
+    return model.token_counts(requests)
+
+
+def _count_fault(answer: Any, request: Any, labels: Sequence[str]) -> str | None:
+    return None if type(answer) is int and answer >= 0 else f"is {answer!r}, expected a number of tokens"
 
 
 # The requests -----------------------------------------------------------------------------------------
@@ -278,6 +292,13 @@ _PROBES = (
         unusual=UNUSUAL_TEXTS,
         ask=_generate,
         fault=_text_fault,
+    ),
+    Probe(
+        capability=Capability.COUNTS_TOKENS,
+        requests=SENTENCES,
+        unusual=UNUSUAL_TEXTS,
+        ask=_count_tokens,
+        fault=_count_fault,
     ),
 )
 

@@ -20,12 +20,14 @@ from harness.capabilities import (
     EmbedOptions,
     FitOptions,
     FloatArray,
+    Generated,
     GenerateOptions,
     Head,
     HeadSpec,
     LikelihoodAnswer,
     LikelihoodRequest,
     ModelDescription,
+    Prompt,
     Side,
     SpanAnswer,
     SpanQuestion,
@@ -197,9 +199,10 @@ class PlantedDecoder(Planted):
             for item in requests
         ]
 
-    def generate(self, prompts: Sequence[str], options: Sequence[GenerateOptions]) -> list[str]:
+    def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
         texts = [
-            digest(prompt).hex()[: item.max_tokens] for prompt, item in zip(prompts, options, strict=True)
+            Generated(text=digest(prompt).hex()[: item.max_tokens], tokens=item.max_tokens, finished=False)
+            for prompt, item in zip(prompts, options, strict=True)
         ]
         return texts[:1] if self.ref == "impatient-generation" else texts
 
