@@ -10,8 +10,10 @@ from pydantic import TypeAdapter
 
 from harness.checking import published_problems, suite_problems, task_problems, training_problems
 from harness.errors import HarnessError, Problem, SpecError, UnknownNameError, UsageError
+from harness.prompt_checking import prompt_problems
 from harness.registry import Registry
 from harness.specs.catalog import Catalog, Entry, read_entry
+from harness.specs.prompt import PromptSpec
 from harness.specs.published import PublishedSpec
 from harness.specs.schema import (
     FragmentSpec,
@@ -29,6 +31,7 @@ MODELS: dict[str, type[SpecModel]] = {
     "recipe": RecipeSpec,
     "suite": SuiteSpec,
     "published": PublishedSpec,
+    "prompt": PromptSpec,
     "extends": FragmentSpec,
 }
 
@@ -73,15 +76,19 @@ def _problems(entry: Entry, registry: Registry, catalog: Catalog) -> list[Proble
         joined = catalog.joined(entry, catalog.validate_task(entry))
         return task_problems(joined, registry, catalog)
     spec = validate_document(MODELS[entry.sort], entry.document)
-    if isinstance(spec, TrainingSpec):
-        return training_problems(spec, entry.document, registry)
-    if isinstance(spec, SuiteSpec):
-        return suite_problems(spec, entry.document, catalog)
-    if isinstance(spec, PublishedSpec):
-        return published_problems(spec, entry.document, registry, catalog)
-    if isinstance(spec, FragmentSpec):
-        return _fragment_problems(entry, registry, catalog)
-    return []
+    problems: list[Problem] = []
+    match spec:
+        case TrainingSpec():
+            problems = training_problems(spec, entry.document, registry)
+        case SuiteSpec():
+            problems = suite_problems(spec, entry.document, catalog)
+        case PublishedSpec():
+            problems = published_problems(spec, entry.document, registry, catalog)
+        case PromptSpec():
+            problems = prompt_problems(spec, entry.document, registry, catalog)
+        case FragmentSpec():
+            problems = _fragment_problems(entry, registry, catalog)
+    return problems
 
 
 def _fragment_problems(entry: Entry, registry: Registry, catalog: Catalog) -> list[Problem]:

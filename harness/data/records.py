@@ -62,6 +62,8 @@ class ClassificationExample(Example):
     """The input fields in the order of the spec."""
     label: str | None
     """None where the published file has no labels."""
+    labels: tuple[str, ...] = ()
+    """All labels of the task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

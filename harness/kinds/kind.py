@@ -12,7 +12,8 @@ from harness.capabilities import Head
 from harness.data.pool import CandidatePool
 from harness.data.records import Candidate, Example, Row
 from harness.errors import DataError, near_names
-from harness.specs.schema import Phrases, TaskSpec
+from harness.prompts.preset import PromptItem
+from harness.specs.schema import Phrases, TaskSpec, TrainingSpec
 
 __all__ = ["ReadContext", "TaskKind", "cluster_of", "label_of", "read_examples", "text_of"]
 
@@ -52,6 +53,10 @@ class TaskKind:
     join: Callable[[Sequence[Any], CandidatePool], list[Any]] | None = None
     """Examples and their pool -> the examples with their targets; raises `DataError` where a gold is not in it."""
     summary: str = ""
+    prompt_item: Callable[[Any], PromptItem] | None = None
+    """Example -> what the templates of a prompt see of it; None for kinds that are not prompted."""
+    prompt_fields: Callable[[TaskSpec | TrainingSpec], tuple[str, ...]] | None = None
+    """The names of the fields that `prompt_item` gives for a spec, so that prompts are checked before any data."""
 
 
 def read_examples(kind: TaskKind, rows: Iterable[Row], context: ReadContext) -> list[Any]:

@@ -13,6 +13,7 @@ from harness.data.records import MultipleChoiceExample, Prediction, Row
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, label_of, text_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.prompts.preset import PromptItem
 from harness.specs.schema import Phrases, TaskSpec
 
 __all__ = ["KIND", "METHODS", "MultipleChoiceSpec"]
@@ -97,6 +98,15 @@ def _predict_with_head(
     return predictions
 
 
+def _prompt_item(example: MultipleChoiceExample) -> PromptItem:
+    fields = {
+        "context": example.context,
+        **dict(zip(example.names, example.choices, strict=True)),
+        **example.inputs,
+    }
+    return PromptItem(fields=fields, choices=example.names, texts=example.choices, gold=_reference(example))
+
+
 METHODS = (
     Method(
         name="head",
@@ -115,4 +125,6 @@ KIND = TaskKind(
     example=_example,
     reference=_reference,
     summary="one of several texts goes with a context",
+    prompt_item=_prompt_item,
+    prompt_fields=lambda spec: (*spec.input_names, *spec.label_names, "context"),
 )

@@ -13,6 +13,7 @@ from harness.data.records import ClassificationExample, Prediction, Row
 from harness.errors import ContractError
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, label_of, text_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.prompts.preset import PromptItem
 from harness.specs.schema import TaskSpec
 
 __all__ = ["KIND", "METHODS", "SequenceClassificationSpec"]
@@ -42,6 +43,7 @@ def _example(row: Row, number: int, context: ReadContext) -> ClassificationExamp
         cluster=cluster_of(row, context),
         inputs={name: text_of(row, name, context) for name in context.inputs},
         label=label_of(row, context),
+        labels=context.labels,
     )
 
 
@@ -77,6 +79,10 @@ def _output(label: str, scores: Any) -> dict[str, Any]:
     return {"label": label, "scores": [round(float(score), 6) for score in scores]}
 
 
+def _prompt_item(example: ClassificationExample) -> PromptItem:
+    return PromptItem(fields=example.inputs, choices=example.labels, gold=example.label)
+
+
 METHODS = (
     Method(
         name="head",
@@ -95,4 +101,6 @@ KIND = TaskKind(
     example=_example,
     reference=_reference,
     summary="a text or a pair of texts gets one label",
+    prompt_item=_prompt_item,
+    prompt_fields=lambda spec: spec.input_names,
 )

@@ -10,6 +10,7 @@ from harness.data.records import Answer, Prediction, Row, SpanExample
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.prompts.preset import PromptItem
 from harness.specs.schema import TaskSpec
 
 __all__ = ["KIND", "METHODS", "SpanExtractionSpec"]
@@ -76,6 +77,11 @@ def _predict_with_head(
     return predictions
 
 
+def _prompt_item(example: SpanExample) -> PromptItem:
+    gold = example.answers[0].text if example.answers else None
+    return PromptItem(fields={"context": example.context, "question": example.question}, gold=gold)
+
+
 METHODS = (
     Method(
         name="head",
@@ -94,4 +100,6 @@ KIND = TaskKind(
     example=_example,
     reference=_reference,
     summary="the answer to a question is a span of its context",
+    prompt_item=_prompt_item,
+    prompt_fields=lambda spec: ("context", "question"),
 )

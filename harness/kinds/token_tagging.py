@@ -12,6 +12,8 @@ from harness.data.records import Prediction, Row, TaggedSentence
 from harness.errors import ContractError, DataError, near_names
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.prompts.preset import PromptItem
+from harness.prompts.tagged import entity_text, tagged_text
 from harness.specs.schema import TaskSpec
 
 __all__ = ["KIND", "METHODS", "TokenTaggingSpec"]
@@ -81,6 +83,16 @@ def _predict_with_head(
     ]
 
 
+def _prompt_item(example: TaggedSentence) -> PromptItem:
+    """Return the tokens, and the gold in the two forms that prompts ask for: ``word_TAG``, and ``PER: name $$``."""
+    fields = {"tokens": " ".join(example.tokens)}
+    if example.tags is None:
+        return PromptItem(fields=fields)
+    fields["tagged"] = tagged_text(example.tokens, example.tags)
+    fields["entities"] = entity_text(example.tokens, example.tags)
+    return PromptItem(fields=fields, gold=fields["tagged"])
+
+
 METHODS = (
     Method(
         name="head",
@@ -99,4 +111,6 @@ KIND = TaskKind(
     example=_example,
     reference=_reference,
     summary="every token of a sentence gets a tag",
+    prompt_item=_prompt_item,
+    prompt_fields=lambda spec: ("tokens", "tagged", "entities"),
 )

@@ -13,6 +13,7 @@ from harness.languages import Language, LanguageTable, known_languages
 from harness.specs.loading import Document, read_yaml
 
 if TYPE_CHECKING:
+    from harness.specs.prompt import PromptSpec
     from harness.specs.published import PublishedSpec
     from harness.specs.schema import (
         FragmentSpec,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "described_languages", "read_entry", "read_folder"]
 
-SORTS = ("task", "training", "recipe", "suite", "published", "extends")
+SORTS = ("task", "training", "recipe", "suite", "published", "prompt", "extends")
 """The key that says of what sort a document is; its value is the name."""
 SHOWN = {"training": "training set", "published": "published scores"}
 
@@ -197,6 +198,39 @@ class Catalog:
         ]
         order = [*get_args(ProtocolName), "human"]
         return sorted(specs, key=lambda spec: (order.index(spec.protocol), spec.published))
+
+    def presets(self, task: str) -> list[str]:
+        """Return the names of the prompts that a task or training set has."""
+        return sorted({name.partition("/")[2] for name in self._prompts_of(task)})
+
+    def prompt(self, task: str, preset: str) -> PromptSpec:
+        """Return the prompt of a task by its preset; raises `UnknownNameError` with those that it has."""
+        from harness.specs.prompt import PromptSpec
+        from harness.specs.schema import validate_document
+
+        found = [name for name in self._prompts_of(task) if name.partition("/")[2] == preset]
+        if not found:
+            raise UnknownNameError(f"prompt of {task!r}", preset, self.presets(task))
+        if len(found) > 1:
+            first, second = (self.entry("prompt", name).plugin for name in found[:2])
+            raise DuplicateNameError(f"prompt {preset!r} of", task, first, second)
+        return validate_document(PromptSpec, self.entry("prompt", found[0]).document)
+
+    def inherited_prompt(self, spec: PromptSpec) -> PromptSpec | None:
+        """Return the prompt that another takes words from, or None."""
+        from harness.specs.prompt import PromptSpec
+        from harness.specs.schema import validate_document
+
+        if spec.literals_from is None:
+            return None
+        return validate_document(PromptSpec, self.entry("prompt", spec.literals_from).document)
+
+    def _prompts_of(self, task: str) -> list[str]:
+        return [
+            name
+            for name in self.names("prompt")
+            if any(task in (entry.document.data.get("tasks") or ()) for entry in self._tables["prompt"][name])
+        ]
 
     def human_performance(self) -> dict[str, dict[str, float]]:
         """Return what people reach by task and metric, as fractions; a broken document is told with the problems."""

@@ -271,6 +271,16 @@ class TrainingSpec(_WithLanguages):
     phrases: Phrases = {}
 
     @property
+    def label_names(self) -> tuple[str, ...]:
+        """The labels in the order of the document."""
+        return self.labels
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The input fields in the order they are given to a model."""
+        return self.inputs
+
+    @property
     def input_phrases(self) -> Phrases:
         """Field -> value in the file -> the words a model gets for it."""
         return self.phrases

@@ -1,0 +1,148 @@
+"""Templates: text with slots, parsed once; no code, no attributes, no loops.
+
+``{premise}`` is a field of the item or a literal, ``{premise|strip|lower_first}`` a field through filters,
+``{connective[question]}`` the literal ``connective.VALUE``, where VALUE is what the item has in its field
+``question``. ``{{`` and ``}}`` are braces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from harness.errors import Problem, SpecError, UnknownNameError
+from harness.prompts.filter import FILTERS
+
+__all__ = ["Slot", "Template"]
+
+_SLOT = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_NAME = re.compile(r"([a-z][A-Za-z0-9_]*)(?:\[([a-z][A-Za-z0-9_]*)\])?((?:\|[a-z_]+)*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A place that a value is put into."""
+
+    name: str
+    selector: str | None
+    """The field whose value selects among the literals ``name.VALUE``."""
+    filters: tuple[Callable[[str], str], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that must be known for it; those of selected literals are known by item only."""
+        return (self.name,) if self.selector is None else (self.selector,)
+
+
+Part = str | Slot
+
+
+class Template:
+    """A parsed template."""
+
+    def __init__(self, parts: Iterable[Part], *, owner: str) -> None:
+        """Keep the parts; `parse` makes them from a text."""
+        self.parts = _joined(parts)
+        self.owner = owner
+
+    @classmethod
+    def parse(cls, text: str, *, owner: str) -> Template:
+        """Return the template of a text; raises `SpecError` for a brace that is no slot, or an unknown filter."""
+        parts: list[Part] = []
+        end = 0
+        for match in _SLOT.finditer(text):
+            parts.append(text[end : match.start()])
+            end = match.end()
+            if match.group() in {"{{", "}}"}:
+                parts.append(match.group()[0])
+            elif match.group(1) is None:
+                raise _fault(
+                    owner,
+                    f"a brace stands alone at character {match.start() + 1} of {text!r}; write it twice",
+                )
+            else:
+                parts.append(_slot(match.group(1), owner))
+        parts.append(text[end:])
+        return cls(parts, owner=owner)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of fields and literals that it uses."""
+        return frozenset(name for part in self.parts if isinstance(part, Slot) for name in part.names)
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The names of the literal tables that items select from: ``connective``."""
+        return frozenset(
+            part.name for part in self.parts if isinstance(part, Slot) and part.selector is not None
+        )
+
+    def bind(self, literals: Mapping[str, str]) -> Template:
+        """Return the template with the literals put in, filters applied; item fields stay slots."""
+        parts: list[Part] = []
+        for part in self.parts:
+            if isinstance(part, Slot) and part.selector is None and part.name in literals:
+                parts.append(_filtered(literals[part.name], part))
+            else:
+                parts.append(part)
+        return Template(parts, owner=self.owner)
+
+    def render(self, values: Mapping[str, str], literals: Mapping[str, str] | None = None) -> str:
+        """Return the text for one item; raises `SpecError` for a field or literal that nobody gives.
+
+        Args:
+            values: The fields of the item.
+            literals: Where slots with a selector look.
+        """
+        try:
+            return "".join(
+                [part if isinstance(part, str) else _value(part, values, literals) for part in self.parts]
+            )
+        except KeyError as error:
+            name = str(error.args[0])
+            known = sorted({*values, *(literals or {})})
+            raise _fault(
+                self.owner, str(UnknownNameError("field or literal of the template", name, known))
+            ) from error
+
+
+def _value(slot: Slot, values: Mapping[str, str], literals: Mapping[str, str] | None) -> str:
+    if slot.selector is None:
+        return _filtered(values[slot.name], slot)
+    return _filtered((literals or {})[f"{slot.name}.{values[slot.selector]}"], slot)
+
+
+def _filtered(text: str, slot: Slot) -> str:
+    for apply in slot.filters:
+        text = apply(text)
+    return text
+
+
+def _slot(text: str, owner: str) -> Slot:
+    match = _NAME.fullmatch(text)
+    if match is None:
+        raise _fault(
+            owner, f"the slot {{{text}}} is not of the form {{name}}, {{name|filter}} or {{literal[field]}}"
+        )
+    name, selector, filters = match.groups()
+    applied = []
+    for item in filters.split("|")[1:]:
+        if item not in FILTERS:
+            raise _fault(owner, str(UnknownNameError("template filter", item, FILTERS)))
+        applied.append(FILTERS[item])
+    return Slot(name=name, selector=selector, filters=tuple(applied))
+
+
+def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
+    joined: list[Part] = []
+    for part in parts:
+        if isinstance(part, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += part
+        elif part != "":
+            joined.append(part)
+    return tuple(joined)
+
+
+def _fault(owner: str, message: str) -> SpecError:
+    return SpecError(owner, [Problem(message=message)])

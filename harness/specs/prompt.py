@@ -1,0 +1,74 @@
+"""A prompt: how items of a task become text, as a YAML document of its own sort."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from harness.specs.schema import Code, Name, SpecModel
+
+__all__ = ["Formulation", "Literals", "PromptSpec"]
+
+Formulation = Literal["cloze", "letters", "hybrid", "generation"]
+LiteralProvenance = Literal["native", "translated", "copied"]
+PromptName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*/[a-z0-9][a-z0-9_\-]*$")]
+
+
+class Literals(SpecModel):
+    """The words of a prompt in one language."""
+
+    provenance: LiteralProvenance
+    """`native`: written by a speaker; `translated`: translated, not reviewed; `copied`: taken from the named source."""
+    source: str = ""
+    words: dict[str, str] = Field(min_length=1)
+    """Name -> text; ``label.X`` is the word for the label X, ``connective.cause`` one of a table."""
+
+
+class PromptSpec(SpecModel):
+    """One preset for one or several tasks of the same kind: ``prompt: xnli/lm_eval``."""
+
+    prompt: PromptName
+    tasks: tuple[Name, ...] = Field(min_length=1)
+    """Tasks and training sets whose items it renders."""
+    kind: Name
+    formulation: Formulation
+    """`cloze` ranks answer texts, `letters` ranks letters of listed choices, `hybrid` ranks the answer texts after
+    listing them, `generation` lets the model write."""
+    description: str
+    source: str
+    """Where it comes from: a paper, or another harness and its version."""
+    system: str = ""
+    """What stands before everything, or the system turn of a conversation."""
+    item: str = ""
+    """The text of an item up to its answer."""
+    choice: str = ""
+    """What is ranked after `item`, once for every choice; needed by formulations that rank."""
+    choice_line: str = "{letter}. {choice}"
+    """One line of ``{choices}``."""
+    answer: str = ""
+    """The gold text after `item`, for shots and for training a text-to-text model; `choice` where it is empty."""
+    unconditional: str | None = None
+    """A context without the item; where it is given, choices are also scored after it (PMI)."""
+    between: str = "\n\n"
+    """What stands between shots."""
+    stop: tuple[str, ...] = ("\n",)
+    max_tokens: Annotated[int, Field(ge=1)] = 32
+    parser: Name | None = None
+    """How a generated text is read; None takes the kind's."""
+    literals_from: PromptName | None = None
+    """A prompt whose literals are taken where this one has none."""
+    literals: dict[Code, Literals] = Field(default={})
+
+    @property
+    def preset(self) -> str:
+        """The part of the name that users give: ``lm_eval``."""
+        return self.prompt.split("/")[1]
+
+    @model_validator(mode="after")
+    def _ranks_something(self) -> PromptSpec:
+        if self.formulation != "generation" and not self.choice:
+            raise ValueError(f"the formulation {self.formulation!r} ranks choices: give 'choice'")
+        if self.formulation == "generation" and not (self.answer or self.choice):
+            raise ValueError("'answer' is missing: the gold text of shots")
+        return self
