@@ -11,9 +11,9 @@ from typing import Any
 from harness.capabilities import Head, HeadSpec, ModelDescription
 from harness.checking import check_training
 from harness.data.sources import DataFinder, FoundData, data_ref
-from harness.errors import HarnessError, MissingDataError
+from harness.errors import HarnessError, MissingDataError, UnknownNameError
 from harness.languages import Language, LanguageTable
-from harness.plan import Cell, FitPlan, RunConfig, StagePlan
+from harness.plan import Cell, FitPlan, PromptPlan, RunConfig, StagePlan
 from harness.recipes import resolve_settings
 from harness.registry import Registry
 from harness.specs.catalog import Catalog, TaskEntry, described_languages
@@ -116,18 +116,23 @@ class FitPlanner:
             train.append(
                 (code, find_split(self._finder, source, name, language, "train", origin.folders.get(code)))
             )
-        settings = resolve_settings(self._catalog.recipe(recipe), kind.head, name, self._description)
+        head = kind.head
+        prompt: PromptPlan | None = None
+        if head not in self._description.after_fit and Head.TEXT_TO_TEXT in self._description.after_fit:
+            head, prompt = Head.TEXT_TO_TEXT, self._prompt(name)
+        settings = resolve_settings(self._catalog.recipe(recipe), head, name, self._description)
         validation = self._validation(spec, name, origin, self._config.select_on or languages[0])
         validation, note = _separate(name, validation, train, settings.select_best)
         return StagePlan(
             name=name,
             kind=kind,
             head=HeadSpec(
-                head=kind.head,
+                head=head,
                 # The choices are inputs there: one head scores any number of them, so that stages can share it.
-                labels=() if kind.head is Head.MULTIPLE_CHOICE else origin.labels,
+                labels=() if head in {Head.MULTIPLE_CHOICE, Head.TEXT_TO_TEXT} else origin.labels,
                 inputs=origin.inputs,
             ),
+            prompt=prompt,
             labels=origin.labels,
             train=tuple(train),
             validation=validation,
@@ -136,6 +141,18 @@ class FitPlanner:
             phrases=origin.spec.input_phrases,
             note=note,
         )
+
+    def _prompt(self, stage: str) -> PromptPlan:
+        """Return the text format of a stage; raises `MissingDataError` where it has none."""
+        preset = self._config.prompt or "mt5"
+        try:
+            spec = self._catalog.prompt(stage, preset)
+        except UnknownNameError as error:
+            raise MissingDataError(
+                f"The training set {stage!r} has no text format {preset!r}: {error}"
+            ) from error
+        inherited = self._catalog.inherited_prompt(spec)
+        return PromptPlan(spec=spec, inherited=inherited, policy=self._config.literals, instruction="en")
 
     def _validation(
         self, spec: TaskSpec, name: str, origin: Origin, code: str

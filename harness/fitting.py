@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.capabilities import HEAD_CAPABILITY, Adapter, FitOptions, Fits, HeadSpec, capability_protocols
+from harness.data.records import TextPair
 from harness.data.sampling import draw
 from harness.data.sources import DataFinder, FoundData
 from harness.errors import ContractError, DataError, TrainingError
@@ -123,14 +124,14 @@ class FitStore:
     def _examples(self, stage: StagePlan) -> tuple[list[Any], list[Any]]:
         train: list[Any] = []
         for code, found in stage.train:
-            train += _drawn(self._read(stage, found, "train"), stage.limit, stage.name, code)
+            drawn = _drawn(self._read(stage, found, "train"), stage.limit, stage.name, code)
+            train += _as_text(stage, drawn, code)
         validation: list[Any] = []
         if stage.validation is not None:
             code, found = stage.validation
             examples = self._read(stage, found, "validation")
-            validation = _drawn(examples, stage.settings.validation_limit, stage.name, code)
-        if any(stage.kind.reference(example) is None for example in (*train, *validation)):
-            raise DataError(f"The training set {stage.name!r} has items without labels.")
+            drawn = _drawn(examples, stage.settings.validation_limit, stage.name, code)
+            validation = _as_text(stage, drawn, code)
         if not train:
             raise TrainingError(f"The training set {stage.name!r} has no items.")
         return train, validation
@@ -146,6 +147,21 @@ class FitStore:
             phrases=stage.phrases,
         )
         return read_examples(stage.kind, self._finder.rows(found), context)
+
+
+def _as_text(stage: StagePlan, examples: list[Any], language: str) -> list[Any]:
+    """Return the examples, as text pairs where a text-to-text model is trained; raises `DataError` for unlabelled."""
+    if any(stage.kind.reference(example) is None for example in examples):
+        raise DataError(f"The training set {stage.name!r} has items without labels.")
+    if stage.prompt is None:
+        return examples
+    assert stage.kind.prompt_item is not None
+    prompt = stage.prompt.compiled(language)
+    items = [(example.id, stage.kind.prompt_item(example)) for example in examples]
+    return [
+        TextPair(id=identifier, source=prompt.system(item) + prompt.context(item), target=prompt.answer(item))
+        for identifier, item in items
+    ]
 
 
 def _drawn(examples: list[Any], limit: int | None, task: str, language: str) -> list[Any]:
@@ -172,6 +188,7 @@ def _identity(stage: StagePlan) -> dict[str, Any]:
         "settings": asdict(stage.settings),
         "limit": stage.limit,
         "read": [list(stage.labels), stage.phrases],
+        **({} if stage.prompt is None else {"prompt": stage.prompt.digest}),
     }
 
 

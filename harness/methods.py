@@ -14,6 +14,7 @@ from harness.data.pool import CandidatePool
 from harness.data.records import Prediction
 from harness.languages import Language
 from harness.progress import Progress, SilentProgress
+from harness.prompts.prompter import Prompter
 from harness.specs.schema import TaskSpec
 
 __all__ = ["FITTING_PROTOCOLS", "Method", "MethodContext", "Pairing", "choose_pairings"]
@@ -37,6 +38,8 @@ class MethodContext:
     cache: MutableMapping[str, Any] = field(default_factory=dict)
     """What methods keep between the cells of one opened model: the vectors of a pool that languages share."""
     progress: Progress = field(default_factory=SilentProgress)
+    prompter: Prompter | None = None
+    """Builds the prompts of methods that are `prompted`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,8 @@ class Method:
     """Called with an adapter that has the capability and some examples; one prediction an example, in order."""
     prepare: Callable[[Any, MethodContext], None] | None = None
     """Called once a cell before `predict`, for work that is not done item by item; may fill the context's cache."""
+    prompted: bool = False
+    """Whether it asks with prompts."""
     needs_all: bool = False
     """Whether it must see all examples in one call (retrieval); others are called in chunks."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from harness.adapters import AdapterEntry, ModelReference
 from harness.capabilities import HeadSpec, ModelDescription, TrainingSettings
@@ -19,6 +19,8 @@ from harness.kinds.kind import TaskKind
 from harness.languages import Language
 from harness.methods import Pairing
 from harness.options import AdapterOptions
+from harness.prompts.preset import CompiledPrompt, compile_prompt
+from harness.specs.prompt import PromptSpec
 from harness.specs.schema import Phrases, SuiteSpec, TaskSpec
 
 __all__ = [
@@ -28,7 +30,9 @@ __all__ = [
     "Model",
     "Plan",
     "PoolPlan",
+    "PromptPlan",
     "RunConfig",
+    "ShotPool",
     "Skip",
     "StagePlan",
     "reason_without_language",
@@ -56,6 +60,17 @@ class RunConfig:
     train_languages: tuple[str, ...] = ()
     select_on: str | None = None
     """Language whose dev set chooses the checkpoint; None takes the source language's."""
+    prompt: str | None = None
+    """Preset; None takes `default`, and `mt5` for text-to-text models that are fine-tuned."""
+    shots: int = 0
+    shots_from: Literal["train", "validation"] = "train"
+    shots_language: Literal["source", "target"] = "source"
+    instruction_language: str | None = None
+    """Language of the prompt's words; None takes the item's."""
+    literals: Literal["english", "fail"] = "english"
+    """What happens where a prompt has no words in a language."""
+    chat: bool = False
+    constrained: bool = False
     variants: tuple[str, ...] = ()
     """Versions of the test items; empty takes the tasks' own."""
     with_baselines: bool = False
@@ -91,6 +106,8 @@ class StagePlan:
     labels: tuple[str, ...] = ()
     """Names that the data are read with; a multiple-choice head has none of its own."""
     phrases: Phrases = field(default_factory=dict)
+    prompt: PromptPlan | None = None
+    """How examples become text pairs, where a text-to-text model is trained."""
     note: str = ""
 
 
@@ -132,6 +149,7 @@ def _stage_identity(stage: StagePlan) -> list[Any]:
         stage.limit,
         list(stage.labels),
         stage.phrases,
+        None if stage.prompt is None else stage.prompt.digest,
     ]
 
 
@@ -150,6 +168,60 @@ class PoolPlan:
         return tuple(found.digest() for _, found in self.parts)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShotPool:
+    """The data that shots are drawn from, and how they are read."""
+
+    owner: str
+    language: str
+    split: str
+    found: FoundData
+    labels: tuple[str, ...]
+    inputs: tuple[str, ...]
+    phrases: Phrases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptPlan:
+    """How the items of a cell become prompts."""
+
+    spec: PromptSpec
+    inherited: PromptSpec | None
+    policy: Literal["english", "fail"]
+    instruction: str
+    """Language of the words."""
+    shots: int = 0
+    pool: ShotPool | None = None
+    chat: bool = False
+    constrained: bool = False
+
+    def compiled(self, language: str) -> CompiledPrompt:
+        """Return the prompt with the words of a language."""
+        return compile_prompt(self.spec, language, policy=self.policy, inherited=self.inherited)
+
+    @property
+    def digest(self) -> str:
+        """A digest of templates, words, and where the shots come from."""
+        content = [
+            self.spec.model_dump(mode="json"),
+            None if self.inherited is None else self.inherited.model_dump(mode="json"),
+            [self.policy, self.instruction, self.shots, self.chat, self.constrained],
+            None if self.pool is None else [self.pool.owner, self.pool.language, self.pool.found.digest()],
+        ]
+        text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_json(self, compiled: CompiledPrompt) -> dict[str, Any]:
+        """Return what results record of it."""
+        return {
+            "name": self.spec.prompt,
+            "words": compiled.literals_language,
+            "shots": self.shots,
+            "shots_data": None if self.pool is None else self.pool.found.to_json(),
+            "digest": self.digest,
+        }
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One number to come: a task in a language, by one model, fit, method and seed."""
@@ -162,6 +234,7 @@ class Cell:
     test: FoundData
     view: Mapping[str, str] = field(default_factory=dict)
     pool: PoolPlan | None = None
+    prompt: PromptPlan | None = None
 
     @property
     def title(self) -> str:
@@ -178,6 +251,7 @@ class Cell:
             "method": self.pairing.method.name,
             "fit": None if self.fit is None else self.fit.key,
             "seed": self.seed,
+            "prompt": None if self.prompt is None else self.prompt.digest,
             "view": dict(sorted(self.view.items())),
         }
 

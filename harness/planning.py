@@ -16,9 +16,10 @@ from harness.errors import MissingDataError, UnknownNameError, UsageError
 from harness.fit_planning import FitPlanner, find_split, without_selection_on_test
 from harness.kinds.kind import TaskKind
 from harness.languages import Language, known_languages
-from harness.methods import Pairing, choose_pairings
+from harness.methods import Method, Pairing, choose_pairings
 from harness.options import parse_options
-from harness.plan import DEFAULT_SEED, Cell, Model, Plan, PoolPlan, RunConfig, Skip
+from harness.plan import DEFAULT_SEED, Cell, Model, Plan, PoolPlan, PromptPlan, RunConfig, Skip
+from harness.prompt_planning import PromptPlanner
 from harness.registry import Registry
 from harness.specs.catalog import Catalog, TaskEntry
 from harness.specs.schema import Source, TaskSpec
@@ -60,7 +61,12 @@ def _check_config(config: RunConfig, catalog: Catalog) -> None:
         if value is not None and value < 1:
             raise UsageError(f"{name} {value} asks for no items; expected 1 or more.")
     known = catalog.language_codes()
-    for code in (*config.train_languages, *(config.languages or ()), config.select_on):
+    for code in (
+        *config.train_languages,
+        *(config.languages or ()),
+        config.select_on,
+        config.instruction_language,
+    ):
         if code is not None and code not in known:
             known_languages().get(code)
 
@@ -78,6 +84,7 @@ class _Planner:
         self._cells: list[Cell] = []
         self._skipped: list[Skip] = []
         self._fits = FitPlanner(config, registry, catalog, finder, model.description)
+        self._prompts = PromptPlanner(config, catalog, finder, self._fits)
         self._pools: dict[str, PoolPlan] = {}
         self._suites: dict[str, None] = {}
         self._published: dict[str, tuple[str, ...]] = {}
@@ -107,11 +114,15 @@ class _Planner:
         names = sorted({method.name for method in self._registry.methods})
         if self._config.method is not None and self._config.method not in names:
             raise UnknownNameError("method", self._config.method, names)
+        if self._config.chat:
+            methods = [method for method in methods if not method.prompted or method.name == "generate"]
+        head = self._head_of(spec)
+        methods = [method for method in methods if self._has_prompt(spec, method, head)]
         pairings, reasons = choose_pairings(
             spec,
             methods,
             self._model.description,
-            head=self._head_of(spec),
+            head=head,
             protocols=self._config.protocols,
             method_name=self._config.method,
         )
@@ -121,9 +132,23 @@ class _Planner:
         return pairings
 
     def _head_of(self, spec: TaskSpec) -> Head | None:
-        if spec.transfer is None:
-            return self._registry.kinds.get(spec.kind).head
-        return self._registry.kinds.get(self._fits.origin(spec.transfer.stages[-1]).kind).head
+        """Return the head that the task's training fits: its kind's, or text to text where a model has only that."""
+        kind = spec.kind if spec.transfer is None else self._fits.origin(spec.transfer.stages[-1]).kind
+        head = self._registry.kinds.get(kind).head
+        after_fit = self._model.description.after_fit
+        return Head.TEXT_TO_TEXT if head not in after_fit and Head.TEXT_TO_TEXT in after_fit else head
+
+    def _has_prompt(self, spec: TaskSpec, method: Method, head: Head | None) -> bool:
+        """Return whether the prompt that a method would use can serve it: to rank, it needs choices."""
+        if not method.prompted:
+            return True
+        preset = self._prompts.preset(
+            fits=head is Head.TEXT_TO_TEXT and self._config.protocols != ("prompted",)
+        )
+        if preset not in self._catalog.presets(spec.task):
+            return self._config.prompt is None
+        prompt = self._catalog.prompt(spec.task, preset)
+        return bool(prompt.choice if method.name == "rank" else prompt.item)
 
     def _versions(self, spec: TaskSpec, code: str) -> Iterator[tuple[dict[str, str], Source | None]]:
         """Yield the view and the source of every version of a language's items: variants and axes crossed."""
@@ -162,9 +187,14 @@ class _Planner:
             self._skip(spec, code, str(error), view=view)
             return
         for pairing in pairings:
-            seeds = self._seeds if pairing.fits else self._seeds[:1]
-            for seed in seeds:
-                self._add_cell(spec, language, pairing, seed, test, view, pool)
+            try:
+                prompt = self._prompts.plan(selected.entry, language, pairing, test)
+            except (MissingDataError, UnknownNameError) as error:
+                self._skip(spec, code, str(error), pairing.protocol, view=view)
+                continue
+            version = {**view, **self._prompts.view(prompt, fits=pairing.fits)}
+            for seed in self._seeds if pairing.fits else self._seeds[:1]:
+                self._add_cell(spec, language, pairing, seed, test, version, pool, prompt)
 
     def _pool(self, entry: TaskEntry) -> PoolPlan | None:
         """Return the files of a task's candidates; raises `MissingDataError` where none were found."""
@@ -201,6 +231,7 @@ class _Planner:
         test: FoundData,
         version: Mapping[str, str],
         pool: PoolPlan | None,
+        prompt: PromptPlan | None,
     ) -> None:
         fit = None
         if pairing.fits:
@@ -211,7 +242,15 @@ class _Planner:
                 return
         view = {**({} if fit is None else self._fit_view(pairing)), **version}
         cell = Cell(
-            spec=spec, language=language, pairing=pairing, fit=fit, seed=seed, test=test, view=view, pool=pool
+            spec=spec,
+            language=language,
+            pairing=pairing,
+            fit=fit,
+            seed=seed,
+            test=test,
+            view=view,
+            pool=pool,
+            prompt=prompt,
         )
         self._cells.append(cell)
 

@@ -19,11 +19,12 @@ from harness.data.sources import DataFinder
 from harness.documents import empty_result, pool_summary, release_summary, suite_summaries, task_summaries
 from harness.errors import ContractError, HarnessError
 from harness.fitting import FitStore, Fitted
-from harness.kinds.kind import ReadContext, read_examples
+from harness.kinds.kind import ReadContext, TaskKind, read_examples
 from harness.methods import MethodContext
 from harness.metrics.metric import MetricContext
-from harness.plan import Cell, FitPlan, Plan
+from harness.plan import Cell, FitPlan, Plan, PromptPlan, ShotPool
 from harness.progress import Progress
+from harness.prompts.prompter import Prompter
 from harness.registry import Registry
 from harness.results import SCHEMA, ItemRecord, RunFolder
 from harness.scoring import CellScores, ScoreInput, score_cell
@@ -61,6 +62,7 @@ class Runner:
         self._cells: dict[str, dict[str, Any]] = {}
         self._pools: dict[tuple[str, ...], CandidatePool] = {}
         self._cache: dict[str, Any] = {}
+        self._shots: dict[str, list[Any]] = {}
         self._fits: dict[str, Fitted] = {}
         self._model: dict[str, Any] = {}
         self._header: dict[str, Any] = {}
@@ -200,7 +202,44 @@ class Runner:
             candidates=pool,
             cache=self._cache,
             progress=self._progress,
+            prompter=None if cell.prompt is None else self._prompter(cell, cell.prompt),
         )
+
+    def _prompter(self, cell: Cell, prompt: PromptPlan) -> Prompter:
+        """Return what builds the prompts of a cell, its shots read once for all cells."""
+        kind = self._registry.kinds.get(cell.spec.kind)
+        if kind.prompt_item is None:
+            raise ContractError(f"The kind {kind.name!r} gives no fields to prompts.")
+        pool: list[Any] = []
+        if prompt.pool is not None:
+            digest = prompt.pool.found.digest()
+            if digest not in self._shots:
+                self._shots[digest] = self._read_shots(kind, prompt.pool)
+            pool = self._shots[digest]
+        return Prompter(
+            prompt=prompt.compiled(prompt.instruction),
+            item=kind.prompt_item,
+            task=cell.spec.task,
+            language=None if cell.spec.parallel else cell.language.code,
+            seed=cell.seed,
+            shots=prompt.shots,
+            pool=pool,
+            chat=prompt.chat,
+            constrained=prompt.constrained,
+        )
+
+    def _read_shots(self, kind: TaskKind, pool: ShotPool) -> list[Any]:
+        context = ReadContext(
+            owner=pool.owner,
+            language=pool.language,
+            split=pool.split,
+            inputs=pool.inputs,
+            labels=pool.labels,
+            label_map=pool.found.label_map,
+            phrases=pool.phrases,
+        )
+        read = read_examples(kind, self._finder.rows(pool.found), context)
+        return [example for example in read if kind.reference(example) is not None]
 
     def _predict(
         self, adapter: Adapter, cell: Cell, chosen: Sequence[Example], context: MethodContext
@@ -236,6 +275,8 @@ class Runner:
             "truncated": sum(prediction.truncated for prediction in predictions),
             "unparsed": sum(prediction.unparsed for prediction in predictions),
             "tied": sum(prediction.tied for prediction in predictions),
+            "dropped_shots": sum(prediction.dropped_shots for prediction in predictions),
+            "tokens": sum(prediction.tokens for prediction in predictions),
         }
 
     def _cell_head(self, cell: Cell) -> dict[str, Any]:
@@ -251,6 +292,9 @@ class Runner:
             "method": cell.pairing.method.name,
             "view": dict(sorted(cell.view.items())),
             "seed": cell.seed,
+            "prompt": None
+            if cell.prompt is None
+            else cell.prompt.to_json(cell.prompt.compiled(cell.prompt.instruction)),
             "digest": cell.digest,
             "data": cell.test.to_json(),
         }

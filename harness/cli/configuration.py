@@ -18,6 +18,9 @@ EXPECTED = {
     **dict.fromkeys(LISTS, "a text or a list of texts"),
     **dict.fromkeys(("limit", "train_limit"), "a whole number"),
     "with_baselines": "true or false",
+    "chat": "true or false",
+    "constrained": "true or false",
+    "shots": "a whole number",
     "with_published": "true or false",
     "seeds": "a whole number or a list of them",
     "options": "a mapping of keys to values, or a list of KEY=VALUE",
@@ -66,11 +69,11 @@ def _fits(key: str, value: Any) -> bool:
         return isinstance(value, str) or _is_list_of(value, str)
     whole = type(value) is int  # a truth value is an int to Python, and no number to a user
     match key:
-        case "limit" | "train_limit":
+        case "limit" | "train_limit" | "shots":
             return whole
         case "seeds":
             return whole or isinstance(value, str) or _is_list_of(value, int)
-        case "with_baselines" | "with_published":
+        case "with_baselines" | "with_published" | "chat" | "constrained":
             return isinstance(value, bool)
         case "options":
             return _is_list_of(value, str) or isinstance(value, dict)

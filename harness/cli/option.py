@@ -12,6 +12,7 @@ from harness.errors import UsageError
 __all__ = ["key_values", "make_config"]
 
 RUN, DATA, TRAINING, OUTPUT = "What to run", "Data", "Training", "Output"
+PROMPTS = "Prompts"
 
 Tasks = Annotated[
     list[str],
@@ -77,6 +78,45 @@ SelectOn = Annotated[
 WithBaselines = Annotated[
     bool,
     typer.Option("--with-baselines", help="Run the baselines too and show them.", rich_help_panel=OUTPUT),
+]
+PromptName = Annotated[
+    str | None,
+    typer.Option("--prompt", help="Preset: default, letters, lm_eval, mt5 ...", rich_help_panel=PROMPTS),
+]
+Shots = Annotated[
+    int | None,
+    typer.Option("--shots", help="Examples with their answers before each item.", rich_help_panel=PROMPTS),
+]
+ShotsFrom = Annotated[
+    str | None, typer.Option("--shots-from", help="train (default) or validation.", rich_help_panel=PROMPTS)
+]
+ShotsLanguage = Annotated[
+    str | None,
+    typer.Option("--shots-language", help="source (default: English) or target.", rich_help_panel=PROMPTS),
+]
+InstructionLanguage = Annotated[
+    str | None,
+    typer.Option(
+        "--instruction-language",
+        help="Language of the prompt's words; default the item's.",
+        rich_help_panel=PROMPTS,
+    ),
+]
+LiteralsPolicy = Annotated[
+    str | None,
+    typer.Option(
+        "--literals",
+        help="Where a prompt lacks a language: english (default) or fail.",
+        rich_help_panel=PROMPTS,
+    ),
+]
+Chat = Annotated[
+    bool,
+    typer.Option("--chat", help="Ask in turns, with the model's chat template.", rich_help_panel=PROMPTS),
+]
+Constrained = Annotated[
+    bool,
+    typer.Option("--constrained", help="Let the server allow only valid answers.", rich_help_panel=PROMPTS),
 ]
 WithPublished = Annotated[
     bool,
@@ -155,6 +195,14 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         recipe=values.get("recipe"),
         train_languages=tuple(split_names(values.get("train_languages") or [])),
         select_on=values.get("select_on"),
+        prompt=values.get("prompt"),
+        shots=_shots(values.get("shots")),
+        shots_from=_one_of("--shots-from", values.get("shots_from"), ("train", "validation")),
+        shots_language=_one_of("--shots-language", values.get("shots_language"), ("source", "target")),
+        instruction_language=values.get("instruction_language"),
+        literals=_one_of("--literals", values.get("literals"), ("english", "fail")),
+        chat=bool(values.get("chat")),
+        constrained=bool(values.get("constrained")),
         variants=tuple(split_names(values.get("variants") or [])),
         with_baselines=bool(values.get("with_baselines")),
         with_published=bool(values.get("with_published")),
@@ -172,6 +220,21 @@ def _seeds(text: str | None) -> tuple[int, ...]:
     if not seeds or min(seeds) < 0:
         raise UsageError(f"--seeds {text} is not a list of whole numbers from 0 on, such as 1,2,3.")
     return seeds
+
+
+def _shots(count: int | None) -> int:
+    if count is not None and count < 0:
+        raise UsageError(f"--shots {count} is not a number of examples; expected 0 or more.")
+    return count or 0
+
+
+def _one_of(option: str, value: str | None, allowed: tuple[str, ...]) -> Any:
+    """Return a value, the first allowed one where none was given; raises `UsageError` for any other."""
+    if value is None:
+        return allowed[0]
+    if value not in allowed:
+        raise UsageError(f"{option} {value} is none of {', '.join(allowed)}.")
+    return value
 
 
 def _protocols(names: list[str]) -> list[str]:

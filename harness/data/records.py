@@ -186,3 +186,7 @@ class Prediction:
     unparsed: bool = False
     tied: bool = False
     """Whether the cut-off of a ranking separates candidates of equal similarity."""
+    dropped_shots: int = 0
+    """Shots that were left out, since the prompt would have been too long."""
+    tokens: int = 0
+    """Tokens that were generated."""

@@ -11,6 +11,7 @@ from pydantic import Field
 from harness.capabilities import Capability, Choice, ChoosesBest, Head
 from harness.data.records import MultipleChoiceExample, Prediction, Row
 from harness.errors import ContractError, DataError
+from harness.kinds.choosing import choice_methods
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, label_of, text_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.prompts.preset import PromptItem
@@ -115,6 +116,7 @@ METHODS = (
         protocols=FITTING_PROTOCOLS | {"frozen"},
         predict=_predict_with_head,
     ),
+    *choice_methods("multiple_choice"),
 )
 
 KIND = TaskKind(

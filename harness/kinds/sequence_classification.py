@@ -11,6 +11,7 @@ from pydantic import Field
 from harness.capabilities import Capability, Classifies, Head, TextInput
 from harness.data.records import ClassificationExample, Prediction, Row
 from harness.errors import ContractError
+from harness.kinds.choosing import choice_methods
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, label_of, text_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.prompts.preset import PromptItem
@@ -91,6 +92,7 @@ METHODS = (
         protocols=FITTING_PROTOCOLS | {"frozen"},
         predict=_predict_with_head,
     ),
+    *choice_methods("sequence_classification"),
 )
 
 KIND = TaskKind(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from harness.capabilities import Capability, ExtractsSpans, Head, SpanQuestion
+from harness.capabilities import Capability, ExtractsSpans, Generates, Head, SpanQuestion
 from harness.data.records import Answer, Prediction, Row, SpanExample
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.prompts.asking import generate_answers
+from harness.prompts.parsing import read_answer
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import TaskSpec
 
@@ -82,6 +84,23 @@ def _prompt_item(example: SpanExample) -> PromptItem:
     return PromptItem(fields={"context": example.context, "question": example.question}, gold=gold)
 
 
+def _predict_by_generation(
+    adapter: Generates, examples: Sequence[SpanExample], context: MethodContext
+) -> list[Prediction]:
+    assert context.prompter is not None
+    return generate_answers(adapter, examples, context.prompter, context.prompter.options, _read)
+
+
+def _read(example: SpanExample, text: str) -> tuple[dict[str, Any], bool]:
+    """Return the first line of a text, with its place in the context where it stands there exactly."""
+    answer = read_answer(text)
+    if answer is None:
+        return {"text": "", "start": -1, "end": -1, "score": 0.0}, False
+    start = example.context.find(answer)
+    end = -1 if start < 0 else start + len(answer)
+    return {"text": answer, "start": start, "end": end, "score": 0.0}, True
+
+
 METHODS = (
     Method(
         name="head",
@@ -89,6 +108,14 @@ METHODS = (
         requires=Capability.EXTRACTS_SPANS,
         protocols=FITTING_PROTOCOLS | {"frozen"},
         predict=_predict_with_head,
+    ),
+    Method(
+        name="generate",
+        kind="span_extraction",
+        requires=Capability.GENERATES,
+        protocols=FITTING_PROTOCOLS | {"prompted"},
+        predict=_predict_by_generation,
+        prompted=True,
     ),
 )
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.capabilities import Capability, Head, Tags
+from harness.capabilities import Capability, GenerateOptions, Generates, Head, Tags
 from harness.data.records import Prediction, Row, TaggedSentence
 from harness.errors import ContractError, DataError, near_names
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.prompts.asking import generate_answers
 from harness.prompts.preset import PromptItem
-from harness.prompts.tagged import entity_text, tagged_text
+from harness.prompts.tagged import entity_text, read_entities, read_tagged, tagged_text
 from harness.specs.schema import TaskSpec
+
+TOKENS_A_WORD = 16
+"""Generated tokens that one word with its tag may take; scripts that a vocabulary lacks need several a character."""
 
 __all__ = ["KIND", "METHODS", "TokenTaggingSpec"]
 
@@ -93,6 +99,35 @@ def _prompt_item(example: TaggedSentence) -> PromptItem:
     return PromptItem(fields=fields, gold=fields["tagged"])
 
 
+NO_TAG = "O"
+"""The tag of the tokens of an answer that could not be read: no part-of-speech tag, and outside of every entity."""
+
+
+def _predict_by_generation(
+    adapter: Generates, examples: Sequence[TaggedSentence], context: MethodContext
+) -> list[Prediction]:
+    assert context.prompter is not None
+    prompter, labels = context.prompter, context.spec.label_names
+    types = sorted({label[2:] for label in labels if label[:2] in {"B-", "I-"}})
+    by_entity = prompter.prompt.spec.parser == "entities"
+
+    def read(example: TaggedSentence, text: str) -> tuple[list[str], bool]:
+        tags = (
+            read_entities(text, example.tokens, types)
+            if by_entity
+            else read_tagged(text, example.tokens, labels)
+        )
+        return ([NO_TAG] * len(example.tokens), False) if tags is None else (tags, True)
+
+    def options(example: TaggedSentence) -> GenerateOptions:
+        choice = "|".join(map(re.escape, labels))
+        words = " ".join(f"{re.escape(token)}_({choice})" for token in example.tokens)
+        given = prompter.options(example, regex=None if by_entity else f" ?{words}")
+        return replace(given, max_tokens=max(given.max_tokens, TOKENS_A_WORD * len(example.tokens)))
+
+    return generate_answers(adapter, examples, prompter, options, read)
+
+
 METHODS = (
     Method(
         name="head",
@@ -100,6 +135,14 @@ METHODS = (
         requires=Capability.TAGS,
         protocols=FITTING_PROTOCOLS | {"frozen"},
         predict=_predict_with_head,
+    ),
+    Method(
+        name="generate",
+        kind="token_tagging",
+        requires=Capability.GENERATES,
+        protocols=FITTING_PROTOCOLS | {"prompted"},
+        predict=_predict_by_generation,
+        prompted=True,
     ),
 )
 

@@ -1,0 +1,107 @@
+"""Which prompts a plan uses: preset, words, and the pool that shots are drawn from."""
+
+from __future__ import annotations
+
+from harness.data.sources import DataFinder, FoundData
+from harness.errors import MissingDataError
+from harness.fit_planning import FitPlanner, Origin, find_split
+from harness.languages import Language
+from harness.methods import Pairing
+from harness.plan import PromptPlan, RunConfig, ShotPool
+from harness.specs.catalog import Catalog, TaskEntry
+
+__all__ = ["DEFAULT_PRESET", "FITTED_PRESET", "PromptPlanner"]
+
+DEFAULT_PRESET = "default"
+FITTED_PRESET = "mt5"
+"""What text-to-text models are trained with where the user names no other prompt."""
+
+
+class PromptPlanner:
+    """Plans the prompts of one run."""
+
+    def __init__(self, config: RunConfig, catalog: Catalog, finder: DataFinder, fits: FitPlanner) -> None:
+        self._config = config
+        self._catalog = catalog
+        self._finder = finder
+        self._fits = fits
+
+    def preset(self, *, fits: bool) -> str:
+        """Return the preset of a pairing: the user's, or the usual one."""
+        return self._config.prompt or (FITTED_PRESET if fits else DEFAULT_PRESET)
+
+    def plan(
+        self, entry: TaskEntry, language: Language, pairing: Pairing, tested: FoundData
+    ) -> PromptPlan | None:
+        """Return the prompt of a cell, or None where its method needs none.
+
+        Raises `MissingDataError` where shots are asked for and there are no data to draw them from.
+        """
+        if not pairing.method.prompted:
+            return None
+        spec = self._catalog.prompt(entry.spec.task, self.preset(fits=pairing.fits))
+        shots = 0 if pairing.fits else self._config.shots
+        return PromptPlan(
+            spec=spec,
+            inherited=self._catalog.inherited_prompt(spec),
+            policy=self._config.literals,
+            instruction=self._config.instruction_language or language.code,
+            shots=shots,
+            pool=self._pool(entry, language, tested) if shots else None,
+            chat=self._config.chat,
+            constrained=self._config.constrained,
+        )
+
+    def view(self, prompt: PromptPlan | None, *, fits: bool) -> dict[str, str]:
+        """Return the conditions of a cell that its prompt makes; what is usual is left out."""
+        if prompt is None:
+            return {}
+        view = {}
+        if prompt.spec.preset != (FITTED_PRESET if fits else DEFAULT_PRESET):
+            view["prompt"] = prompt.spec.preset
+        if prompt.pool is not None:
+            view["shots"] = str(prompt.shots)
+            if self._config.shots_language == "target":
+                view["shots_language"] = "target"
+        if self._config.instruction_language is not None:
+            view["instruction"] = self._config.instruction_language
+        for name in ("chat", "constrained"):
+            if getattr(prompt, name):
+                view[name] = "yes"
+        return view
+
+    def _pool(self, entry: TaskEntry, language: Language, tested: FoundData) -> ShotPool:
+        """Return the split that shots come from: a stage's training data, or a dev set; never what is tested."""
+        spec, split = entry.spec, self._config.shots_from
+        source = spec.transfer.source if spec.transfer is not None else language.code
+        code = language.code if self._config.shots_language == "target" else source
+        stages = () if spec.transfer is None else spec.transfer.stages[-1:]
+        for name in dict.fromkeys([spec.task, *stages]):
+            origin = self._fits.origin(name)
+            given = origin.spec.source(code, split)
+            if given is None or origin.kind != spec.kind:
+                continue
+            try:
+                place = origin.folders.get(code)
+                found = find_split(self._finder, given, name, origin.languages.get(code), split, place)
+            except MissingDataError:
+                continue
+            if set(found.files.paths) & set(tested.files.paths):
+                continue
+            return _shot_pool(name, origin, code, split, found)
+        raise MissingDataError(
+            f"No {split} data in {code!r} were found for the shots of {spec.task!r}.",
+            hint="Try --shots-from validation or --shots-language source.",
+        )
+
+
+def _shot_pool(name: str, origin: Origin, code: str, split: str, found: FoundData) -> ShotPool:
+    return ShotPool(
+        owner=name,
+        language=code,
+        split=split,
+        found=found,
+        labels=origin.labels,
+        inputs=origin.inputs,
+        phrases=origin.spec.input_phrases,
+    )

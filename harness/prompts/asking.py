@@ -1,0 +1,182 @@
+"""Asks a model: ranks the choices of items, or lets it write; drops shots where a prompt is too long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.capabilities import (
+    CountsTokens,
+    GenerateOptions,
+    Generates,
+    LikelihoodRequest,
+    ScoresContinuations,
+)
+from harness.data.records import Prediction
+from harness.errors import ContractError
+from harness.generation import Generated, LikelihoodAnswer
+from harness.prompts.preset import ChoicePrompt
+from harness.prompts.prompter import Prompter
+
+__all__ = ["generate_answers", "rank_choices"]
+
+
+def rank_choices(
+    adapter: ScoresContinuations, examples: Sequence[Any], prompter: Prompter
+) -> list[Prediction]:
+    """Return for each item the choice whose continuation is likeliest, with all that other views need.
+
+    An output has ``label`` (the name of the choice with the largest sum; the first of equals), and by choice
+    ``scores`` (sums of log-probabilities, natural logarithm), ``tokens``, ``characters`` and ``bytes`` of the
+    continuations, ``greedy``, and ``unconditional`` (sums without the item) where the prompt asks for it.
+    """
+    shots = _fitting_shots(
+        adapter,
+        examples,
+        prompter,
+        lambda example, count: [
+            (asked := prompter.ranking(example, count)).context + max(asked.continuations, key=len)
+        ],
+        reserve=0,
+    )
+    asked = [prompter.ranking(example, count) for example, count in zip(examples, shots, strict=True)]
+    requests = [
+        LikelihoodRequest(context=item.context, continuation=text)
+        for item in asked
+        for text in item.continuations
+    ]
+    answers = _likelihoods(adapter, requests)
+    alone = _unconditional(adapter, asked)
+    predictions = []
+    start = 0
+    for example, item, count in zip(examples, asked, shots, strict=True):
+        end = start + len(item.continuations)
+        names = prompter.item(example).choices
+        own = answers[start:end]
+        output = _ranked(names, item, own, alone)
+        predictions.append(
+            Prediction(
+                id=example.id,
+                output=output,
+                truncated=any(answer.truncated for answer in own),
+                dropped_shots=min(prompter.shots, len(prompter.pool)) - count,
+            )
+        )
+        start = end
+    return predictions
+
+
+def _ranked(
+    names: Sequence[str],
+    item: ChoicePrompt,
+    answers: Sequence[LikelihoodAnswer],
+    alone: dict[tuple[str, str], float],
+) -> dict[str, Any]:
+    sums = [answer.total for answer in answers]
+    output: dict[str, Any] = {
+        "label": names[int(np.argmax(sums))],
+        "scores": [round(value, 6) for value in sums],
+        "tokens": [len(answer.token_logprobs) for answer in answers],
+        "characters": [len(text) for text in item.continuations],
+        "bytes": [answer.byte_length for answer in answers],
+        "greedy": [answer.is_greedy for answer in answers],
+    }
+    if item.unconditional is not None:
+        output["unconditional"] = [round(alone[item.unconditional, text], 6) for text in item.continuations]
+    return output
+
+
+def _unconditional(
+    adapter: ScoresContinuations, asked: Sequence[ChoicePrompt]
+) -> dict[tuple[str, str], float]:
+    """Return the sums of all choices without their items, each asked once."""
+    pairs = dict.fromkeys(
+        (item.unconditional, text)
+        for item in asked
+        if item.unconditional is not None
+        for text in item.continuations
+    )
+    requests = [LikelihoodRequest(context=context, continuation=text) for context, text in pairs]
+    return {pair: answer.total for pair, answer in zip(pairs, _likelihoods(adapter, requests), strict=True)}
+
+
+def _likelihoods(
+    adapter: ScoresContinuations, requests: Sequence[LikelihoodRequest]
+) -> list[LikelihoodAnswer]:
+    answers = adapter.loglikelihood(requests)
+    if len(answers) != len(requests):
+        raise ContractError(f"loglikelihood() returned {len(answers)} answers to {len(requests)} requests.")
+    if not all(np.isfinite(answer.total) for answer in answers):
+        raise ContractError("loglikelihood() returned a log-probability that is not finite.")
+    return answers
+
+
+def generate_answers(
+    adapter: Generates,
+    examples: Sequence[Any],
+    prompter: Prompter,
+    options: Callable[[Any], GenerateOptions],
+    read: Callable[[Any, str], tuple[Any, bool]],
+) -> list[Prediction]:
+    """Return what a model writes for each item, as `read` understands it.
+
+    Args:
+        adapter: The model.
+        examples: The items.
+        prompter: Builds their prompts.
+        options: Example -> how its answer is generated.
+        read: Example and text -> the output, and whether the text could be read.
+    """
+    shots = _fitting_shots(
+        adapter,
+        examples,
+        prompter,
+        lambda example, count: [prompter.generation(example, count)],
+        reserve=prompter.prompt.spec.max_tokens,
+    )
+    prompts = [prompter.generation(example, count) for example, count in zip(examples, shots, strict=True)]
+    answers = adapter.generate(prompts, [options(example) for example in examples])
+    if len(answers) != len(examples) or not all(isinstance(answer, Generated) for answer in answers):
+        raise ContractError(f"generate() returned {len(answers)} answers to {len(examples)} prompts.")
+    predictions = []
+    for example, answer, count in zip(examples, answers, shots, strict=True):
+        output, is_read = read(example, answer.text)
+        predictions.append(
+            Prediction(
+                id=example.id,
+                output={**output, "raw": answer.text} if isinstance(output, dict) else output,
+                truncated=answer.truncated,
+                unparsed=not is_read,
+                dropped_shots=min(prompter.shots, len(prompter.pool)) - count,
+                tokens=answer.tokens,
+            )
+        )
+    return predictions
+
+
+def _fitting_shots(
+    adapter: Any,
+    examples: Sequence[Any],
+    prompter: Prompter,
+    build: Callable[[Any, int], list[Any]],
+    *,
+    reserve: int,
+) -> list[int]:
+    """Return how many shots every item keeps: they are dropped one by one until its prompt fits."""
+    counts = [min(prompter.shots, len(prompter.pool))] * len(examples)
+    limit = adapter.context_length() if isinstance(adapter, CountsTokens) else None
+    if limit is None or not prompter.shots:
+        return counts
+    checked = list(range(len(examples)))
+    while checked:
+        lengths = adapter.token_counts([build(examples[index], counts[index])[0] for index in checked])
+        checked = [
+            index
+            for index, length in zip(checked, lengths, strict=True)
+            if length + reserve > limit and counts[index] > 0
+        ]
+        for index in checked:
+            counts[index] -= 1
+    return counts

@@ -1,0 +1,98 @@
+"""Builds the prompts of one cell: the item, its shots before it, as a text or as a conversation.
+
+Which shots an item gets depends on (seed, task, language, item id) only, and for parallel tasks the language is left
+out; never on batches, order or the number of processes.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from harness.generation import GenerateOptions, Prompt, Turn
+from harness.prompts.preset import ChoicePrompt, CompiledPrompt, PromptItem
+
+__all__ = ["Prompter", "item_seed"]
+
+
+def item_seed(seed: int, task: str, language: str | None, identifier: str) -> int:
+    """Return a number below 2**32 that depends on nothing but its arguments; None for parallel tasks."""
+    named = json.dumps([seed, task, language or "", identifier])
+    return int.from_bytes(blake2b(named.encode("ascii"), digest_size=4).digest(), "big")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompter:
+    """Renders the examples of one cell."""
+
+    prompt: CompiledPrompt
+    """With the words of the instruction's language."""
+    item: Callable[[Any], PromptItem]
+    """The kind's `prompt_item`."""
+    task: str
+    language: str | None
+    """None for parallel tasks."""
+    seed: int = 0
+    shots: int = 0
+    pool: Sequence[Any] = field(default_factory=tuple)
+    """The examples that shots are drawn from."""
+    shot_prompt: CompiledPrompt | None = None
+    """With the words of the shots' language; None takes `prompt`."""
+    chat: bool = False
+    constrained: bool = False
+
+    def seed_of(self, example: Any) -> int:
+        """Return the seed of everything that is drawn for an item."""
+        return item_seed(self.seed, self.task, self.language, example.id)
+
+    def shots_of(self, example: Any, count: int) -> list[PromptItem]:
+        """Return the first `count` shots of an item: a smaller number takes a part of what a larger one takes."""
+        generator = random.Random(self.seed_of(example))  # noqa: S311
+        chosen = generator.sample(range(len(self.pool)), min(self.shots, len(self.pool)))
+        return [self.item(self.pool[index]) for index in chosen[:count]]
+
+    def ranking(self, example: Any, shots: int) -> ChoicePrompt:
+        """Return what is ranked for an item, with so many shots before it."""
+        item = self.item(example)
+        ranked = self.prompt.ranking(item)
+        before = self._before(item, example, shots)
+        return ChoicePrompt(
+            context=before + ranked.context,
+            continuations=ranked.continuations,
+            unconditional=ranked.unconditional,
+        )
+
+    def generation(self, example: Any, shots: int) -> Prompt:
+        """Return what the model goes on from: a text, or with `chat` a conversation."""
+        item = self.item(example)
+        if not self.chat:
+            return self._before(item, example, shots) + self.prompt.context(item)
+        system = self.prompt.system(item).strip()
+        turns = [Turn(role="system", text=system)] if system else []
+        asked = self.shot_prompt or self.prompt
+        for shot in self.shots_of(example, shots):
+            turns.append(Turn(role="user", text=asked.context(shot).strip()))
+            turns.append(Turn(role="assistant", text=asked.answer(shot).strip()))
+        return (*turns, Turn(role="user", text=self.prompt.context(item).strip()))
+
+    def _before(self, item: PromptItem, example: Any, shots: int) -> str:
+        asked = self.shot_prompt or self.prompt
+        parts = [asked.shot(shot) + asked.spec.between for shot in self.shots_of(example, shots)]
+        return self.prompt.system(item) + "".join(parts)
+
+    def options(
+        self, example: Any, *, choices: tuple[str, ...] | None = None, regex: str | None = None
+    ) -> GenerateOptions:
+        """Return how an item's answer is generated; constraints only where the run asks for them."""
+        spec = self.prompt.spec
+        return GenerateOptions(
+            max_tokens=spec.max_tokens,
+            stop=() if self.chat else spec.stop,
+            seed=self.seed_of(example),
+            choices=choices if self.constrained else None,
+            regex=regex if self.constrained else None,
+        )
