@@ -73,9 +73,8 @@ def test_a_task_that_knows_no_release_tells_none(run: RunTasks, data_folder: Dat
     row = "He sleeps.\tHe is awake.\tcontradiction\n"
     folder = data_folder({f"xnli/{name}.tsv": row for name in ("train-en", "test-de")})
     finished = run("xnli:de", "baseline:majority", data=folder)
-    spec_knows = finished.manifest["specs"]["xnli"].get("releases", {})
-    release = _releases(finished)["de"]
-    assert (release is None) == (not spec_knows)
+    assert "releases" not in finished.manifest["specs"]["xnli"]
+    assert _releases(finished) == {"de": None}
 
 
 @pytest.mark.parametrize(
