@@ -55,7 +55,12 @@ def task_problems(
     """Return the problems of a task's document, or of a fragment's: unknown names, labels, double names."""
     chosen = entry.document if document is None else document
     spec = entry.spec
-    found = [*_names(spec, registry, catalog), *_languages(spec, entry.languages), *_sources(spec, registry)]
+    found = [
+        *_names(spec, registry, catalog),
+        *_languages(spec, entry.languages),
+        *_sources(spec, registry),
+        *_conditions(spec),
+    ]
     own = [item for item in found if _document_at(item[0], entry) is chosen]
     return _problems(own, chosen)
 
@@ -189,10 +194,37 @@ def _sources(spec: TaskSpec | TrainingSpec, registry: Registry) -> Iterator[Foun
             source = getattr(given, split)
             if source is not None:
                 places.append((("languages", code, split), source))
+    if isinstance(spec, TaskSpec):
+        places += _further_sources(spec)
     for path, source in places:
         for where, part in _parts(path, source):
             yield from _reader(where, part, source, registry)
             yield from _labels(where, part, labels)
+
+
+def _further_sources(spec: TaskSpec) -> Iterator[tuple[KeyPath, Source]]:
+    """Yield the sources of a task's candidates and of its variants."""
+    if spec.pool_source is not None:
+        yield ("candidates",), spec.pool_source
+    for name, variant in spec.variants.items():
+        for split, source in variant.splits.items():
+            yield ("variants", name, "splits", split), source
+
+
+def _conditions(spec: TaskSpec) -> Iterator[Found]:
+    """Yield axes that change nothing, and releases of languages that the task does not have."""
+    sources = [spec.source(code, "test") for code in spec.languages]
+    for axis in spec.axes:
+        if not any(f"{{{axis}}}" in source.model_dump_json() for source in sources if source is not None):
+            yield (
+                ("axes", axis),
+                f"no test source has {{{axis}}}, so all of its values would read the same file",
+            )
+    for name, release in spec.releases.items():
+        for code in release.counts if isinstance(release.counts, dict) else ():
+            if code not in spec.languages:
+                unknown = UnknownNameError(f"language of {spec.task!r}", code, list(spec.languages))
+                yield ("releases", name, "counts", code), str(unknown)
 
 
 def _parts(path: KeyPath, source: Source) -> Iterator[tuple[KeyPath, Part]]:

@@ -152,7 +152,7 @@ class _Planner:
 
     def _versions(self, spec: TaskSpec, code: str) -> Iterator[tuple[dict[str, str], Source | None]]:
         """Yield the view and the source of every version of a language's items: variants and axes crossed."""
-        for name in self._config.variants or ("original",):
+        for name in dict.fromkeys(self._config.variants or ("original",)):
             view: dict[str, str] = {}
             source = spec.source(code, "test")
             if name != "original":
@@ -238,7 +238,7 @@ class _Planner:
             try:
                 fit = self._fits.fit(spec, language, pairing.protocol, seed)
             except MissingDataError as error:
-                self._skip(spec, language.code, str(error), pairing.protocol)
+                self._skip(spec, language.code, str(error), pairing.protocol, version)
                 return
         view = {**({} if fit is None else self._fit_view(pairing)), **version}
         cell = Cell(

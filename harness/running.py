@@ -7,7 +7,7 @@ import json
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from harness.aggregation import aggregate_suites, aggregate_tasks
@@ -19,12 +19,11 @@ from harness.data.sources import DataFinder
 from harness.documents import empty_result, pool_summary, release_summary, suite_summaries, task_summaries
 from harness.errors import ContractError, HarnessError
 from harness.fitting import FitStore, Fitted
-from harness.kinds.kind import ReadContext, TaskKind, read_examples
 from harness.methods import MethodContext
 from harness.metrics.metric import MetricContext
-from harness.plan import Cell, FitPlan, Plan, PromptPlan, ShotPool
+from harness.plan import Cell, FitPlan, Plan
 from harness.progress import Progress
-from harness.prompts.prompter import Prompter
+from harness.reading import CellReader
 from harness.registry import Registry
 from harness.results import SCHEMA, ItemRecord, RunFolder
 from harness.scoring import CellScores, ScoreInput, score_cell
@@ -55,14 +54,12 @@ class Runner:
     ) -> None:
         self._plan = plan
         self._registry = registry
-        self._finder = finder
+        self._reader = CellReader(registry, finder)
         self._store = store
         self._folder = folder
         self._progress = progress
         self._cells: dict[str, dict[str, Any]] = {}
-        self._pools: dict[tuple[str, ...], CandidatePool] = {}
         self._cache: dict[str, Any] = {}
-        self._shots: dict[str, list[Any]] = {}
         self._fits: dict[str, Fitted] = {}
         self._model: dict[str, Any] = {}
         self._header: dict[str, Any] = {}
@@ -133,7 +130,7 @@ class Runner:
             self._written = time.monotonic()
 
     def _evaluate(self, adapter: Adapter, cell: Cell, limit: int | None) -> dict[str, Any]:
-        examples, pool = self._read(cell)
+        examples, pool = self._reader.read(cell)
         language = None if cell.spec.parallel else cell.language.code
         ids = [example.id for example in examples]
         kept = draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language)
@@ -161,37 +158,6 @@ class Runner:
             "pool": None if pool is None else pool_summary(pool),
         }
 
-    def _read(self, cell: Cell) -> tuple[list[Any], CandidatePool | None]:
-        """Return the examples of a cell, and the candidates of its task where its kind has a pool."""
-        kind = self._registry.kinds.get(cell.spec.kind)
-        context = ReadContext(
-            owner=cell.spec.task,
-            language=cell.language.code,
-            split="test",
-            inputs=cell.spec.input_names,
-            labels=cell.spec.label_names,
-            label_map=cell.test.label_map,
-            cluster=cell.spec.cluster,
-            phrases=cell.spec.input_phrases,
-        )
-        examples = read_examples(kind, self._finder.rows(cell.test), context)
-        if cell.pool is None or kind.candidate is None or kind.join is None:
-            return examples, None
-        if cell.pool.key not in self._pools:
-            candidates = [
-                kind.candidate(row, replace(context, language=code))
-                for code, found in cell.pool.parts
-                for row in self._finder.rows(found)
-            ]
-            self._pools[cell.pool.key] = CandidatePool(
-                candidates,
-                owner=cell.spec.task,
-                languages=[code for code, _ in cell.pool.parts] if cell.spec.pools_languages else (),
-                missing=cell.pool.missing,
-            )
-        pool = self._pools[cell.pool.key]
-        return kind.join(examples, pool), pool
-
     def _context(self, cell: Cell, examples: Sequence[Example], pool: CandidatePool | None) -> MethodContext:
         return MethodContext(
             spec=cell.spec,
@@ -202,44 +168,8 @@ class Runner:
             candidates=pool,
             cache=self._cache,
             progress=self._progress,
-            prompter=None if cell.prompt is None else self._prompter(cell, cell.prompt),
+            prompter=self._reader.prompter(cell),
         )
-
-    def _prompter(self, cell: Cell, prompt: PromptPlan) -> Prompter:
-        """Return what builds the prompts of a cell, its shots read once for all cells."""
-        kind = self._registry.kinds.get(cell.spec.kind)
-        if kind.prompt_item is None:
-            raise ContractError(f"The kind {kind.name!r} gives no fields to prompts.")
-        pool: list[Any] = []
-        if prompt.pool is not None:
-            digest = prompt.pool.found.digest()
-            if digest not in self._shots:
-                self._shots[digest] = self._read_shots(kind, prompt.pool)
-            pool = self._shots[digest]
-        return Prompter(
-            prompt=prompt.compiled(prompt.instruction),
-            item=kind.prompt_item,
-            task=cell.spec.task,
-            language=None if cell.spec.parallel else cell.language.code,
-            seed=cell.seed,
-            shots=prompt.shots,
-            pool=pool,
-            chat=prompt.chat,
-            constrained=prompt.constrained,
-        )
-
-    def _read_shots(self, kind: TaskKind, pool: ShotPool) -> list[Any]:
-        context = ReadContext(
-            owner=pool.owner,
-            language=pool.language,
-            split=pool.split,
-            inputs=pool.inputs,
-            labels=pool.labels,
-            label_map=pool.found.label_map,
-            phrases=pool.phrases,
-        )
-        read = read_examples(kind, self._finder.rows(pool.found), context)
-        return [example for example in read if kind.reference(example) is not None]
 
     def _predict(
         self, adapter: Adapter, cell: Cell, chosen: Sequence[Example], context: MethodContext

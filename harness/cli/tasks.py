@@ -12,6 +12,7 @@ import typer
 if TYPE_CHECKING:
     from harness.discovery import Plugins
     from harness.specs.catalog import Catalog
+    from harness.specs.schema import TaskSpec
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="List, show and validate task specs.")
 
@@ -116,6 +117,7 @@ def show(name: str, tasks_from: TasksFrom = None, json_file: JsonFile = None) ->
             ["licence", spec.license],
             ["citation", spec.citation],
             ["plugin", entry.plugin],
+            *_further_rows(spec),
             ["file", entry.document.source],
         ],
     )
@@ -126,6 +128,20 @@ def show(name: str, tasks_from: TasksFrom = None, json_file: JsonFile = None) ->
         write_rows(
             json_file, [{"spec": spec.model_dump(mode="json", exclude_defaults=True), "languages": rows}]
         )
+
+
+def _further_rows(spec: TaskSpec) -> list[list[str]]:
+    """Return what only some tasks have: a pool, axes, variants, known releases."""
+    rows = []
+    if spec.pool_source is not None:
+        files = " | ".join(" + ".join(item.paths) for item in spec.pool_source.alternatives)
+        rows.append(["candidates", f"{files}{', of all languages' if spec.pools_languages else ''}"])
+    rows += [[f"axis {axis}", " ".join(values)] for axis, values in spec.axes.items()]
+    rows += [[f"variant {name}", variant.description] for name, variant in spec.variants.items()]
+    rows += [
+        ["release", f"{name}{release.note and ': '}{release.note}"] for name, release in spec.releases.items()
+    ]
+    return rows
 
 
 def _language_row(entry: Any, code: str) -> dict[str, Any]:
@@ -140,7 +156,14 @@ def _language_row(entry: Any, code: str) -> dict[str, Any]:
     if code in entry.added:
         row["provenance"] += f" (from {entry.added[code]})"
     if source is not None:
-        ref = data_ref(source, owner=entry.spec.task, language=language, split="test", folder=None)
+        ref = data_ref(
+            source,
+            owner=entry.spec.task,
+            language=language,
+            split="test",
+            folder=None,
+            conditions={axis: f"{{{axis}}}" for axis in entry.spec.axes},
+        )
         row["test files"] = " | ".join(" + ".join(files.paths) for files in ref.local)
         if ref.hub is not None:
             pin = (ref.hub.revision or "unpinned")[:12]

@@ -7,6 +7,7 @@ ranking of `harness.search` decides ties: equal similarities (to 6 decimals) in 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -103,17 +104,15 @@ def _join(examples: Sequence[RankedQuery], pool: CandidatePool) -> list[RankedQu
                     f"{len(pool):,} candidates; the pool is of another release than the queries."
                 )
         own = [pool.candidates[pool.row_of[target]] for target in example.targets]
-        answers = [*own, *pool.answering.get(example.id, ())]
+        answers = list(dict.fromkeys([*own, *pool.answering.get(example.id, ())]))
         if not answers and pool.answering:
             raise DataError(
                 f"The query {example.id!r} of {pool.owner!r} has no right candidate among the "
                 f"{len(pool):,} of the pool."
             )
         joined.append(
-            RankedQuery(
-                id=example.id,
-                cluster=example.cluster,
-                query=example.query,
+            replace(
+                example,
                 targets=tuple(candidate.id for candidate in answers),
                 languages=tuple(candidate.language for candidate in answers),
             )
@@ -164,7 +163,9 @@ def _predict_by_embedding(
         "query",
     )
     # "Limit to one target" ranks each right candidate as if the others were not there: it may stand behind them.
-    further = max(len(pool.languages) - 1, 0)
+    # The number is that of all queries, not of the chunk: a limit must not change what is kept.
+    further = max((len(example.targets) for example in context.pool), default=1) - 1
+    further = max(further, 0)
     found = search(queries, context.cache[_pool_key(context)], CUT_OFF + further + 1)
     return [
         _prediction(example, rows, similarity, pool, further)

@@ -170,7 +170,7 @@ def _skipped(summary: Summary) -> list[RenderableType]:
         groups = [group for group in summary.skipped if group.status == status]
         if not groups:
             continue
-        count = sum(len(group.languages) for group in groups)
+        count = sum(group.cells for group in groups)
         parts.append(Text(f"{title}: {count} {'cell' if count == 1 else 'cells'}", style="bold"))
         for group in groups:
             named = group.task + (f" ({group.protocol})" if group.protocol else "")

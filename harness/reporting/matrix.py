@@ -86,7 +86,7 @@ def _crossed(run: Run, task: str, spec: Mapping[str, Any], short: Mapping[str, s
             same = [score.value or 0.0 for (row, column), score in known.items() if row == column]
             other = [score.value or 0.0 for (row, column), score in known.items() if row != column]
             yield Matrix(
-                title=f"{task} {short.get(metric, metric)} ({named}), {len(fields)} of {_asked(run, task)} pairs",
+                title=f"{task} {short.get(metric, metric)} ({named}), {len(fields)} of {_asked(run, task, axis)} pairs",
                 corner=f"language \\ {axis.replace('_', ' ')}",
                 columns=tuple(columns),
                 rows=tuple(
@@ -96,8 +96,10 @@ def _crossed(run: Run, task: str, spec: Mapping[str, Any], short: Mapping[str, s
             )
 
 
-def _asked(run: Run, task: str) -> int:
-    return sum(1 for cell in run.cells if cell["task"] == task)
+def _asked(run: Run, task: str, axis: str) -> int:
+    """Return how many pairs were asked for; seeds, protocols and variants of a pair count once."""
+    cells = [cell for cell in run.cells if cell["task"] == task]
+    return len({(cell["language"], cell["view"][axis]) for cell in cells if axis in cell["view"]})
 
 
 def _halves(same: Sequence[float], other: Sequence[float]) -> str:

@@ -15,4 +15,4 @@ class Score:
     reach: float | None = None
     """Half the width of the 95 % interval."""
     mark: str = ""
-    """``*`` another split stands in for test, ``!`` failed."""
+    """``*`` another split stands in for test, ``!`` failed, ``~`` over fewer languages, ``°`` not comparable."""

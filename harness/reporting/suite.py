@@ -105,7 +105,7 @@ def published_rows(
 ) -> list[tuple[str, tuple[Score, ...]]]:
     """Return one row for every published system; columns are (task, protocol, view, metric).
 
-    ``*`` marks a number that the document calls not comparable.
+    ``°`` marks a number that the document calls not comparable.
     """
     rows = []
     for item in published:

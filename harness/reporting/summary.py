@@ -78,6 +78,8 @@ class SkippedGroup:
     languages: tuple[str, ...]
     reason: str
     """The reason of the first language; the others' differ only in the language."""
+    cells: int
+    """More than languages where a task has axes, variants or several seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +292,7 @@ def _skipped(run: Run) -> tuple[SkippedGroup, ...]:
             status=status,
             languages=tuple(dict.fromkeys(cell["language"] for cell in cells)),
             reason=cells[0]["reason"],
+            cells=len(cells),
         )
         for (task, protocol, status, _), cells in groups.items()
     )

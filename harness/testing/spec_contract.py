@@ -24,12 +24,15 @@ import pytest
 
 from harness.api import Session, data_options, evaluate, open_session, prepare
 from harness.checking import task_problems
-from harness.kinds.kind import ReadContext, read_examples
 from harness.plan import RunConfig
+from harness.reading import CellReader
 from harness.specs.catalog import TaskEntry
 from harness.validation import validate_specs
 
 __all__ = ["SpecContract"]
+
+Sample = Mapping[tuple[str, ...], list[Any]]
+"""Test items by language, or by language and the values of the task's axes."""
 
 
 class SpecContract:
@@ -58,24 +61,14 @@ class SpecContract:
         return session.catalog.task(task)
 
     @pytest.fixture
-    def sample(self, session: Session, task: str) -> Mapping[str, list[Any]]:
-        """Return the examples of the embedded sample by language."""
-        config = RunConfig(tasks=(task,), model="baseline:majority", data=data_options(["sample"]))
-        prepared = prepare(config)
-        examples = {}
-        for cell in prepared.plan.cells:
-            context = ReadContext(
-                owner=cell.spec.task,
-                language=cell.language.code,
-                split="test",
-                inputs=cell.spec.input_names,
-                labels=cell.spec.label_names,
-                label_map=cell.test.label_map,
-                cluster=cell.spec.cluster,
-            )
-            kind = session.registry.kinds.get(cell.spec.kind)
-            examples[cell.language.code] = read_examples(kind, prepared.finder.rows(cell.test), context)
-        return examples
+    def sample(self, session: Session, task: str) -> Sample:
+        """Return the examples of the embedded sample; those of a pool have been looked up in it."""
+        prepared = prepare(RunConfig(tasks=(task,), model="baseline:majority", data=data_options(["sample"])))
+        reader = CellReader(session.registry, prepared.finder)
+        return {
+            (cell.language.code, *(cell.view[axis] for axis in cell.spec.axes)): reader.read(cell)[0]
+            for cell in prepared.plan.cells
+        }
 
     def test_the_spec_is_valid(self, session: Session, task: str) -> None:
         """The document has the keys of its kind, and all names that it uses are registered."""
@@ -112,35 +105,30 @@ class SpecContract:
         ]
         assert without == [], "these languages have no provenance"
 
-    def test_the_sample_covers_languages_and_scripts(
-        self, entry: TaskEntry, sample: Mapping[str, list[Any]]
-    ) -> None:
+    def test_the_sample_covers_languages_and_scripts(self, entry: TaskEntry, sample: Sample) -> None:
         """Enough languages and scripts have enough items."""
-        assert len(sample) >= self.sample_languages
-        scripts = {entry.languages.get(code).script for code in sample}
+        languages = {code for code, *_ in sample}
+        assert len(languages) >= self.sample_languages
+        scripts = {entry.languages.get(code).script for code in languages}
         assert len(scripts) >= self.sample_scripts
-        small = {code: len(items) for code, items in sample.items() if len(items) < self.sample_items}
+        small = {cell: len(items) for cell, items in sample.items() if len(items) < self.sample_items}
         assert small == {}, "these languages have too few items"
 
-    def test_the_sample_is_labelled(
-        self, session: Session, entry: TaskEntry, sample: Mapping[str, list[Any]]
-    ) -> None:
+    def test_the_sample_is_labelled(self, session: Session, entry: TaskEntry, sample: Sample) -> None:
         """Every item of the sample has a reference."""
         kind = session.registry.kinds.get(entry.spec.kind)
         for items in sample.values():
             assert all(kind.reference(item) is not None for item in items)
 
-    def test_parallel_items_have_the_same_ids(
-        self, entry: TaskEntry, sample: Mapping[str, list[Any]]
-    ) -> None:
+    def test_parallel_items_have_the_same_ids(self, entry: TaskEntry, sample: Sample) -> None:
         """In a parallel task the ids of all languages are the same."""
-        ids = {code: sorted(item.id for item in items) for code, items in sample.items()}
+        ids = {cell: sorted(item.id for item in items) for cell, items in sample.items()}
         if entry.spec.parallel and ids:
             first = next(iter(ids))
-            assert {code: own for code, own in ids.items() if own != ids[first]} == {}
+            assert {cell: own for cell, own in ids.items() if own != ids[first]} == {}
 
     def test_the_baseline_gets_a_score_in_every_language_of_the_sample(
-        self, task: str, sample: Mapping[str, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, task: str, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A model that needs no download is trained, predicts and is scored."""
         monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
@@ -153,10 +141,12 @@ class SpecContract:
             train_limit=40,
             output=tmp_path / "run",
         )
-        scored = [cell for cell in run.cells if cell["language"] in sample]
-        assert {cell["language"] for cell in scored} == set(sample)
-        for cell in scored:
-            assert cell["status"] == "ok", f"{cell['language']}: {cell['reason']}"
+        axes = open_session().catalog.task(task).spec.axes
+        cells = {(cell["language"], *(cell["view"][axis] for axis in axes)): cell for cell in run.cells}
+        assert cells.keys() >= sample.keys()
+        for name in sample:
+            cell = cells[name]
+            assert cell["status"] == "ok", f"{name}: {cell['reason']}"
             assert cell["n"] == 3
             values = [score["value"] for score in cell["metrics"].values()]
             assert values

@@ -126,6 +126,9 @@ def test_the_command_writes_the_same_report(cli: Cli, small_run: Run, name: str)
     [
         ("tasks-list", "tasks list"),
         ("tasks-show", "tasks show xnli"),
+        ("tasks-show-axis", "tasks show mlqa_cross"),
+        ("tasks-show-pool", "tasks show lareqa"),
+        ("tasks-show-variant", "tasks show xcopa"),
         ("languages", "languages"),
         ("language", "languages sw"),
         ("models", "models"),

@@ -18,6 +18,8 @@ HEAVY = (
     "pandas",
     "sklearn",
     "huggingface_hub",
+    "faiss",
+    "lang2vec",
 )
 PLUGIN_MODULES = ("harness_hf.loading", "harness_baseline.model", "harness_hub.snapshot")
 

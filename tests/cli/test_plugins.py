@@ -291,7 +291,7 @@ def test_hooks_are_traced_on_request(
     monkeypatch.setenv("HARNESS_TRACE_HOOKS", "1")
     status, _, err = cli(*EVAL[:-1], "again")
     assert status == 0
-    assert "hook harness_register_metrics: core -> 12 declared\n" in err
+    assert "hook harness_register_metrics: core -> 16 declared\n" in err
     assert "hook harness_register_metrics: watcher -> 0 declared\n" in err
     assert "hook harness_cell_finished: watcher -> observed\n" in err
 

@@ -172,3 +172,38 @@ def test_faults_of_the_columns_are_told(read: Read, tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"{path}: question 'q1': expected as many offsets as answers, found 1 for 2."
     )
+
+
+def _language_columns(path: Path, *identifiers: str) -> Path:
+    records = [
+        {
+            "id": key,
+            "title": "t",
+            "context": f"{key} a",
+            "question": "?",
+            "answers": {"text": [], "answer_start": []},
+        }
+        for key in identifiers
+    ]
+    parquet.write_table(pa.Table.from_pylist(records), path)
+    return path
+
+
+def test_a_prefix_of_the_id_picks_one_language(read: Read, tmp_path: Path) -> None:
+    path = _language_columns(tmp_path / "a.parquet", "finnish-1", "korean-1", "finnish-2", "old-finnish-3")
+    rows = read("squad_parquet", path, id_prefix="finnish-")
+    assert [(row.fields["id"], row.fields["paragraph"], row.line) for row in rows] == [
+        ("finnish-1", "0-0", 1),
+        ("finnish-2", "0-1", 3),
+    ]
+    assert len(read("squad_parquet", path)) == 4
+    assert read("squad_parquet", path, id_prefix="thai-") == []
+
+
+def test_questions_of_other_languages_are_not_checked(read: Read, tmp_path: Path) -> None:
+    answer = {"text": ["a"], "answer_start": [0]}
+    wrong = {"text": ["z"], "answer_start": [0]}
+    path = _columns(tmp_path / "a.parquet", answer, wrong, answer)
+    assert [row.fields["id"] for row in read("squad_parquet", path, id_prefix="q0")] == ["q0"]
+    with pytest.raises(DataError, match="question 'q1'"):
+        read("squad_parquet", path, id_prefix="q1")

@@ -223,6 +223,18 @@ def test_page_does_what_it_shows(page: Path, terminal: Terminal) -> None:
     assert cache_folder() == terminal.folder / ".cache"
 
 
+def test_readme_shows_what_is_printed(terminal: Terminal) -> None:
+    """Indented blocks of the README that begin with ``$``; what is printed before and after may be left out."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^    \$ (harness .+)\n((?: {4}.*\n)+)", text, flags=re.MULTILINE)
+    assert len(examples) >= 2
+    for command, shown in examples:
+        status, printed = terminal.run(command)
+        assert status == 0, printed
+        lines = [re.sub(r"fit [0-9a-f]{8}", "fit ...", line[4:]) for line in shown.splitlines()]
+        assert disagreement([GAP, *lines, GAP], printed) is None, printed
+
+
 # The pages as a whole ---------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from harness.capabilities import Head, ModelDescription, TrainingSettings
 from harness.recipes import resolve_settings
 from harness.registry import Registry
 from harness.specs.catalog import Catalog
+from harness.specs.schema import SPLITS
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ("xtreme_r", "xtreme_r_paper", "quick")
@@ -60,6 +61,14 @@ RECIPE_ROWS: Mapping[str, Callable[[Find], str]] = {
     "epochs: classification, tagging, span extraction": lambda find: ", ".join(
         f"{find(head).epochs:g}" for head in (Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION)
     ),
+    "... dual encoder": lambda find: rate(find(Head.DUAL_ENCODER).learning_rate),
+    "epochs: multiple choice, dual encoder": lambda find: ", ".join(
+        f"{find(head).epochs:g}" for head in (Head.MULTIPLE_CHOICE, Head.DUAL_ENCODER)
+    ),
+    "longest query and answer (dual encoder)": lambda find: ", ".join(
+        str(getattr(find(Head.DUAL_ENCODER), name)) for name in ("max_query_length", "max_length")
+    ),
+    "vector (dual encoder)": lambda find: find(Head.DUAL_ENCODER).pooling,
     "longest sequence: classification and tagging, span extraction": lambda find: pair(find, "max_length"),
     "stride, question, answer, n-best (span extraction)": lambda find: ", ".join(
         str(getattr(find(Head.SPAN_EXTRACTION), name))
@@ -96,8 +105,7 @@ def test_recipe_prose_numbers(catalog: Catalog) -> None:
     dual = Head.DUAL_ENCODER
     assert {settings.batch_size for head, settings in scripts.items() if head is not dual} == {32}
     assert scripts[dual].batch_size == 4
-    mewsli = [find("xtreme_r", dual, layers, "mewsli_x_pairs").batch_size for layers in (12, 24)]
-    assert mewsli == [64, 8]
+    assert [find("xtreme_r", dual, layers, "mewsli_x_pairs").batch_size for layers in (12, 24)] == [64, 8]
     assert (paper[label].batch_size, find("xtreme_r_paper", label, 24).batch_size) == (32, 16)
     assert (quick[label].batch_size, quick[span].batch_size, quick[dual].batch_size) == (32, 16, 16)
     assert (scripts[span].warmup_steps, scripts[label].warmup_steps, paper[span].warmup_steps) == (500, 0, 0)
@@ -110,6 +118,11 @@ def test_recipe_prose_numbers(catalog: Catalog) -> None:
     )
     assert all(settings.select_best and settings.eval_steps is None for settings in paper.values())
     assert all(settings.select_best and settings.eval_steps is None for settings in quick.values())
+    mewsli = [find(name, dual, 12, "mewsli_x_pairs") for name in RECIPES[:2]]
+    assert {(settings.max_query_length, settings.max_length) for settings in mewsli} == {(64, 64)}
+    assert [settings.epochs for settings in mewsli] == [2, 2]
+    assert find("xtreme_r", dual, 24, "mewsli_x_pairs").learning_rate == 1e-5
+    assert not scripts[Head.MULTIPLE_CHOICE].select_best
     everywhere = [*scripts.values(), *paper.values(), *quick.values()]
     assert {(settings.adam_epsilon, settings.max_grad_norm) for settings in everywhere} == {(1e-8, 1.0)}
     assert {catalog.recipe(name).large_layers for name in RECIPES} == {24}
@@ -122,15 +135,25 @@ def test_every_setting_of_a_recipe_is_named() -> None:
 
 def test_tasks_and_their_languages(catalog: Catalog) -> None:
     text = page("docs/tasks.md")
-    assert sorted(re.findall(r"^## ([a-z]+)$", text, flags=re.MULTILINE)) == catalog.names("task")
-    counts = {"xnli": "15 languages", "pawsx": "Seven languages", "xquad": "11 languages"}
-    counts |= {"udpos": "38 languages", "tatoeba": "41 languages"}
+    assert sorted(re.findall(r"^## ([a-z_]+)$", text, flags=re.MULTILINE)) == catalog.names("task")
     numbers = {"Seven": 7}
-    for name, shown in counts.items():
+    for name in catalog.names("task"):
         section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
-        word = shown.split()[0]
-        assert shown in " ".join(section.split()), name
-        assert len(catalog.languages_of(name)) == int(numbers.get(word, word)), name
+        shown = re.search(r"(\d+|Seven) languages", section)
+        assert shown is not None, name
+        assert len(catalog.languages_of(name)) == int(numbers.get(shown[1], shown[1])), name
+
+
+def test_kinds_and_training_sets_of_tasks(catalog: Catalog) -> None:
+    rows = table_rows(page("docs/tasks.md"))
+    specs = {name: catalog.task(name).spec for name in catalog.names("task")}
+    for kind in {spec.kind for spec in specs.values()}:
+        tasks, stages = (re.findall(r"`(\w+)`", cell) for cell in rows[f"`{kind}`"])
+        own = {name: spec for name, spec in specs.items() if spec.kind == kind}
+        assert sorted(tasks) == sorted(own)
+        trained = {stage for spec in own.values() if spec.transfer for stage in spec.transfer.stages}
+        assert set(stages) == (set() if "themselves" in rows[f"`{kind}`"][1] else trained)
+        assert not ("themselves" in rows[f"`{kind}`"][1]) or trained == set(own)
 
 
 def test_languages_that_the_hub_copy_of_udpos_lacks(catalog: Catalog) -> None:
@@ -140,22 +163,27 @@ def test_languages_that_the_hub_copy_of_udpos_lacks(catalog: Catalog) -> None:
     assert set(test.hub.lacks) == {"el", "de", "fr", "ru", "zh", "lt", "pl", "ro", "uk", "wo"}
 
 
-def test_layout_of_data_folders_is_that_of_the_specs(catalog: Catalog) -> None:
-    known = {"mnli": catalog.training("mnli")[0], "squad": catalog.training("squad")[0]}
-    specs = [*(catalog.task(name).spec for name in catalog.names("task")), *known.values()]
-    paths = {
-        path
-        for spec in specs
-        for code in spec.languages
-        for split in ("train", "validation", "test")
-        if (source := spec.source(code, split)) is not None
-        for files in source.alternatives
-        for path in files.paths
-    }
-    text = page("docs/first-run.md").partition("## Real data")[2].partition("```")[0]
+@pytest.mark.parametrize(
+    ("name", "heading", "least"),
+    [("first-run", "Real data", 10), ("xtreme-r", "Where the data come from", 18)],
+)
+def test_layout_of_data_folders_is_that_of_the_specs(
+    catalog: Catalog, name: str, heading: str, least: int
+) -> None:
+    tasks = [catalog.task(task).spec for task in catalog.names("task")]
+    specs = [*tasks, *(catalog.training(training)[0] for training in catalog.names("training"))]
+    sources = [spec.source(code, split) for spec in specs for code in spec.languages for split in SPLITS]
+    sources += [spec.pool_source for spec in tasks]
+    paths = {path for source in sources if source for files in source.alternatives for path in files.paths}
+    text = page(f"docs/{name}.md").partition(f"## {heading}")[2].partition("```")[0]
     shown = [path for path in re.findall(r"`([^`\s]+/[^`\s]+\.[^`\s]+)`", text) if not path.startswith("~")]
-    assert len(shown) >= 10
+    assert len(shown) >= least
     assert [path for path in shown if path not in paths] == []
+
+
+def test_every_task_of_the_suite_says_where_its_files_are(catalog: Catalog) -> None:
+    rows = table_rows(page("docs/xtreme-r.md"))
+    assert {f"`{task}`" for task in catalog.suite("xtreme_r").tasks} <= rows.keys()
 
 
 def test_readers_and_kinds_are_those_that_exist(registry: Registry) -> None:

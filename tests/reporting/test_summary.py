@@ -194,6 +194,13 @@ def test_languages_skipped_for_the_same_reason_share_a_line(make_run: MakeRun) -
     assert "xnli de sw: No data of 'xnli' in 'de'" in render_text([run], width=200)
 
 
+def test_skipped_cells_are_counted_also_where_a_language_has_several(make_run: MakeRun) -> None:
+    run = make_run(_cell("en"), _skipped("de", "none"), _skipped("de", "none"), _skipped("sw", "none"))
+    [group] = summarise([run]).skipped
+    assert (group.languages, group.cells) == (("de", "sw"), 3)
+    assert "Skipped: 3 cells\n" in render_text([run], width=200).replace(" \n", "\n")
+
+
 def test_sample_data_are_labelled_everywhere(make_run: MakeRun) -> None:
     sample, local = make_run(_cell("de"), data="sample"), make_run(_cell("de"))
     for render in (render_text, render_markdown):

@@ -298,3 +298,23 @@ def test_planning_with_a_baseline_imports_no_model_library() -> None:
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("task", ["lareqa", "mewslix"])
+def test_a_model_that_embeds_is_still_fine_tuned_for_a_dual_encoder_task(session: Session, task: str) -> None:
+    """Every encoder embeds: that does not tell that it was fine-tuned for the task, as a classifier's head does."""
+    fitted = [("zero_shot_transfer", "embed")]
+    assert _pairings(session, task, BARE, Head.DUAL_ENCODER) == (fitted, [])
+    frozen = _pairings(session, task, BARE, Head.DUAL_ENCODER, protocols=("frozen",))
+    assert frozen == ([("frozen", "embed")], [])
+    only_embeds = frozenset({Capability.EMBEDS})
+    assert _pairings(session, task, only_embeds, Head.DUAL_ENCODER) == ([("frozen", "embed")], [])
+
+
+def test_a_chooser_is_evaluated_as_it_is_and_a_bare_encoder_learns_to_choose(session: Session) -> None:
+    offers = BARE | {Capability.CHOOSES_BEST}
+    assert _pairings(session, "xcopa", offers, Head.MULTIPLE_CHOICE) == ([("frozen", "head")], [])
+    assert _pairings(session, "xcopa", BARE, Head.MULTIPLE_CHOICE) == ([("zero_shot_transfer", "head")], [])
+    classifier = BARE | {Capability.CLASSIFIES}
+    learns = [("zero_shot_transfer", "head")]
+    assert _pairings(session, "xcopa", classifier, Head.MULTIPLE_CHOICE) == (learns, [])

@@ -79,8 +79,37 @@ def test_the_faults_of_a_training_set(problems: Problems) -> None:
         "line 2: kind: No task kind named 'token_taging'. Did you mean 'token_tagging'?",
         "line 7: labels.1: 'a' is given twice",
         "line 10: languages.sw.train.reader: No reader named 'y'. "
-        "Known: bitext, conllu, csv, json, jsonl, parquet, squad, squad_parquet, tagged, tsv.",
+        "Known: bitext, conllu, csv, json, jsonl, mewsli_x_entities, mewsli_x_mentions, mewsli_x_pairs, parquet, "
+        "squad, squad_parquet, squad_sentences, ....",
         "line 10: languages.sw.train.label_map.q: No label named 'b'. Known: a.",
+    ]
+
+
+def test_the_faults_of_candidates_variants_axes_and_releases(problems: Problems) -> None:
+    assert problems(
+        _HEAD.replace("sequence_classification", "ranked_retrieval")
+        + """\
+metrics: [map_at_20]
+candidates: {local: a, reader: jsnl}
+splits: {test: {local: "b-{language}-{question_language}"}}
+variants:
+  repaired:
+    description: d
+    splits: {test: {local: c, reader: csv, options: {hedaer: "true"}}}
+axes:
+  question_language: [en]
+  answer_language: [en]
+releases:
+  first: {counts: {sw: 3, de: 4}}
+languages: {sw: }
+"""
+    ) == [
+        "line 8: candidates.reader: No reader named 'jsnl'. Did you mean 'jsonl' or 'json'?",
+        "line 13: variants.repaired.splits.test.options.hedaer: "
+        "No option of the reader 'csv' named 'hedaer'. Did you mean 'header'?",
+        "line 16: axes.answer_language: no test source has {answer_language}, so all of its values would read the "
+        "same file",
+        "line 18: releases.first.counts.de: No language of 'mine' named 'de'. Known: sw.",
     ]
 
 

@@ -64,7 +64,7 @@ def sentences(path: Path, **options: str) -> list[Row]:
 def test_questions_are_read_in_the_order_of_the_file(saved: Callable[[Any], Path]) -> None:
     rows = list(XQUAD_R_QUESTIONS.read([saved(document())], {}))
     assert [row.fields for row in rows] == [
-        {"id": key, "question": f"Question {key}?", "paragraph": place}
+        {"id": key, "query": f"Question {key}?", "paragraph": place}
         for key, place in (("a", "0-0"), ("b", "0-0"), ("c", "0-0"), ("d", "0-1"), ("e", "1-0"))
     ]
     assert [row.line for row in rows] == [1, 2, 3, 4, 5]

@@ -44,6 +44,14 @@ def test_questions_come_from_the_aligned_file_and_the_rest_from_the_first(
     assert [row.where for row in rows] == [f"{paths[0]}:1", f"{paths[0]}:2"]
 
 
+def test_columns_name_the_items_as_the_released_file_does(saved: Callable[..., list[Path]]) -> None:
+    paths = saved([item(4, "effect", 1)], [item(4, "cause", 1)])
+    options = {"columns": "id=idx,question=question,label=label"}
+    assert [row.fields for row in XCOPA_ALIGNED.read(paths, options)] == [
+        {"id": 4, "question": "cause", "label": 1}
+    ]
+
+
 @pytest.mark.parametrize(
     ("own", "aligned", "message"),
     [

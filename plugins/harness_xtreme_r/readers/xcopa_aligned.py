@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.data.readers.column import COLUMNS, pick, wanted_columns
 from harness.data.readers.reader import Reader
 from harness.data.readers.structured import JSONL
 from harness.data.records import Row
@@ -32,6 +33,7 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
             f"The reader {_NAME!r} reads two files together, those of a language and of the aligned one, found "
             f"{len(paths)}."
         )
+    columns = wanted_columns(options)
     own, aligned = (_by_index(path) for path in paths)
     _check_same(own, aligned, *paths)
     for index, row in own.items():
@@ -42,7 +44,7 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
                 f"{other.where}, found {row.fields.get('label')!r}."
             )
         fields = {**row.fields, "question": _question(other)}
-        yield Row(fields=fields, path=row.path, line=row.line)
+        yield Row(fields=pick(fields, columns, row.where), path=row.path, line=row.line)
 
 
 def _by_index(path: Path) -> dict[Any, Row]:
@@ -79,4 +81,5 @@ XCOPA_ALIGNED = Reader(
     name=_NAME,
     read=_read,
     summary="XCOPA JSON lines of a language, with 'question' taken from an aligned file, the second one.",
+    options={"columns": COLUMNS},
 )

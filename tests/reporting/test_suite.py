@@ -1,0 +1,285 @@
+"""Suites in the summary: overall scores, published systems, baselines, and what stands under the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+import harness
+from harness.aggregation import aggregate_suites
+from harness.api import Session, published_documents
+from harness.reporting.console import render_text
+from harness.reporting.markdown import render_markdown
+from harness.reporting.score import Score
+from harness.reporting.suite import published_rows, suite_tables
+from harness.reporting.summary import Summary, summarise
+from harness.results import Run, with_baselines
+
+OVERALL = {"mBERT": 54.1, "mT5-XXL": 64.6, "XLM-R Large": 65.3}
+"""Table 4 of Ruder et al. (2021), without translated training data."""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    """The whole suite on the sample, with the baselines and the published scores."""
+    folder = tmp_path_factory.mktemp("suite")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HARNESS_CACHE", str(folder / "cache"))
+        finished = harness.evaluate(
+            "xtreme_r",
+            "baseline:char-ngram",
+            data="sample",
+            recipe="quick",
+            limit=3,
+            train_limit=12,
+            with_published=True,
+            with_baselines=True,
+            output=folder / "run",
+        )
+    return with_baselines(finished)
+
+
+@pytest.fixture(scope="module")
+def summary(runs: list[Run]) -> Summary:
+    return summarise(runs)
+
+
+def _rows(rows: Any) -> dict[str, list[float | None]]:
+    return {label: [score.value for score in scores] for label, scores in rows}
+
+
+# The table of the suite ---------------------------------------------------------------------------------
+
+
+def test_published_systems_get_the_averages_that_were_published(summary: Summary) -> None:
+    [table] = summary.suites
+    rows = _rows(table.rows)
+    for label, overall in OVERALL.items():
+        assert round((rows[f"published {label}"][0] or 0) * 100, 1) == overall
+    assert rows["published Human"][0] is None
+    assert table.title == "Suite xtreme_r (zero_shot_transfer)"
+    assert table.heads == (
+        *("overall", "flat", "classification", "structured prediction"),
+        *("question answering", "retrieval"),
+    )
+
+
+def test_the_model_stands_first_and_its_baselines_under_it(runs: list[Run], summary: Summary) -> None:
+    [table] = summary.suites
+    labels = [label for label, _ in table.rows]
+    assert labels[0] == "char-ngram"
+    assert {"majority", "random"} & set(labels[1:3])
+    assert all(label.startswith("published ") for label in labels[len(runs) :])
+    for run, (_, scores) in zip(runs, table.rows, strict=False):
+        [row] = [row for row in run.results["suites"] if row["protocol"] == "zero_shot_transfer"] or [None]
+        if row is None:
+            assert scores == (Score(),) * 6
+            continue
+        categories = [
+            row["paper"]["categories"][name] for name in ("classification", "structured_prediction")
+        ]
+        assert [score.value for score in scores[:4]] == [
+            row["paper"]["value"],
+            row["flat"]["value"],
+            *categories,
+        ]
+
+
+def test_scores_over_fewer_languages_are_marked_and_counted(summary: Summary) -> None:
+    """The sample has some of the languages of most tasks."""
+    [table] = summary.suites
+    assert {score.mark for score in table.rows[0][1]} == {"~"}
+    assert {
+        score.mark for label, scores in table.rows for score in scores if label.startswith("published")
+    } <= {""}
+    [note] = [note for note in table.notes if note.startswith("~")]
+    assert "not comparable with published scores: " in note
+    assert "xnli " in note
+    assert "mlqa" not in note  # all seven languages are in the sample
+
+
+def test_the_overall_score_is_that_of_the_columns(summary: Summary) -> None:
+    means = dict(zip(summary.columns, dict(summary.means)["mean"], strict=True))
+    by_task: dict[str, list[float]] = {}
+    for column, score in means.items():
+        if column.protocol == "zero_shot_transfer":
+            by_task.setdefault(column.task, []).append(score.value or 0.0)
+    scores = {task: fmean(values) for task, values in by_task.items()}
+    assert len(scores) == 10
+    flat = summary.suites[0].rows[0][1][1].value
+    assert flat == pytest.approx(fmean(scores.values()))
+
+
+def test_the_table_is_in_every_text(runs: list[Run]) -> None:
+    for text in (render_text(runs, width=150), render_markdown(runs)):
+        plain = text.replace("\\", "")
+        assert "Suite xtreme_r (zero_shot_transfer)" in plain
+        assert "published mBERT" in plain
+        assert "overall: the mean of the 4 categories; flat: the mean of the 10 tasks." in " ".join(
+            plain.split()
+        )
+
+
+SUITE = {
+    "suite": "mine",
+    "protocol": "zero_shot_transfer",
+    "tasks": ["nli", "qa"],
+    "categories": {"classes": ["nli"], "answers": ["qa"]},
+    "languages": {"nli": ["en"], "qa": ["en"]},
+}
+PUBLISHED = {"suite": "mine", "label": "X", "protocol": "zero_shot_transfer", "comparable": {}}
+
+
+class _Run:
+    """As much of a run as the tables of suites read."""
+
+    def __init__(self, *rows: dict[str, Any], model: str = "hf:mine") -> None:
+        self.manifest = {"model": model, "suites": [SUITE], "tasks": {"nli": {"headline": ["acc"]}}}
+        self.results = {"suites": aggregate_suites(rows, [SUITE])}
+
+
+def _row(task: str, value: float, **fields: Any) -> dict[str, Any]:
+    given = {"task": task, "protocol": "zero_shot_transfer", "method": "head", "view": {}, "headline": True}
+    return {**given, "by_language": {"en": value}, **fields}
+
+
+def _tables(*runs: Any, published: Any = ()) -> Any:
+    return suite_tables(runs, published)
+
+
+def test_a_whole_suite_has_no_mark_and_no_warning() -> None:
+    [table] = _tables(_Run(_row("nli", 0.8), _row("qa", 0.4)))
+    assert [score.mark for _, scores in table.rows for score in scores] == [""] * 4
+    assert len(table.notes) == 1
+
+
+def test_without_a_task_the_overall_score_is_blank_and_the_task_is_named() -> None:
+    [table] = _tables(_Run(_row("nli", 0.8)))
+    assert table.rows == (("hf:mine", (Score(), Score(), Score(value=0.8, mark="~"), Score())),)
+    assert table.notes[1] == "No overall score: qa has none."
+
+
+def test_published_scores_stand_under_their_own_protocol_and_no_view() -> None:
+    scores = {"nli": {"acc": 90.0, "other": 10.0}, "qa": {"f1": 60.0, "em": 40.0}}
+    documents = [
+        {**PUBLISHED, "scores": scores},
+        {**PUBLISHED, "label": "T", "protocol": "translate_train", "scores": scores},
+        {**PUBLISHED, "label": "H", "protocol": "human", "scores": {"nli": {"acc": 95.0}}},
+        {**PUBLISHED, "label": "O", "suite": "other", "scores": scores},
+    ]
+    whole = [_row("nli", 0.8), _row("qa", 0.4)]
+    view = {"variant": "v"}
+    plain, other = _tables(_Run(*whole, *({**row, "view": view} for row in whole)), published=documents)
+    assert [label for label, _ in plain.rows] == ["hf:mine", "published X", "published H"]
+    assert _rows(plain.rows)["published X"] == pytest.approx([0.7, 0.7, 0.9, 0.5])
+    assert _rows(plain.rows)["published H"] == [None, None, 0.95, None]
+    assert (other.title, [label for label, _ in other.rows]) == (
+        "Suite mine (zero_shot_transfer, variant=v)",
+        ["hf:mine"],
+    )
+
+
+def test_a_baseline_without_the_row_has_blanks() -> None:
+    whole = [_row("nli", 0.8), _row("qa", 0.4)]
+    [table] = _tables(_Run(*whole), _Run(_row("nli", 0.1, protocol="frozen"), model="baseline:random"))
+    assert table.rows[1] == ("random", (Score(),) * 4)
+
+
+def test_added_languages_are_told_beside_the_published_average() -> None:
+    more = {**_row("nli", 0.8), "by_language": {"en": 0.8, "xx": 0.2}}
+    [table] = _tables(_Run(more, _row("qa", 0.4)))
+    assert table.rows[0][1][0].value == pytest.approx(0.6)
+    assert table.notes[-1] == "With added languages: overall 45.0."
+
+
+# Published scores beside the columns of tasks -----------------------------------------------------------
+
+
+def test_published_rows_stand_in_columns_of_their_protocol(summary: Summary) -> None:
+    rows = {label: dict(zip(summary.columns, scores, strict=True)) for label, scores in summary.means}
+    published = rows["published mBERT"]
+    by_name = {(column.task, column.protocol, column.metric): score for column, score in published.items()}
+    assert by_name["xnli", "zero_shot_transfer", "accuracy"].value == pytest.approx(0.665)
+    assert by_name["mewslix", "zero_shot_transfer", "map_at_20"].mark == "°"
+    assert by_name["lareqa", "zero_shot_transfer", "map_at_20"].mark == ""
+    frozen = [score for (_, protocol, _), score in by_name.items() if protocol == "frozen"]
+    assert frozen
+    assert set(frozen) == {Score()}
+    assert not any("translate" in label for label in rows)
+    assert any(note.startswith("° mBERT, mewslix: ") for note in summary.notes)
+    assert any(note.startswith("published XLM-R Large: Ruder et al. 2021, Table 4") for note in summary.notes)
+
+
+def test_published_rows_show_no_view_and_no_system_without_scores(session: Session) -> None:
+    documents: list[Mapping[str, Any]] = list(published_documents(session.catalog, [{"suite": "xtreme_r"}]))
+    assert len(documents) == 7
+    rows = _rows(published_rows(documents, [("xnli", "translate_train", "", "accuracy")]))
+    own = {
+        item["label"]: item["scores"]["xnli"]["accuracy"] / 100
+        for item in documents
+        if item["protocol"] == "translate_train"
+    }
+    assert rows == {"published mBERT": [own["mBERT"]], "published Human": [pytest.approx(0.928)]}
+    assert own["mBERT"] != pytest.approx(0.665)  # Table 4 without translated data
+    assert published_rows(documents, [("xnli", "zero_shot_transfer", "variant=v", "accuracy")]) == []
+    assert published_rows(documents, [("udpos_raw", "zero_shot_transfer", "", "span_f1")]) == []
+
+
+def test_the_gap_to_humans_is_that_of_the_published_scores(summary: Summary) -> None:
+    rows = _rows(summary.means)
+    human = rows["published Human"]
+    for gap, person, mean in zip(rows["gap to human"], human, rows["mean"], strict=True):
+        if person is None:
+            assert gap is None
+        else:
+            assert gap == pytest.approx(person - (mean or 0.0))
+    assert sum(gap is not None for gap in rows["gap to human"]) == 8
+
+
+# Means by family and script -----------------------------------------------------------------------------
+
+
+def test_families_with_several_languages_have_a_mean(summary: Summary) -> None:
+    for section in summary.sections:
+        for index in range(len(summary.columns)):
+            values = [row[2][index].value for row in section.rows]
+            known = [value for value in values if value is not None]
+            mean = section.means[index].value
+            assert mean == (pytest.approx(fmean(known)) if len(known) > 1 else None)
+
+
+def test_scripts_have_the_means_of_their_languages(runs: list[Run], summary: Summary) -> None:
+    index = next(index for index, column in enumerate(summary.columns) if column.task == "xnli")
+    cells = [cell for cell in runs[0].cells if cell["task"] == "xnli" and cell["status"] == "ok"]
+    families = runs[0].manifest["tasks"]["xnli"]["languages"]
+    scripts: dict[str, list[float]] = {}
+    for cell in cells:
+        scripts.setdefault(families[cell["language"]][1], []).append(cell["metrics"]["accuracy"]["value"])
+    shown = {
+        label: scores[index].value for label, scores in summary.scripts if scores[index].value is not None
+    }
+    assert shown == {name: pytest.approx(fmean(values)) for name, values in scripts.items()}
+    assert len(shown) > 3
+
+
+# The command --------------------------------------------------------------------------------------------
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def test_report_takes_published_scores_that_the_run_was_made_without(cli: Cli) -> None:
+    given = ("--tasks", "xtreme_r", "--model", "baseline:random", "--data", "sample", "--recipe", "quick")
+    status, _, err = cli("eval", *given, "--limit", 2, "--train-limit", 4, "--out", "run")
+    assert status == 0, err
+    _, without, _ = cli("report", "run")
+    assert "Suite xtreme_r" in without
+    assert "published" not in without.replace("not comparable with published", "")
+    _, shown, _ = cli("report", "run", "--with-published")
+    assert "published XLM-R" in shown
+    _, markdown, _ = cli("report", "run", "--with-published", "--format", "markdown")
+    assert "published XLM\\-R" in markdown or "published XLM-R" in markdown
+    assert Run(Path("run")).manifest["published"] == []

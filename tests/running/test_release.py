@@ -1,0 +1,107 @@
+"""Which published release a test set is, told by its number of items."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api import Session
+from harness.reporting.summary import summarise
+from harness.results import Run
+
+RunTasks = Callable[..., Run]
+DataFolder = Callable[[Mapping[str, str | bytes]], Path]
+
+
+def _squad(count: int) -> str:
+    answer = {"text": "here", "answer_start": 3}
+    asked = [{"id": f"q{number}", "question": "Where?", "answers": [answer]} for number in range(count)]
+    paragraphs = [{"context": "It here is.", "qas": asked}]
+    return json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]})
+
+
+def _mlqa(split: str, **counts: int) -> dict[str, str | bytes]:
+    return {
+        "squad/train-v1.1.json": _squad(3),
+        **{
+            f"mlqa/MLQA_V1/{split}/{split}-context-{code}-question-{code}.json": _squad(count)
+            for code, count in counts.items()
+        },
+    }
+
+
+def _releases(run: Run) -> dict[str, Any]:
+    return {cell["language"]: cell["release"] for cell in run.cells if cell["status"] == "ok"}
+
+
+def test_the_dev_set_of_mlqa_that_stands_in_is_recognised(run: RunTasks, data_folder: DataFolder) -> None:
+    folder = data_folder(_mlqa("dev", es=500, zh=504))
+    finished = run("mlqa", "baseline:majority", data=folder, limit=2)
+    known = {"name": "MLQA V1 dev", "note": ""}
+    assert _releases(finished) == {"es": known, "zh": known}
+    assert [(cell["n"], cell["size"]) for cell in finished.cells if cell["status"] == "ok"] == [
+        (2, 500),
+        (2, 504),
+    ]
+    assert not any("MLQA V1" in note for note in summarise([finished]).notes)
+    assert any("mlqa:es, mlqa:zh" in note for note in summarise([finished]).notes)
+
+
+def test_a_size_that_no_release_has_is_told_for_all_languages_at_once(
+    run: RunTasks, data_folder: DataFolder
+) -> None:
+    folder = data_folder(_mlqa("test", es=4, zh=504, hi=9))  # 504 is the size of a dev set
+    finished = run("mlqa", "baseline:majority", data=folder)
+    note = "the number of items is that of no known release (MLQA V1 test, MLQA V1 dev)"
+    assert _releases(finished)["es"] == {"name": None, "note": note}
+    assert f"mlqa es hi: {note}" in summarise([finished]).notes
+
+
+def test_the_sample_is_no_release(run: RunTasks) -> None:
+    finished = run(["mlqa:es", "xcopa:et", "mewslix:en"], "baseline:char-ngram")
+    assert [cell["release"] for cell in finished.cells if cell["status"] == "ok"] == [None] * len(
+        finished.cells
+    )
+    assert not any("release" in note for note in summarise([finished]).notes)
+
+
+def test_a_task_that_knows_no_release_tells_none(run: RunTasks, data_folder: DataFolder) -> None:
+    row = "He sleeps.\tHe is awake.\tcontradiction\n"
+    folder = data_folder({f"xnli/{name}.tsv": row for name in ("train-en", "test-de")})
+    finished = run("xnli:de", "baseline:majority", data=folder)
+    assert "releases" not in finished.manifest["specs"]["xnli"]
+    assert _releases(finished) == {"de": None}
+
+
+@pytest.mark.parametrize(
+    ("task", "language", "size", "name"),
+    [
+        ("mlqa", "en", 11590, "MLQA V1 test"),
+        ("mlqa", "en", 1148, "MLQA V1 dev"),
+        ("mlqa", "de", 11590, None),
+        ("xcopa", "qu", 500, "XCOPA test"),
+        ("xcopa", "qu", 100, None),
+        ("lareqa", "th", 1190, "XQuAD-R v1"),
+        ("mewslix", "ro", 672, "Mewsli-X 20220518_6"),
+        ("mewslix", "ro", 1482, "Mewsli-X of the paper"),
+        ("mewslix", "ro", 1501, None),
+    ],
+)
+def test_sizes_of_the_published_sets(
+    session: Session, task: str, language: str, size: int, name: str | None
+) -> None:
+    assert session.catalog.task(task).spec.release_of(language, size) == name
+
+
+def test_the_mentions_of_each_published_mewsli_x_set_add_up(session: Session) -> None:
+    releases = session.catalog.task("mewslix").spec.releases
+    sums = {
+        name: sum(release.count(code) or 0 for code in session.catalog.task("mewslix").spec.languages)
+        for name, release in releases.items()
+    }
+    assert sums["Mewsli-X of the paper"] == 15_000
+    assert "not comparable" in releases["Mewsli-X 20220518_6"].note
