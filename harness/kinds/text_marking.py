@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from harness.capabilities import Capability, Head, Tags
+from harness.capabilities import Capability, Generates, Head, Tags
 from harness.data.character import splits_combination
 from harness.data.offset import detokenise, locate
 from harness.data.records import MarkedText, Prediction, Row, TaggedSentence, TaggedSpan
@@ -23,6 +23,9 @@ from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
 from harness.kinds.pretoken import Pretoken, pretokens
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.metrics.chunk import chunks
+from harness.prompts.asking import generate_answers
+from harness.prompts.preset import PromptItem
+from harness.prompts.tagged import SEPARATOR, read_spans
 from harness.specs.schema import TaskSpec
 
 __all__ = ["KIND", "METHODS", "TextMarkingSpec", "spans_of_pretokens"]
@@ -223,6 +226,27 @@ def _predict_with_head(
     ]
 
 
+def _prompt_item(example: MarkedText) -> PromptItem:
+    """Return the text, and the gold as ``PER: name $$ LOC: name``."""
+    if example.spans is None:
+        return PromptItem(fields={"text": example.text})
+    entities = SEPARATOR.join(f"{span.tag}: {example.text[span.start : span.end]}" for span in example.spans)
+    return PromptItem(fields={"text": example.text, "entities": entities or "none"}, gold=entities or "none")
+
+
+def _predict_by_generation(
+    adapter: Generates, examples: Sequence[MarkedText], context: MethodContext
+) -> list[Prediction]:
+    assert context.prompter is not None
+    types = _span_tags(context.spec.label_names)
+
+    def read(example: MarkedText, text: str) -> tuple[dict[str, Any], bool]:
+        spans = read_spans(text, example.text, types)
+        return {"spans": [list(span) for span in spans or []]}, spans is not None
+
+    return generate_answers(adapter, examples, context.prompter, context.prompter.options, read)
+
+
 METHODS = (
     Method(
         name="head",
@@ -230,6 +254,14 @@ METHODS = (
         requires=Capability.TAGS,
         protocols=FITTING_PROTOCOLS | {"frozen"},
         predict=_predict_with_head,
+    ),
+    Method(
+        name="generate",
+        kind="text_marking",
+        requires=Capability.GENERATES,
+        protocols=FITTING_PROTOCOLS | {"prompted"},
+        predict=_predict_by_generation,
+        prompted=True,
     ),
 )
 
@@ -241,4 +273,6 @@ KIND = TaskKind(
     example=_example,
     reference=_reference,
     summary="tagged spans are found in raw text, without gold tokens",
+    prompt_item=_prompt_item,
+    prompt_fields=lambda spec: ("text", "entities"),
 )

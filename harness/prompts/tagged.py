@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from harness.data.character import is_extender, is_unspaced, is_wordlike
 from harness.metrics.chunk import chunks
 
-__all__ = ["entity_text", "read_entities", "read_tagged", "tagged_text"]
+__all__ = ["SEPARATOR", "entity_text", "read_entities", "read_spans", "read_tagged", "tagged_text"]
 
 SEPARATOR = " $$ "
 _ENTITY = re.compile(r"\s*([A-Z]+)\s*:\s*(.+?)\s*", re.DOTALL)
@@ -67,6 +68,46 @@ def read_entities(text: str, tokens: Sequence[str], types: Sequence[str]) -> lis
         words = len(match.group(2).split())
         tags[start : start + words] = [f"B-{match.group(1)}"] + [f"I-{match.group(1)}"] * (words - 1)
     return tags
+
+
+def read_spans(text: str, source: str, types: Sequence[str]) -> list[tuple[int, int, str]] | None:
+    """Return (start, end, type) of the entities in raw text, or None where one is not in the text, or not of the form.
+
+    An entity stands where its words stand as they are, between borders of words: ``Ann`` is not found in ``Anna``. In
+    scripts without spaces every place is such a border. Repeated mentions are found in their order.
+    """
+    if text.strip().casefold() in {"", "none"}:
+        return []
+    found: list[tuple[int, int, str]] = []
+    for part in text.split(SEPARATOR.strip()):
+        match = _ENTITY.fullmatch(part)
+        if match is None or match.group(1) not in types:
+            return None
+        taken = {offset for start, end, _ in found for offset in range(start, end)}
+        place = _free_place(match.group(2), source, taken)
+        if place is None:
+            return None
+        found.append((*place, match.group(1)))
+    return sorted(found)
+
+
+def _free_place(words: str, source: str, taken: set[int]) -> tuple[int, int] | None:
+    start = source.find(words)
+    while start >= 0:
+        end = start + len(words)
+        if not taken & set(range(start, end)) and _is_border(source, start) and _is_border(source, end):
+            return start, end
+        start = source.find(words, start + 1)
+    return None
+
+
+def _is_border(text: str, offset: int) -> bool:
+    if not 0 < offset < len(text):
+        return True
+    before, after = text[offset - 1], text[offset]
+    if is_extender(after):
+        return False
+    return not (is_wordlike(before) or is_extender(before)) or not is_wordlike(after) or is_unspaced(after)
 
 
 def _place(words: Sequence[str], tokens: Sequence[str], tags: Sequence[str]) -> int | None:
