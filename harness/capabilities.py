@@ -190,6 +190,11 @@ class TrainingSettings:
     """Whether a batch holds examples of like length: less padding, another order than a plain shuffle."""
     pooling: Literal["pooler", "mean", "cls"] = "pooler"
     """How a dual encoder makes one vector of a text; ``pooler`` is the published one."""
+    max_target_length: int = 128
+    """Tokens that the target of a text pair is cut at, its end token included."""
+    lr_schedule: Literal["linear", "constant"] = "linear"
+    """How the learning rate goes on after the warm-up: down to zero, or as it is."""
+    optimizer: Literal["adamw", "adafactor"] = "adamw"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -309,6 +309,9 @@ class SettingsPatch(SpecModel):
     max_steps: Annotated[int, Field(ge=1)] | None = None
     group_by_length: bool | None = None
     pooling: Literal["pooler", "mean", "cls"] | None = None
+    max_target_length: Annotated[int, Field(ge=1)] | None = None
+    lr_schedule: Literal["linear", "constant"] | None = None
+    optimizer: Literal["adamw", "adafactor"] | None = None
 
 
 class RecipeSpec(SpecModel):

@@ -17,6 +17,7 @@ from harness.data.records import (
     RetrievalPair,
     SpanExample,
     TaggedSentence,
+    TextPair,
 )
 
 __all__ = ["SENTENCES", "UNUSUAL_TEXTS", "head_spec", "training_examples"]
@@ -110,7 +111,7 @@ def head_spec(head: Head) -> HeadSpec:
 
 
 def training_examples(head: Head) -> Sequence[Example]:
-    """Return labelled examples for a head; none for `Head.TEXT_TO_TEXT`, which has no record of its own."""
+    """Return labelled examples for a head."""
     match head:
         case Head.CLASSIFICATION:
             return [
@@ -145,7 +146,12 @@ def training_examples(head: Head) -> Sequence[Example]:
                 for number, (question, context, _) in enumerate(_QUESTIONS)
             ]
         case Head.TEXT_TO_TEXT:
-            return []
+            return [
+                TextPair(
+                    id=f"text-{number}", source=f"question: {question} context: {context}", target=answer
+                )
+                for number, (question, context, answer) in enumerate(_QUESTIONS)
+            ]
 
 
 def _tokens(line: str) -> tuple[str, ...]:

@@ -33,4 +33,13 @@ def harness_register_adapters() -> list[AdapterEntry]:
             examples=("hf-encoder:models/e5-small", "hf-encoder:bert-base-multilingual-cased"),
             extra="hf",
         ),
+        AdapterEntry(
+            name="hf-seq2seq",
+            target="harness_hf.seq2seq:open_seq2seq",
+            describe="harness_hf.seq2seq_description:describe_seq2seq",
+            options="harness_hf.seq2seq_options:Seq2SeqOptions",
+            summary="A transformers encoder-decoder: writes, scores texts, embeds, can be fitted on text pairs.",
+            examples=("hf-seq2seq:google/mt5-small",),
+            extra="hf",
+        ),
     ]

@@ -41,6 +41,13 @@ class HeadTraining:
     """Name of that number."""
     whole_batches: bool = False
     """Whether the loss compares the examples of a batch, which then must not be split."""
+    loss: Callable[..., torch.Tensor] | None = None
+    """Called as ``loss(outputs, labels, num_items_in_batch=n)``, where n counts the labels of the whole step; None
+    takes the network's own, a mean over the examples at hand."""
+    target_pieces: int = 0
+    """The most pieces of an example's target, which take memory besides its sequences."""
+    evaluation_batch: int = 32
+    """Examples of the dev set at once."""
 
 
 def collate_with(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -33,9 +34,12 @@ _digests: dict[tuple[str, int, int], str] = {}
 """Digests by (path, size, time of change), so that a model's weights are read once a process."""
 
 
-def folder_identity(folder: Path) -> dict[str, str]:
-    """Return SHA-256 digests of a model's weights and of its small files (configuration, tokenizer)."""
-    small = [name for name in SMALL_FILES if (folder / name).is_file()]
+def folder_identity(folder: Path, further: Sequence[str] = ()) -> dict[str, str]:
+    """Return SHA-256 digests of a model's weights and of its small files (configuration, tokenizer).
+
+    `further` names small files that change the answers of this kind of model only.
+    """
+    small = [name for name in (*SMALL_FILES, *further) if (folder / name).is_file()]
     weights = hashlib.sha256("".join(_digest(file) for file in weight_files(folder)).encode("ascii"))
     named = "".join(f"{name}={_digest(folder / name)}\n" for name in small)
     return {"weights": weights.hexdigest(), "files": hashlib.sha256(named.encode()).hexdigest()}

@@ -25,6 +25,7 @@ AUTO_CLASSES: Mapping[Head | None, Any] = {
     Head.SPAN_EXTRACTION: transformers.AutoModelForQuestionAnswering,
     Head.MULTIPLE_CHOICE: transformers.AutoModelForMultipleChoice,
     Head.DUAL_ENCODER: transformers.AutoModel,
+    Head.TEXT_TO_TEXT: transformers.AutoModelForSeq2SeqLM,
 }
 POSITIONS_AFTER_PADDING = frozenset(
     "camembert data2vec-text mpnet roberta roberta-prelayernorm xlm-roberta xlm-roberta-xl".split()

@@ -53,7 +53,7 @@ class EncoderSession:
         self.head = head
         self.device = choose_device(options.device)
         self.tokenizer: Any = load_tokenizer(folder, ref, options)
-        dtype = _choose_dtype(options.dtype, self.device)
+        dtype = choose_dtype(options.dtype, self.device)
         network, self.has_pooler = load_network(folder, ref, head, options, dtype=dtype)
         self._network: Any = network.to(self.device).eval()
         self.dtype = str(network.dtype).removeprefix("torch.")
@@ -163,7 +163,7 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def _choose_dtype(name: str, device: torch.device) -> torch.dtype | None:
+def choose_dtype(name: str, device: torch.device) -> torch.dtype | None:
     """Return the precision of inference; None is the checkpoint's own."""
     if name == "auto":
         return torch.float32 if device.type == "cpu" else None

@@ -23,7 +23,9 @@ from harness_hf.progress import TrainingProgress
 
 __all__ = ["Outcome", "batch_shape", "freeze_embeddings", "is_main_process", "train_network", "wait_for_all"]
 
-EVALUATION_BATCH = 32
+SCHEDULES: Mapping[str, str] = {"linear": "linear", "constant": "constant_with_warmup"}
+OPTIMIZERS: Mapping[str, str] = {"adamw": "adamw_torch", "adafactor": "adafactor"}
+"""Adafactor runs at the learning rate of the settings, neither relative to the step nor to the weights' size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ def train_network(
     device: torch.device,
     what: str,
 ) -> Outcome:
-    """Train `network` in place with AdamW and a linear decay to zero, and return it.
+    """Train `network` in place with the optimiser and learning-rate schedule of the settings, and return it.
 
     With `select_best` and a dev set, the checkpoint with the best score is kept, the earliest at ties;
     otherwise the last one. Checkpoints lie below ``options.directory`` while training runs, and are gone
@@ -99,6 +101,7 @@ def train_network(
                 lengths=[len(example) for example in data.train]
                 if options.settings.group_by_length
                 else None,
+                compute_loss_func=data.loss,
                 compute_metrics=lambda result: {"score": data.score(result.predictions, result.label_ids)},
                 preprocess_logits_for_metrics=data.decide,
                 callbacks=[progress],
@@ -175,7 +178,7 @@ def _arguments(
     devices = (
         max(1, torch.cuda.device_count()) if device.type == "cuda" and "WORLD_SIZE" not in os.environ else 1
     )
-    pieces = settings.max_length * len(data.train[0].sequences)
+    pieces = settings.max_length * len(data.train[0].sequences) + data.target_pieces
     processes = int(os.environ.get("WORLD_SIZE", "1")) * devices
     if data.whole_batches:
         _require_one_process(processes)
@@ -193,13 +196,13 @@ def _arguments(
         max_steps=settings.max_steps or -1,
         per_device_train_batch_size=size,
         gradient_accumulation_steps=accumulation,
-        per_device_eval_batch_size=EVALUATION_BATCH,
+        per_device_eval_batch_size=data.evaluation_batch,
         warmup_steps=max(settings.warmup_steps, math.ceil(settings.warmup_share * total)),
         weight_decay=settings.weight_decay,
         adam_epsilon=settings.adam_epsilon,
         max_grad_norm=settings.max_grad_norm,
-        lr_scheduler_type="linear",
-        optim="adamw_torch",
+        lr_scheduler_type=SCHEDULES[settings.lr_schedule],
+        optim=OPTIMIZERS[settings.optimizer],
         seed=options.seed,
         data_seed=options.seed,
         bf16=encoder_options.mixed_precision == "bf16",

@@ -123,14 +123,39 @@ def test_recipe_prose_numbers(catalog: Catalog) -> None:
     assert [settings.epochs for settings in mewsli] == [2, 2]
     assert find("xtreme_r", dual, 24, "mewsli_x_pairs").learning_rate == 1e-5
     assert not scripts[Head.MULTIPLE_CHOICE].select_best
+    assert quick[Head.TEXT_TO_TEXT].batch_size == 16
     everywhere = [*scripts.values(), *paper.values(), *quick.values()]
     assert {(settings.adam_epsilon, settings.max_grad_norm) for settings in everywhere} == {(1e-8, 1.0)}
     assert {catalog.recipe(name).large_layers for name in RECIPES} == {24}
 
 
 def test_every_setting_of_a_recipe_is_named() -> None:
-    named = set(re.findall(r"`(\w+)`", page("docs/recipes.md").rpartition("Keys:")[2]))
-    assert named == set(TrainingSettings.__slots__)
+    keys = re.sub(r" \(.+?\)", "", page("docs/recipes.md").rpartition("Keys:")[2], flags=re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", keys)) == set(TrainingSettings.__slots__)
+
+
+TEXT_ROWS: Mapping[str, Callable[[TrainingSettings], str]] = {
+    "learning rate, how it goes on": lambda found: f"{rate(found.learning_rate)}, {found.lr_schedule}",
+    "optimiser": lambda found: found.optimizer,
+    "batch": lambda found: str(found.batch_size),
+    "longest source, longest target": lambda found: f"{found.max_length}, {found.max_target_length}",
+    "length of training": lambda found: (
+        f"{found.max_steps} steps" if found.max_steps else f"{found.epochs:g} epochs"
+    ),
+    "checkpoint, chosen on the dev set": lambda found: (
+        f"every {found.eval_steps} steps" if found.eval_steps else "every epoch"
+    ),
+}
+
+
+@pytest.mark.parametrize("row", TEXT_ROWS)
+def test_recipe_numbers_of_text_pairs(row: str, catalog: Catalog) -> None:
+    model = ModelDescription(adapter="any", ref="any", offers=frozenset(), layers=12)
+    rows = table_rows(page("docs/recipes.md").partition("`text_to_text`:")[2].partition("\n## ")[0])
+    for place, recipe in enumerate(("mt5", "quick")):
+        found = resolve_settings(catalog.recipe(recipe), Head.TEXT_TO_TEXT, "any", model)
+        assert found.select_best
+        assert rows[row][place] == TEXT_ROWS[row](found)
 
 
 def test_tasks_and_their_languages(catalog: Catalog) -> None:

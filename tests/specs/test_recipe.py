@@ -113,6 +113,22 @@ def test_shipped_recipes_of_dual_encoders(
     assert not settings.group_by_length
 
 
+def test_shipped_recipe_of_mt5(session: Session) -> None:
+    """Ruder et al. (2021), appendix G: 10k steps, constant 1e-3, 2^17 tokens, every 200 steps the best on dev."""
+    recipe = session.catalog.recipe("mt5")
+    found = resolve_settings(recipe, Head.TEXT_TO_TEXT, "any", _model(24))
+    assert (found.learning_rate, found.lr_schedule, found.optimizer) == (1e-3, "constant", "adafactor")
+    assert (found.max_steps, found.eval_steps, found.select_best) == (10_000, 200, True)
+    assert found.batch_size * found.max_length == 2**17
+    with pytest.raises(UsageError, match="'mt5' gives no learning_rate"):
+        resolve_settings(recipe, Head.TAGGING, "any", _model(24))
+
+
+def test_settings_that_a_recipe_leaves_out_are_the_old_ones() -> None:
+    found = resolve_settings(_recipe(RECIPE), Head.TAGGING, "udpos", _model(12))
+    assert (found.lr_schedule, found.optimizer) == ("linear", "adamw")
+
+
 def test_an_unknown_recipe_is_told_with_near_ones(session_with: Callable[..., Session]) -> None:
     with pytest.raises(UnknownNameError, match=r"No recipe named 'quik'\. Did you mean 'quick'\?"):
         session_with().catalog.recipe("quik")

@@ -1,0 +1,189 @@
+"""The adapter of sequence-to-sequence models: it scores and writes texts, embeds them, and can be fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness.capabilities import (
+    Adapter,
+    EmbedOptions,
+    FitOptions,
+    FloatArray,
+    Generated,
+    GenerateOptions,
+    HeadSpec,
+    LikelihoodAnswer,
+    LikelihoodRequest,
+    ModelDescription,
+    Prompt,
+    Side,
+)
+from harness.errors import AdapterError, UsageError
+from harness.options import AdapterOptions
+from harness_hf.fit_record import read_record
+from harness_hf.model_folder import read_config, resolve_folder
+from harness_hf.pooling import pool, read_layer, resolve_layer
+from harness_hf.seq2seq_description import require_seq2seq
+from harness_hf.seq2seq_generation import generate_texts
+from harness_hf.seq2seq_options import Seq2SeqOptions
+from harness_hf.seq2seq_scoring import Target, score_targets
+from harness_hf.seq2seq_session import Seq2SeqSession
+from harness_hf.session import CHUNK
+
+__all__ = ["Seq2Seq", "open_seq2seq"]
+
+
+def open_seq2seq(description: ModelDescription, options: AdapterOptions) -> Adapter:
+    """Load the described sequence-to-sequence model, fitted or not; raises `AdapterError`."""
+    assert isinstance(options, Seq2SeqOptions)
+    folder = resolve_folder(description.ref, options, description.revision)
+    require_seq2seq(read_config(str(folder), options), options)
+    record = read_record(folder)
+    return Seq2Seq(Seq2SeqSession(ref=description.ref, folder=folder, options=options, record=record))
+
+
+class Seq2Seq:
+    """A sequence-to-sequence model, as it stands or fitted on text pairs: both can do the same."""
+
+    def __init__(self, session: Seq2SeqSession) -> None:
+        self._session = session
+
+    def identity(self) -> Mapping[str, str]:
+        """Return what makes the answers what they are: weights digest, precision, versions, options."""
+        return self._session.identity()
+
+    def close(self) -> None:
+        """Free the network; a second call does nothing."""
+        self._session.close()
+
+    def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
+        """Return per-token log-probabilities of every continuation as the decoder's output.
+
+        The context is the encoder's input, and may be empty; contexts that are equal are encoded once. The
+        decoder reads its start token and what the tokenizer puts before an output (the language code of
+        mBART); neither is scored, nor is the end token unless the option ``score_eos`` says so, which then
+        stands last. No token straddles context and continuation. Raises `UsageError` for a continuation
+        without a token.
+        """
+        session = self._session
+        contexts = {
+            text: number for number, text in enumerate(dict.fromkeys(one.context for one in requests))
+        }
+        sources = session.sources(list(contexts), session.length_limit())
+        tokens = session.target_tokens([request.continuation for request in requests])
+        end = self._scored_end()
+        for request, ids in zip(requests, tokens, strict=True):
+            if not ids:
+                raise UsageError(
+                    f"The continuation {request.continuation!r} has no token that can be scored."
+                )
+        targets = [
+            Target(source=contexts[request.context], tokens=[*ids, *end])
+            for request, ids in zip(requests, tokens, strict=True)
+        ]
+        return [
+            LikelihoodAnswer(
+                token_logprobs=scored.logprobs,
+                is_greedy=scored.is_greedy,
+                byte_length=len(request.continuation.encode()),
+                truncated=sources[target.source].truncated,
+            )
+            for request, target, scored in zip(
+                requests, targets, score_targets(session, sources, targets), strict=True
+            )
+        ]
+
+    def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
+        """Return one text a prompt: greedy, or sampled by the request's own seed.
+
+        A text ends at the end token, at a stop string, at ``max_tokens`` or at the decoder's last position.
+        Beams, penalties and lengths of the checkpoint's generation config are not used; tokens that it
+        forbids stay forbidden. Of `choices` the likeliest complete answer is returned, its end token included.
+        Raises `CapabilityError` for another constraint, for sampling among choices, and for a conversation
+        where the tokenizer has no chat template.
+        """
+        return generate_texts(self._session, prompts, options)
+
+    def token_counts(self, prompts: Sequence[Prompt]) -> list[int]:
+        """Return how many tokens every encoder input has before it is cut, special tokens included."""
+        session = self._session
+        texts = iter(session.source_tokens([prompt for prompt in prompts if isinstance(prompt, str)]))
+        return [
+            len(next(texts) if isinstance(prompt, str) else session.chat_tokens(prompt)) for prompt in prompts
+        ]
+
+    def context_length(self) -> int | None:
+        """Return at how many tokens an encoder input is cut; the answer takes none of them."""
+        return self._session.length_limit()
+
+    def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
+        """Return float32 vectors of shape (texts, dimension) with unit rows.
+
+        They are means of the encoder's states over all positions that are not padding, as XTREME-R embeds
+        with mT5 (Ruder et al. 2021, footnote 7). Raises `UsageError` for another pooling, or a layer that is
+        not there.
+        """
+        session, chosen = self._session, options or EmbedOptions()
+        if chosen.pooling not in (None, "mean"):
+            raise UsageError(f"The adapter 'hf-seq2seq' embeds with pooling 'mean', not {chosen.pooling!r}.")
+        layer = resolve_layer(session.options.layer if chosen.layer is None else chosen.layer, session.depth)
+        limit = session.length_limit(chosen.max_length)
+        prefix = self._prefix(side) if chosen.prefixes else ""
+        parts = [np.empty((0, self._width()), dtype=np.float32)]
+        for start in range(0, len(texts), CHUNK):
+            sources = session.sources([prefix + text for text in texts[start : start + CHUNK]], limit)
+            rows = [source.encoded for source in sources]
+            vectors = np.empty((len(rows), self._width()), dtype=np.float32)
+
+            def forward(batch: list[int], rows: Any = rows) -> FloatArray:
+                inputs = session.pad([rows[one] for one in batch])
+                states = read_layer(session.encoder, inputs, layer, session.depth)
+                pooled = pool(states, inputs["attention_mask"], "mean")
+                unit: FloatArray = torch.nn.functional.normalize(pooled, dim=-1).cpu().numpy()
+                return unit
+
+            for batch, found in session.run([len(row) for row in rows], forward):
+                vectors[batch] = found
+            parts.append(vectors)
+        result = np.concatenate(parts)
+        if not np.isfinite(result).all():
+            raise AdapterError(
+                f"The model {session.ref!r} gave vectors that are not finite, in {session.dtype}.",
+                hint="Pass -o dtype=float32.",
+            )
+        return result
+
+    def fit(
+        self, train: Sequence[Any], validation: Sequence[Any], spec: HeadSpec, options: FitOptions
+    ) -> Adapter:
+        """Fine-tune a copy of this model on text pairs; see `harness_hf.seq2seq_training.fit_pairs`."""
+        from harness_hf.seq2seq_training import fit_pairs
+
+        return fit_pairs(self._session, train, validation, spec, options)
+
+    def load_fit(self, directory: Path, spec: HeadSpec) -> Adapter:
+        """Return the fitted model that `fit` saved into `directory`; raises `AdapterError` for any other."""
+        from harness_hf.seq2seq_training import load_pairs
+
+        return load_pairs(directory, spec, self._session.options)
+
+    def _scored_end(self) -> tuple[int, ...]:
+        session = self._session
+        if session.options.score_eos and not session.ends:
+            raise UsageError(
+                f"The model {session.ref!r} has no end token.", hint="Leave out -o score_eos=true."
+            )
+        return session.ends[:1] if session.options.score_eos else ()
+
+    def _prefix(self, side: Side) -> str:
+        options = self._session.options
+        return (options.query_prefix if side == "query" else options.passage_prefix) or ""
+
+    def _width(self) -> int:
+        config = self._session.network.config
+        return int((getattr(config, "encoder", None) or config).hidden_size)

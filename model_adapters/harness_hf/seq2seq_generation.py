@@ -1,0 +1,189 @@
+"""Let a sequence-to-sequence model write, greedily, by seeded sampling, or one of a few given texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+
+from harness.capabilities import Generated, GenerateOptions, Prompt
+from harness.errors import CapabilityError, UsageError
+from harness_hf.loading import quiet_transformers
+from harness_hf.seq2seq_scoring import Target, score_targets
+from harness_hf.seq2seq_session import Seq2SeqSession, Source
+
+__all__ = ["generate_texts"]
+
+
+def generate_texts(
+    session: Seq2SeqSession, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]
+) -> list[Generated]:
+    """Return what the model writes for every prompt; see `harness_hf.seq2seq.Seq2Seq.generate`."""
+    if len(prompts) != len(options):
+        raise UsageError(
+            f"There are {len(prompts)} prompts and {len(options)} options; one each is expected."
+        )
+    for option in options:
+        _require_possible(session, option)
+    sources = session.prompt_sources(prompts, session.length_limit())
+    answers: dict[int, Generated] = {}
+    groups: dict[int, list[int]] = {}
+    chosen = [number for number, option in enumerate(options) if option.choices is not None]
+    for number, option in enumerate(options):
+        if option.choices is None:
+            groups.setdefault(_room(session, option.max_tokens), []).append(number)
+    answers.update(zip(chosen, _choose(session, sources, options, chosen), strict=True))
+    for room, numbers in sorted(groups.items()):
+        lengths = [len(sources[number].encoded) + room for number in numbers]
+
+        def write(batch: list[int], numbers: list[int] = numbers, room: int = room) -> list[Generated]:
+            rows = [numbers[one] for one in batch]
+            return _write(session, [sources[row] for row in rows], [options[row] for row in rows], room)
+
+        for batch, texts in session.run(lengths, write):
+            answers.update({numbers[one]: text for one, text in zip(batch, texts, strict=True)})
+    return [answers[number] for number in range(len(prompts))]
+
+
+def _require_possible(session: Seq2SeqSession, option: GenerateOptions) -> None:
+    for name in ("regex", "json_schema"):
+        if getattr(option, name) is not None:
+            raise CapabilityError(f"The adapter 'hf-seq2seq' cannot constrain a text by {name}.")
+    if option.choices is not None and option.temperature > 0:
+        raise CapabilityError("The adapter 'hf-seq2seq' ranks choices; it cannot sample one of them.")
+    if option.choices is not None and not option.choices:
+        raise UsageError(f"The model {session.ref!r} was asked to choose among no texts.")
+    if option.max_tokens < 1 or option.temperature < 0 or not 0 < option.top_p <= 1:
+        raise UsageError(
+            f"Expected max_tokens from 1, temperature from 0 and top_p in (0, 1]; found {option.max_tokens}, "
+            f"{option.temperature:g} and {option.top_p:g}."
+        )
+
+
+def _room(session: Seq2SeqSession, wanted: int) -> int:
+    """Return how many tokens can be written: the last one is not read again."""
+    limit = session.target_limit
+    return wanted if limit is None else min(wanted, limit - len(session.prefix) + 1)
+
+
+def _choose(
+    session: Seq2SeqSession,
+    sources: Sequence[Source],
+    options: Sequence[GenerateOptions],
+    chosen: Sequence[int],
+) -> list[Generated]:
+    """Return the likeliest of the choices of each item, the end token after it included, the first at ties."""
+    targets, choices = [], []
+    for place, number in enumerate(chosen):
+        for text, ids in zip(
+            options[number].choices or (), session.target_tokens(options[number].choices or ()), strict=True
+        ):
+            targets.append(Target(source=place, tokens=[*ids, *session.ends[:1]]))
+            choices.append(text)
+    scored = score_targets(session, [sources[number] for number in chosen], targets)
+    best: dict[int, int] = {}
+    totals = [sum(one.logprobs) for one in scored]
+    for index, target in enumerate(targets):
+        if target.source not in best or totals[index] > totals[best[target.source]]:
+            best[target.source] = index
+    return [
+        Generated(
+            text=choices[best[place]],
+            tokens=len(targets[best[place]].tokens),
+            finished=True,
+            truncated=sources[number].truncated,
+        )
+        for place, number in enumerate(chosen)
+    ]
+
+
+def _write(
+    session: Seq2SeqSession, sources: Sequence[Source], options: Sequence[GenerateOptions], room: int
+) -> list[Generated]:
+    inputs = session.pad([source.encoded for source in sources])
+    prefix = torch.tensor([session.prefix] * len(sources), device=session.device)
+    stops = StopText(session.tokenizer, len(session.prefix), [option.stop for option in options])
+    with quiet_transformers():
+        rows = session.network.generate(
+            **inputs,
+            decoder_input_ids=prefix,
+            max_new_tokens=room,
+            logits_processor=LogitsProcessorList([SeededChoice(options)]),
+            stopping_criteria=StoppingCriteriaList([stops]),
+        )
+    return [
+        _read(session, ids[len(session.prefix) :], stops.lengths[number], options[number], source)
+        for number, (ids, source) in enumerate(zip(rows.tolist(), sources, strict=True))
+    ]
+
+
+def _read(
+    session: Seq2SeqSession, ids: list[int], stopped: int | None, option: GenerateOptions, source: Source
+) -> Generated:
+    """Return what one row of a batch says, without the padding that waited for longer rows."""
+    end = next((place for place, token in enumerate(ids[:stopped]) if token in session.ends), None)
+    text = _decode(session.tokenizer, ids[: stopped if end is None else end])
+    places = [place for stop in option.stop if (place := text.find(stop)) >= 0]
+    return Generated(
+        text=text[: min(places)] if places else text,
+        tokens=len(ids[:stopped]) if end is None else end + 1,
+        finished=end is not None or stopped is not None,
+        truncated=source.truncated,
+    )
+
+
+def _decode(tokenizer: Any, ids: Sequence[int]) -> str:
+    text: str = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return text
+
+
+class SeededChoice(LogitsProcessor):
+    """Leaves one token to the rows that are sampled; what it is depends on the row's own seed and scores."""
+
+    def __init__(self, options: Sequence[GenerateOptions]) -> None:
+        self._options = options
+        self._random = [torch.Generator().manual_seed(option.seed) for option in options]
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        """Return the scores, where sampled rows have one token that is not impossible."""
+        for row, (option, random) in enumerate(zip(self._options, self._random, strict=True)):
+            if option.temperature > 0:
+                token = _sample(scores[row], option, random)
+                scores[row] = float("-inf")
+                scores[row, token] = 0.0
+        return scores
+
+
+def _sample(scores: torch.Tensor, option: GenerateOptions, random: torch.Generator) -> int:
+    """Return a token drawn from the nucleus: the likeliest tokens whose share reaches `top_p`."""
+    shares = torch.softmax(scores.double().cpu() / option.temperature, dim=-1)
+    ordered, tokens = torch.sort(shares, descending=True, stable=True)
+    sums = ordered.cumsum(dim=0)
+    kept = int((sums - ordered < option.top_p).sum())
+    point = torch.rand(1, generator=random, dtype=torch.float64) * sums[kept - 1]
+    return int(tokens[min(int(torch.searchsorted(sums, point, right=True)), kept - 1)])
+
+
+class StopText(StoppingCriteria):
+    """Ends every row whose text holds one of its own stop strings."""
+
+    def __init__(self, tokenizer: Any, start: int, stops: Sequence[tuple[str, ...]]) -> None:
+        self._tokenizer = tokenizer
+        self._start = start
+        self._stops = stops
+        self.lengths: list[int | None] = [None] * len(stops)
+        """Tokens that a row had when a stop string came up."""
+
+    def __call__(
+        self, input_ids: torch.LongTensor, scores: torch.FloatTensor, **kwargs: Any
+    ) -> torch.BoolTensor:
+        """Return which rows have ended, of shape (rows,)."""
+        for row, stops in enumerate(self._stops):
+            if stops and self.lengths[row] is None:
+                text = _decode(self._tokenizer, input_ids[row, self._start :].tolist())
+                if any(stop in text for stop in stops):
+                    self.lengths[row] = input_ids.shape[1] - self._start
+        ended = [length is not None for length in self.lengths]
+        return torch.tensor(ended, device=input_ids.device)  # type: ignore[return-value]

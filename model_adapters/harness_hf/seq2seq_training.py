@@ -1,0 +1,197 @@
+"""Fine-tune a sequence-to-sequence model on text pairs, save the result, and open it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import transformers
+
+from harness.capabilities import Adapter, FitOptions, Head, HeadSpec, TrainingSettings
+from harness.data.records import TextPair
+from harness.errors import AdapterError, CapabilityError, DataError, TrainingError
+from harness_hf.batching import Encoded, pad_batch
+from harness_hf.fit_record import RECORD_NAME, FitRecord, read_record, write_record
+from harness_hf.head_training import Feature, HeadTraining
+from harness_hf.loading import load_trainable, quiet_transformers
+from harness_hf.seq2seq_options import Seq2SeqOptions
+from harness_hf.seq2seq_session import Seq2SeqSession
+from harness_hf.training import Outcome, freeze_embeddings, is_main_process, train_network, wait_for_all
+
+if TYPE_CHECKING:
+    from harness_hf.seq2seq import Seq2Seq
+
+__all__ = ["IGNORED", "fit_pairs", "load_pairs", "prepare_pairs"]
+
+IGNORED = -100
+"""Label of padding, which the loss leaves out."""
+EVALUATION_BATCH = 8
+"""Small: the logits of a dev batch have targets x vocabulary numbers."""
+
+
+def fit_pairs(
+    session: Seq2SeqSession,
+    train: Sequence[TextPair],
+    validation: Sequence[TextPair],
+    spec: HeadSpec,
+    options: FitOptions,
+) -> Adapter:
+    """Train a copy of the session's network on pairs of source and target; return the saved result's adapter.
+
+    The loss is the mean cross entropy of the target tokens, end token included, of an optimiser step, however
+    the step is split to fit the memory. Dropout is what the checkpoint's config says. Sources are at most
+    ``settings.max_length`` tokens, targets ``settings.max_target_length``. With the same seed, data and
+    settings the weights on a CPU are the same to the bit.
+
+    Raises `TrainingError` without training examples, when the loss is not finite, or when the folder already
+    holds a fit; `DataError` for a pair without a target token; `CapabilityError` for another head.
+    """
+    if spec.head is not Head.TEXT_TO_TEXT:
+        raise CapabilityError(
+            f"A sequence-to-sequence model cannot be fitted with a {spec.head.value} head; "
+            f"it can with {Head.TEXT_TO_TEXT.value}."
+        )
+    if (options.directory / RECORD_NAME).exists():
+        raise TrainingError(f"The folder {str(options.directory)!r} already holds a fitted model.")
+    what = options.describe or f"{spec.head.value} on {session.ref}"
+    if not train:
+        raise TrainingError(
+            f"There are no training examples for {what}.", hint="Check --train-limit and the data."
+        )
+    data = prepare_pairs(session, train, validation, options.settings)
+    transformers.set_seed(options.seed)
+    network = load_trainable(session.folder, session.ref, spec, session.options, keep_head=True)
+    if options.settings.freeze_embeddings:
+        freeze_embeddings(network)
+    outcome = train_network(
+        network, data, options, encoder_options=session.options, device=session.device, what=what
+    )
+    if is_main_process():
+        record = FitRecord(
+            head=spec.head,
+            labels=spec.labels,
+            inputs=spec.inputs,
+            settings=options.settings,
+            max_length=session.within_positions(options.settings.max_length),
+            seed=options.seed,
+            train_examples=len(train),
+            validation_examples=len(validation),
+            steps=outcome.steps,
+            metric=data.metric,
+            best_score=outcome.best_score,
+            base=dict(session.identity()),
+        )
+        _save(outcome, session, options.directory, record)
+    wait_for_all()
+    return load_pairs(options.directory, spec, session.options)
+
+
+def load_pairs(directory: Path, spec: HeadSpec, options: Seq2SeqOptions) -> Seq2Seq:
+    """Return the adapter of a finished fit on text pairs; raises `AdapterError` for any other folder."""
+    from harness_hf.seq2seq import Seq2Seq
+
+    record = read_record(directory)
+    if record is None:
+        raise AdapterError(
+            f"The folder {str(directory)!r} holds no finished fit.",
+            hint="Delete it; the model will be fitted again.",
+        )
+    if record.head is not spec.head:
+        raise AdapterError(
+            f"The folder {str(directory)!r} holds a {record.head.value} fit; expected {spec.head.value}."
+        )
+    return Seq2Seq(Seq2SeqSession(ref=str(directory), folder=directory, options=options, record=record))
+
+
+def prepare_pairs(
+    session: Seq2SeqSession,
+    train: Sequence[TextPair],
+    validation: Sequence[TextPair],
+    settings: TrainingSettings,
+) -> HeadTraining:
+    """Return what training on text pairs needs.
+
+    Checkpoints are compared by exact match: the share of dev pairs whose target, end token included, is what
+    greedy decoding gives. That is so exactly where every target token is the likeliest one after those before
+    it, so that no text has to be written for it.
+    """
+    start = session.prefix[0]
+
+    def collate(features: list[Any]) -> dict[str, Any]:
+        inputs = _on_cpu(session, [feature.sequences[0] for feature in features])
+        targets = [feature.targets["labels"] for feature in features]
+        decoder = _on_cpu(session, [Encoded([start, *labels[:-1]]) for labels in targets])
+        labels = decoder["input_ids"].new_full(decoder["input_ids"].shape, IGNORED)
+        for row, ids in enumerate(targets):
+            labels[row, : len(ids)] = torch.tensor(ids)
+        return {
+            **inputs,
+            "decoder_input_ids": decoder["input_ids"],
+            "decoder_attention_mask": decoder["attention_mask"],
+            "labels": labels,
+        }
+
+    return HeadTraining(
+        train=_features(session, train, settings),
+        validation=_features(session, validation, settings),
+        collate=collate,
+        label_names=("labels",),
+        decide=_is_greedy,
+        score=lambda right, _: float(np.mean(right)),
+        metric="exact_match",
+        loss=token_loss,
+        target_pieces=settings.max_target_length,
+        evaluation_batch=EVALUATION_BATCH,
+    )
+
+
+def token_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any = None) -> torch.Tensor:
+    """Return the cross entropy of a batch, summed and divided by the target tokens of the whole step."""
+    logits = outputs["logits"].float()
+    total = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), labels.to(logits.device).flatten(), ignore_index=IGNORED, reduction="sum"
+    )
+    count = (labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch
+    loss: torch.Tensor = total / count
+    return loss
+
+
+def _is_greedy(logits: Any, labels: torch.Tensor) -> torch.Tensor:
+    """Return which targets of a batch greedy decoding gives, of shape (batch,)."""
+    scores = logits[0] if isinstance(logits, tuple) else logits
+    right: torch.Tensor = ((scores.argmax(dim=-1) == labels) | (labels == IGNORED)).all(dim=-1)
+    return right
+
+
+def _features(
+    session: Seq2SeqSession, pairs: Sequence[TextPair], settings: TrainingSettings
+) -> list[Feature]:
+    sources = session.sources([pair.source for pair in pairs], session.within_positions(settings.max_length))
+    affixes = session.target_affixes
+    limit = min(settings.max_target_length, session.target_limit or settings.max_target_length)
+    room = max(1, limit - len(affixes))
+    features = []
+    for pair, source, ids in zip(
+        pairs, sources, session.target_tokens([pair.target for pair in pairs]), strict=True
+    ):
+        labels = affixes.wrap(ids[:room])
+        if not labels:
+            raise DataError(f"The pair {pair.id!r} has no token in its target {pair.target!r}.")
+        features.append(Feature((source.encoded,), {"labels": labels}))
+    return features
+
+
+def _on_cpu(session: Seq2SeqSession, rows: Sequence[Encoded]) -> dict[str, torch.Tensor]:
+    return dict(pad_batch(rows, session.pad_id, ("input_ids", "attention_mask")))
+
+
+def _save(outcome: Outcome, session: Seq2SeqSession, directory: Path, record: FitRecord) -> None:
+    """Write the model, the tokenizer, and last the record."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with quiet_transformers():
+        outcome.network.save_pretrained(directory)
+        session.tokenizer.save_pretrained(directory)
+    write_record(directory, record)
