@@ -16,6 +16,7 @@ from harness.capabilities import (
     Prompt,
     Side,
 )
+from harness.errors import UsageError
 from harness.options import AdapterOptions
 from harness_hf.causal_description import find_decoder
 from harness_hf.causal_generation import generate_texts
@@ -80,5 +81,12 @@ class Causal(TextVectors):
         """Return float32 vectors of shape (texts, dimension) with unit rows.
 
         Pooling is the mean over all tokens, or the last token's state, which alone has seen the whole text.
+        Raises `UsageError` for any other: the first token of a decoder has seen nothing of it.
         """
+        pooling = (options.pooling if options else None) or self._session.options.pooling
+        if pooling in ("cls", "pooler"):
+            raise UsageError(
+                f"Pooling {pooling!r} is for encoders; {self._session.ref!r} is a decoder.",
+                hint="Use mean or last.",
+            )
         return super().embed(texts, side=side, options=options)
