@@ -78,11 +78,10 @@ class CausalSession(ModelSession):
             second_type=0,
         )
         self.budget = options.batch_tokens or BATCH_TOKENS[self.device.type]
-        self.pad_id = next(
-            int(token)
-            for token in (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, 0)
-            if token is not None
-        )
+        names = (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, 0)
+        size = int(network.config.vocab_size)
+        # A tokenizer may have been given a padding token for which the network has no row.
+        self.pad_id = next(int(token) for token in names if token is not None and token < size)
         self._takes_positions = "position_ids" in inspect.signature(network.forward).parameters
         self.caches_rows = self._probe()
 

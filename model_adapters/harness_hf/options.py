@@ -20,8 +20,7 @@ class ModelOptions(AdapterOptions):
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto",
-        description="Precision of inference; auto is float32 on a CPU and the checkpoint's own on a GPU. "
-        "Training keeps float32 weights.",
+        description="Precision of inference; auto is float32 on a CPU and the checkpoint's own on a GPU.",
     )
     batch_tokens: int | None = Field(
         default=None,
@@ -59,7 +58,7 @@ class EncoderOptions(ModelOptions):
     """Options of ``hf-encoder``."""
 
     mixed_precision: Literal["no", "bf16", "fp16"] = Field(
-        default="no", description="Autocast while training; no trains in float32."
+        default="no", description="Autocast while training; weights stay in float32."
     )
     train_batch_tokens: int = Field(
         default=8192,

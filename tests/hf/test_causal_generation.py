@@ -22,7 +22,7 @@ TALK = (Turn(role="system", text="Be brief."), Turn(role="user", text="Where is 
 def greedy(folder: Path, prompt: str, count: int) -> tuple[str, int]:
     """Return what `model.generate` writes, and how many tokens that takes."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder).eval()
+    model: Any = AutoModelForCausalLM.from_pretrained(folder)
     ids = tokenizer(prompt)["input_ids"] or [tokenizer.bos_token_id]
     written = model.generate(
         torch.tensor([ids]),

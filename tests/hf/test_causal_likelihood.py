@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from harness.capabilities import LikelihoodAnswer, LikelihoodRequest
+from harness.capabilities import GenerateOptions, LikelihoodAnswer, LikelihoodRequest
 from harness.errors import AdapterError
 from harness.testing.examples import SENTENCES
 from harness_hf import causal_session
@@ -37,7 +37,7 @@ def choices() -> list[LikelihoodRequest]:
 def naive(folder: Path, asked: LikelihoodRequest) -> tuple[list[float], bool]:
     """Score one request with transformers alone: one text, full logits, no cache."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder).eval()
+    model: Any = AutoModelForCausalLM.from_pretrained(folder)
     context = tokenizer(asked.context)["input_ids"]
     ids = tokenizer(asked.context + asked.continuation)["input_ids"]
     assert ids[: len(context)] == context
@@ -278,3 +278,33 @@ def test_numbers_that_are_not_finite_are_refused(tmp_path: Path, open_decoder: O
         model._session.network.lm_head.weight.fill_(float("nan"))
     with pytest.raises(AdapterError, match="not finite"):
         model.loglikelihood([request("a", " b")])
+
+
+def test_too_little_memory_halves_the_batch(
+    decoder_folders: dict[str, Path], open_decoder: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = choices()
+    model = open_decoder(decoder_folders["llama"], batch_tokens=2000)
+    expected = model.loglikelihood(asked)
+    forward = type(model._session).forward
+    refused = 0
+
+    def small(self: Any, inputs: Any, *arguments: Any, **keywords: Any) -> Any:
+        nonlocal refused
+        if len(inputs["input_ids"]) > 2:
+            refused += 1
+            raise torch.OutOfMemoryError("too little")
+        return forward(self, inputs, *arguments, **keywords)
+
+    monkeypatch.setattr(type(model._session), "forward", small)
+    assert_same(model.loglikelihood(asked), expected)
+    assert refused > 3
+    options = [GenerateOptions(max_tokens=3)] * 5
+    assert len(model.generate(["The cat"] * 5, options)) == 5
+
+    def none(*arguments: Any, **keywords: Any) -> Any:
+        raise torch.OutOfMemoryError("too little")
+
+    monkeypatch.setattr(type(model._session), "forward", none)
+    with pytest.raises(AdapterError, match="too little memory for one text"):
+        model.loglikelihood(asked[:1])

@@ -52,7 +52,7 @@ def test_prefixes_and_what_a_decoder_cannot_pool(
     np.testing.assert_allclose(model.embed(["cat"], side="passage")[0], plain[1], atol=1e-5)
     for pooling in ("cls", "pooler"):
         with pytest.raises(UsageError, match=f"'{pooling}'"):
-            llama.embed(["a"], side="query", options=EmbedOptions(pooling=pooling))  # type: ignore[arg-type]
+            llama.embed(["a"], side="query", options=EmbedOptions(pooling=pooling))
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2"])

@@ -11,6 +11,7 @@ from harness.discovery import discover
 from harness.errors import CapabilityError, UnknownNameError, UsageError
 from harness.planning import resolve_model
 from harness.registry import Registry
+from harness_hf.options import ModelOptions
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +27,7 @@ def test_hf_follows_the_family(
         *((one, "hf-causal") for one in decoder_folders.values()),
     ):
         model = resolve_model(registry, f"hf:{folder}", {"dtype": "float32", "max_length": "32"})
+        assert isinstance(model.options, ModelOptions)
         assert model.entry.name == model.description.adapter == name
         assert model.options.max_length == 32
         direct = resolve_model(registry, f"{name}:{folder}", {})
@@ -36,7 +38,7 @@ def test_hf_opens_what_it_described(folders: dict[str, Path], decoder_folders: d
     from harness_hf.family import AnyFamilyOptions, describe_any, open_any
 
     for folder in (folders["bert"], decoder_folders["gpt2"]):
-        options = AnyFamilyOptions(batch_tokens="77")
+        options = AnyFamilyOptions.model_validate({"batch_tokens": "77"})
         opened: Any = open_any(describe_any(str(folder), options), options)
         assert opened.identity()["adapter"] == describe_any(str(folder), options).adapter
         assert opened._session.options.batch_tokens == 77
@@ -61,11 +63,9 @@ def test_options_of_any_family_pass_and_others_are_refused(
     registry: Any, folders: dict[str, Path], decoder_folders: dict[str, Path]
 ) -> None:
     model = resolve_model(registry, f"hf:{decoder_folders['llama']}", {"share_prefixes": "false"})
-    assert model.options.share_prefixes is False
-    assert (
-        resolve_model(registry, f"hf:{folders['bert']}", {"mixed_precision": "bf16"}).options.mixed_precision
-        == "bf16"
-    )
+    assert model.options.model_dump()["share_prefixes"] is False
+    encoder = resolve_model(registry, f"hf:{folders['bert']}", {"mixed_precision": "bf16"})
+    assert encoder.options.model_dump()["mixed_precision"] == "bf16"
     with pytest.raises(UnknownNameError, match="'hf-causal' named 'mixed_precision'"):
         resolve_model(registry, f"hf:{decoder_folders['llama']}", {"mixed_precision": "bf16"})
     with pytest.raises(UnknownNameError, match="'hf-encoder' named 'share_prefixes'"):
