@@ -11,26 +11,32 @@ __all__ = ["harness_register_adapters"]
 @hookimpl
 def harness_register_adapters() -> list[AdapterEntry]:
     """Return the adapters of this package, without importing torch or transformers."""
-    target = "harness_hf.encoder:open_encoder"
-    describe = "harness_hf.description:describe"
-    options = "harness_hf.options:EncoderOptions"
     return [
         AdapterEntry(
             name="hf",
-            target=target,
-            describe=describe,
-            options=options,
+            target="harness_hf.family:open_any",
+            describe="harness_hf.family:describe_any",
+            options="harness_hf.family:AnyFamilyOptions",
             summary="A model folder or hub id; the adapter is chosen from its config.json.",
             examples=("hf:models/e5-small", "hf:xlm-roberta-base"),
             extra="hf",
         ),
         AdapterEntry(
             name="hf-encoder",
-            target=target,
-            describe=describe,
-            options=options,
+            target="harness_hf.encoder:open_encoder",
+            describe="harness_hf.description:describe",
+            options="harness_hf.options:EncoderOptions",
             summary="A transformers encoder, bare or fine-tuned: embeds, exposes its layers, can be fitted.",
             examples=("hf-encoder:models/e5-small", "hf-encoder:bert-base-multilingual-cased"),
+            extra="hf",
+        ),
+        AdapterEntry(
+            name="hf-causal",
+            target="harness_hf.causal:open_causal",
+            describe="harness_hf.causal_description:describe_causal",
+            options="harness_hf.causal_options:CausalOptions",
+            summary="A transformers decoder: scores continuations, writes text, embeds, exposes its layers.",
+            examples=("hf-causal:models/smollm2", "hf-causal:gpt2"),
             extra="hf",
         ),
         AdapterEntry(

@@ -92,7 +92,8 @@ def read_architecture(config: Mapping[str, Any]) -> Architecture:
     labels = _labels(config) if with_labels else ()
     problem = config.get("problem_type")
     layers = next(
-        (config[key] for key in ("num_hidden_layers", "n_layers", "num_layers") if key in config), None
+        (config[key] for key in ("num_hidden_layers", "n_layers", "n_layer", "num_layers") if key in config),
+        None,
     )
     return Architecture(
         model_type=model_type,

@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
-import torch
-
-from harness.capabilities import (
-    Adapter,
-    EmbedOptions,
-    FitOptions,
-    FloatArray,
-    Head,
-    HeadSpec,
-    ModelDescription,
-    Side,
-)
-from harness.errors import AdapterError, UsageError
+from harness.capabilities import Adapter, FitOptions, Head, HeadSpec, ModelDescription
 from harness.options import AdapterOptions
 from harness_hf.description import find_architecture
 from harness_hf.fit_record import FitRecord, read_record
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.options import EncoderOptions
-from harness_hf.pooling import pool, read_layer, resolve_layer
-from harness_hf.sentence_files import Pooling
-from harness_hf.session import CHUNK, EncoderSession, Inputs
-from harness_hf.words import WordWindow, split_sentences
+from harness_hf.session import EncoderSession
+from harness_hf.text_vectors import EmbedPlan, TextVectors, require_finite
 
-__all__ = ["EmbedPlan", "Encoder", "open_encoder"]
-
-SENTENCE_CHUNK = 1024
-"""Sentences whose words are split and sorted together; bounds the hidden states that wait for re-joining."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbedPlan:
-    """How a text becomes a vector, once request, options and folder have been heard."""
-
-    pooling: Pooling
-    layer: int
-    limit: int
-    """Pieces a text is cut at, special pieces included."""
-    prefix: str
+__all__ = ["EmbedPlan", "Encoder", "open_encoder", "require_finite"]
 
 
 def open_encoder(description: ModelDescription, options: AdapterOptions) -> Adapter:
@@ -69,8 +39,10 @@ def adapter_for(session: EncoderSession, record: FitRecord | None) -> Adapter:
     return ADAPTERS[session.head](session, record) if session.head else Encoder(session, record)
 
 
-class Encoder:
+class Encoder(TextVectors):
     """An encoder without a head: it embeds, exposes its hidden states, and can be fitted."""
+
+    _session: EncoderSession
 
     def __init__(self, session: EncoderSession, record: FitRecord | None = None) -> None:
         self._session = session
@@ -97,137 +69,3 @@ class Encoder:
         from harness_hf.fitting import load_fit
 
         return load_fit(directory, spec, self._session.options)
-
-    def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
-        """Return float32 vectors of shape (texts, dimension) with unit rows."""
-        session = self._session
-        plan = self.plan(side, options or EmbedOptions())
-        if plan.pooling == "pooler" and plan.layer != session.depth:
-            raise UsageError(
-                f"Pooling 'pooler' reads the last layer, {session.depth}; layer {plan.layer} was asked for."
-            )
-
-        def forward(inputs: Inputs) -> FloatArray:
-            if plan.pooling == "pooler":
-                vectors = session.backbone(**inputs).pooler_output.float()
-            else:
-                states = read_layer(session.backbone, inputs, plan.layer, session.depth)
-                vectors = pool(states, inputs["attention_mask"], plan.pooling)
-            unit: FloatArray = torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()
-            return unit
-
-        result = np.empty((len(texts), int(session.network.config.hidden_size)), dtype=np.float32)
-        for start in range(0, len(texts), CHUNK):
-            chunk = [plan.prefix + text for text in texts[start : start + CHUNK]]
-            for rows, vectors in session.run(session.encode(chunk, None, plan.limit), forward):
-                result[start + np.asarray(rows)] = vectors
-        require_finite(result, "vectors", session)
-        return result
-
-    def plan(self, side: Side, options: EmbedOptions) -> EmbedPlan:
-        """Return how a text of `side` becomes a vector; raises `UsageError` for what the model lacks."""
-        session = self._session
-        own_limit = session.options.max_length or session.sentence_files.max_length
-        layer = session.options.layer if options.layer is None else options.layer
-        return EmbedPlan(
-            pooling=self._pooling(options.pooling),
-            layer=resolve_layer(layer, session.depth),
-            limit=session.length_limit(options.max_length or own_limit),
-            prefix=self._prefix(side) if options.prefixes else "",
-        )
-
-    def layer_count(self) -> int:
-        """Return how many layers there are, the embedding layer included."""
-        return self._session.depth + 1
-
-    def hidden_states(
-        self, sentences: Sequence[Sequence[str]], layers: Sequence[int]
-    ) -> Iterator[tuple[int, FloatArray]]:
-        """Yield (index of the sentence, vectors of shape (layers, words, dimension)), in any order.
-
-        A word's vector is that of its first piece; a word without a piece gets zeros. Sentences longer than
-        the model's limit are split between words and re-joined. Raises `UsageError` for a layer that is not
-        there.
-        """
-        chosen = [resolve_layer(layer, self._session.depth) for layer in layers]
-        for start in range(0, len(sentences), SENTENCE_CHUNK):
-            yield from self._states_of_chunk(sentences[start : start + SENTENCE_CHUNK], chosen, start)
-
-    def _states_of_chunk(
-        self, sentences: Sequence[Sequence[str]], layers: list[int], offset: int
-    ) -> Iterator[tuple[int, FloatArray]]:
-        session = self._session
-        windows = split_sentences(
-            sentences,
-            tokenizer=session.tokenizer,
-            template=session.single,
-            limit=session.length_limit(),
-            unknown_for_empty=False,
-        )
-        width = int(session.network.config.hidden_size)
-        waiting: dict[int, FloatArray] = {}
-        missing = dict.fromkeys(range(len(sentences)), 0)
-        for window in windows:
-            missing[window.sentence] += 1
-        for number in [number for number, count in missing.items() if count == 0]:
-            yield offset + number, np.zeros((len(layers), len(sentences[number]), width), np.float32)
-
-        def forward(inputs: Inputs) -> list[torch.Tensor]:
-            states = session.backbone(**inputs, output_hidden_states=True).hidden_states
-            return [states[layer] for layer in layers]
-
-        for rows, states in session.run([window.encoded for window in windows], forward):
-            for row, index in enumerate(rows):
-                window = windows[index]
-                number = window.sentence
-                shape = (len(layers), len(sentences[number]), width)
-                target = waiting.setdefault(number, np.zeros(shape, np.float32))
-                _copy_words(target, [state[row] for state in states], window)
-                missing[number] -= 1
-                if missing[number] == 0:
-                    yield offset + number, waiting.pop(number)
-
-    def _pooling(self, asked: Pooling | None) -> Pooling:
-        """Return the pooling of the request, the options or the model folder, where it is possible."""
-        files = self._session.sentence_files
-        pooling = asked or self._session.options.pooling
-        if pooling is None and files.unsupported_pooling:
-            raise AdapterError(
-                f"The model {self._session.ref!r} asks for {files.unsupported_pooling} pooling, "
-                "which this adapter does not have.",
-                hint="Pass -o pooling=mean (or cls, last, pooler).",
-            )
-        return self._require_pooler(pooling or files.pooling or "mean")
-
-    def _require_pooler(self, pooling: Pooling) -> Pooling:
-        """Return `pooling`; raises `UsageError` for 'pooler' where its weights are not trained."""
-        if pooling == "pooler" and not self._session.has_pooler:
-            raise UsageError(
-                f"Pooling 'pooler' needs trained pooler weights, which {self._session.ref!r} has not.",
-                hint="Pass -o pooling=mean or -o pooling=cls.",
-            )
-        return pooling
-
-    def _prefix(self, side: Literal["query", "passage"]) -> str:
-        options, files = self._session.options, self._session.sentence_files
-        given = options.query_prefix if side == "query" else options.passage_prefix
-        declared = files.query_prefix if side == "query" else files.passage_prefix
-        return declared if given is None else given
-
-
-def _copy_words(target: FloatArray, states: Sequence[torch.Tensor], window: WordWindow) -> None:
-    """Copy the first-piece vectors of a window's words into the sentence's array."""
-    words = [word for word, position in enumerate(window.positions) if position >= 0]
-    pieces = [window.positions[word] for word in words]
-    columns = window.first_word + np.asarray(words, dtype=np.int64)
-    for layer, state in enumerate(states):
-        target[layer, columns] = state[pieces].float().cpu().numpy()
-
-
-def require_finite(values: FloatArray, what: str, session: EncoderSession) -> None:
-    """Raise `AdapterError` where a model gave NaN or infinity."""
-    if not np.isfinite(values).all():
-        raise AdapterError(
-            f"The model {session.ref!r} gave {what} that are not finite, in {session.dtype}.",
-            hint="Pass -o dtype=float32.",
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,18 @@ from transformers.utils import logging
 from harness.capabilities import Head, HeadSpec
 from harness.errors import AdapterError
 from harness_hf.model_folder import weight_files
-from harness_hf.options import EncoderOptions
+from harness_hf.options import ModelOptions
 
-__all__ = ["load_network", "load_tokenizer", "load_trainable", "piece_limit", "quiet_transformers"]
+__all__ = [
+    "first_line",
+    "load_network",
+    "load_tokenizer",
+    "load_trainable",
+    "open_network",
+    "piece_limit",
+    "quiet_transformers",
+    "require_weights",
+]
 
 AUTO_CLASSES: Mapping[Head | None, Any] = {
     None: transformers.AutoModel,
@@ -49,7 +58,7 @@ def quiet_transformers() -> Iterator[None]:
             transformers_logging.enable_progress_bar()
 
 
-def load_tokenizer(folder: Path, ref: str, options: EncoderOptions) -> Any:
+def load_tokenizer(folder: Path, ref: str, options: ModelOptions) -> Any:
     """Return the fast tokenizer of a folder; raises `AdapterError` where there is none."""
     try:
         with quiet_transformers():
@@ -57,7 +66,7 @@ def load_tokenizer(folder: Path, ref: str, options: EncoderOptions) -> Any:
                 folder, use_fast=True, trust_remote_code=options.trust_remote_code
             )
     except Exception as error:
-        raise AdapterError(f"The tokenizer of {ref!r} cannot be opened: {_first_line(error)}") from error
+        raise AdapterError(f"The tokenizer of {ref!r} cannot be opened: {first_line(error)}") from error
     if not tokenizer.is_fast:
         raise AdapterError(
             f"The model {ref!r} has no fast tokenizer, only a {type(tokenizer).__name__}; "
@@ -70,32 +79,24 @@ def load_tokenizer(folder: Path, ref: str, options: EncoderOptions) -> Any:
 
 
 def load_network(
-    folder: Path, ref: str, head: Head | None, options: EncoderOptions, *, dtype: torch.dtype | None
+    folder: Path, ref: str, head: Head | None, options: ModelOptions, *, dtype: torch.dtype | None
 ) -> tuple[Any, bool]:
     """Return the network and whether it has a trained pooler.
 
     `dtype` None keeps the checkpoint's own. Raises `AdapterError` where weights are missing or of another
     shape: transformers would fill them at random and go on.
     """
-    network, information = _from_pretrained(folder, ref, head, options, {"dtype": dtype or "auto"})
+    network, information = open_network(AUTO_CLASSES[head], folder, ref, options, {"dtype": dtype or "auto"})
     missing = sorted(information["missing_keys"])
     untrained_pooler = any("pooler" in name for name in missing)
     if head in (None, Head.DUAL_ENCODER):
         missing = [name for name in missing if "pooler" not in name]
-    if missing:
-        raise AdapterError(
-            f"The weights of {ref!r} lack {missing[0]!r}"
-            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
-            + ", which its config.json promises.",
-            hint="The checkpoint is incomplete or was fine-tuned for something else.",
-        )
+    require_weights(ref, missing)
     pooler = getattr(network.base_model, "pooler", None)
     return network, pooler is not None and not untrained_pooler
 
 
-def load_trainable(
-    folder: Path, ref: str, spec: HeadSpec, options: EncoderOptions, *, keep_head: bool
-) -> Any:
+def load_trainable(folder: Path, ref: str, spec: HeadSpec, options: ModelOptions, *, keep_head: bool) -> Any:
     """Return a float32 network with the head of `spec` to train; the head is new unless `keep_head`."""
     extra: dict[str, Any] = {"dtype": torch.float32, "ignore_mismatched_sizes": not keep_head}
     if spec.labels:
@@ -103,7 +104,7 @@ def load_trainable(
         extra["label2id"] = {label: index for index, label in enumerate(spec.labels)}
     if spec.head is Head.CLASSIFICATION:
         extra["problem_type"] = "single_label_classification"
-    network, _ = _from_pretrained(folder, ref, spec.head, options, extra)
+    network, _ = open_network(AUTO_CLASSES[spec.head], folder, ref, options, extra)
     if not keep_head:
         _renew_head(network, AUTO_CLASSES[spec.head])
     return network
@@ -117,13 +118,21 @@ def piece_limit(config: Any, tokenizer: Any) -> int:
     return min(limit, int(tokenizer.model_max_length))
 
 
-def _from_pretrained(
-    folder: Path,
-    ref: str,
-    head: Head | None,
-    options: EncoderOptions,
-    extra: Mapping[str, Any],
+def require_weights(ref: str, missing: Sequence[str]) -> None:
+    """Raise `AdapterError` where weights are missing: transformers would fill them at random and go on."""
+    if missing:
+        raise AdapterError(
+            f"The weights of {ref!r} lack {missing[0]!r}"
+            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+            + ", which its config.json promises.",
+            hint="The checkpoint is incomplete or was fine-tuned for something else.",
+        )
+
+
+def open_network(
+    auto_class: Any, folder: Path, ref: str, options: ModelOptions, extra: Mapping[str, Any]
 ) -> tuple[Any, Mapping[str, Any]]:
+    """Return a network read from safetensors and what transformers found amiss; raises `AdapterError`."""
     weight_files(folder)
     keywords: dict[str, Any] = {
         "use_safetensors": True,
@@ -135,9 +144,9 @@ def _from_pretrained(
         keywords["attn_implementation"] = options.attn_implementation
     try:
         with quiet_transformers():
-            network, information = AUTO_CLASSES[head].from_pretrained(folder, **keywords)
+            network, information = auto_class.from_pretrained(folder, **keywords)
     except Exception as error:
-        raise AdapterError(f"The model {ref!r} cannot be opened: {_first_line(error)}") from error
+        raise AdapterError(f"The model {ref!r} cannot be opened: {first_line(error)}") from error
     return network, information
 
 
@@ -154,6 +163,7 @@ def _renew_head(network: Any, auto_class: Any) -> None:
             network.get_parameter(name).copy_(fresh[name])
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return the type and the first line of a library's error, for a message of ours."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import AdapterError, HarnessError, UsageError, near_names
-from harness_hf.options import EncoderOptions
+from harness_hf.options import ModelOptions
 
 __all__ = ["ModelConfig", "count_parameters", "read_config", "read_json", "resolve_folder", "weight_files"]
 
@@ -34,7 +34,7 @@ class ModelConfig:
     """Commit of the hub repository."""
 
 
-def read_config(ref: str, options: EncoderOptions) -> ModelConfig:
+def read_config(ref: str, options: ModelOptions) -> ModelConfig:
     """Return the configuration of a local folder or hub id; raises `UsageError` or `AdapterError`."""
     path = Path(ref).expanduser()
     if path.is_dir():
@@ -52,7 +52,7 @@ def read_config(ref: str, options: EncoderOptions) -> ModelConfig:
     return ModelConfig(ref=ref, config=read_json(downloaded), folder=None, revision=downloaded.parent.name)
 
 
-def resolve_folder(ref: str, options: EncoderOptions, revision: str | None) -> Path:
+def resolve_folder(ref: str, options: ModelOptions, revision: str | None) -> Path:
     """Return the local folder of a model, after downloading it where it is a hub id."""
     path = Path(ref).expanduser()
     return path if path.is_dir() else Path(_from_hub(ref, options, None, revision))
@@ -119,7 +119,7 @@ def _near_models(folder: Path, name: str | None = None) -> str | None:
     return f"Did you mean {' or '.join(repr(str(folder / model)) for model in shown)}?" if shown else None
 
 
-def _from_hub(ref: str, options: EncoderOptions, file: str | None, revision: str | None = None) -> str:
+def _from_hub(ref: str, options: ModelOptions, file: str | None, revision: str | None = None) -> str:
     """Return the path of one file of a repository, or of a snapshot of it where `file` is None."""
     from huggingface_hub import hf_hub_download, snapshot_download
 

@@ -8,11 +8,11 @@ from pydantic import Field
 
 from harness.options import AdapterOptions
 
-__all__ = ["EncoderOptions"]
+__all__ = ["EncoderOptions", "ModelOptions"]
 
 
-class EncoderOptions(AdapterOptions):
-    """Options of ``hf`` and ``hf-encoder``."""
+class ModelOptions(AdapterOptions):
+    """How any model folder or hub id is found, loaded and run, and how its texts become vectors."""
 
     revision: str | None = Field(default=None, description="Branch, tag or commit of a hub model.")
     device: Literal["auto", "cpu", "cuda"] = Field(
@@ -20,21 +20,12 @@ class EncoderOptions(AdapterOptions):
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto",
-        description="Precision of inference; auto is float32 on a CPU and the checkpoint's own on a GPU. "
-        "Training keeps float32 weights.",
-    )
-    mixed_precision: Literal["no", "bf16", "fp16"] = Field(
-        default="no", description="Autocast while training; no trains in float32."
+        description="Precision of inference; auto is float32 on a CPU and the checkpoint's own on a GPU.",
     )
     batch_tokens: int | None = Field(
         default=None,
         ge=1,
         description="Pieces in a batch, padding included; by default 1,024 on a CPU and 16,384 on a GPU.",
-    )
-    train_batch_tokens: int = Field(
-        default=8192,
-        ge=1,
-        description="Pieces of a training step at once (examples x max_length); gradients accumulate.",
     )
     max_length: int | None = Field(
         default=None, ge=8, description="Pieces a text is cut at; by default what the model can take."
@@ -60,4 +51,17 @@ class EncoderOptions(AdapterOptions):
     )
     local_files_only: bool = Field(
         default=False, description="Whether a hub model is only looked for among what is already downloaded."
+    )
+
+
+class EncoderOptions(ModelOptions):
+    """Options of ``hf-encoder``."""
+
+    mixed_precision: Literal["no", "bf16", "fp16"] = Field(
+        default="no", description="Autocast while training; weights stay in float32."
+    )
+    train_batch_tokens: int = Field(
+        default=8192,
+        ge=1,
+        description="Pieces of a training step at once (examples x max_length); gradients accumulate.",
     )

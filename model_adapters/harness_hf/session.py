@@ -1,4 +1,4 @@
-"""An opened encoder: its tokenizer, its network, and how both are run over many texts."""
+"""An opened model: its tokenizer, its network, and how both are run over many texts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from harness.errors import AdapterError
 from harness_hf.batching import Encoded, length_sorted_batches, pad_batch
 from harness_hf.identity import folder_identity, library_versions
 from harness_hf.loading import load_network, load_tokenizer, piece_limit
-from harness_hf.options import EncoderOptions
+from harness_hf.options import EncoderOptions, ModelOptions
 from harness_hf.sentence_files import read_sentence_files
-from harness_hf.template import read_templates
+from harness_hf.template import Template, read_templates
 
-__all__ = ["CHUNK", "EncoderSession"]
+__all__ = ["CHUNK", "EncoderSession", "ModelSession", "choose_device", "choose_dtype"]
 
 CHUNK = 16_384
 """Texts that are tokenised and sorted by length together; bounds the memory that pieces take."""
@@ -43,27 +43,29 @@ Result = TypeVar("Result")
 Inputs = Mapping[str, torch.Tensor]
 
 
-class EncoderSession:
+class ModelSession:
     """Owns the tokenizer and the network of one model folder."""
 
-    def __init__(self, *, ref: str, folder: Path, options: EncoderOptions, head: Head | None) -> None:
+    options: ModelOptions
+    single: Template
+
+    def __init__(
+        self, *, ref: str, folder: Path, options: ModelOptions, tokenizer: Any, network: Any, has_pooler: bool
+    ) -> None:
         self.ref = ref
         self.folder = folder
         self.options = options
-        self.head = head
         self.device = choose_device(options.device)
-        self.tokenizer: Any = load_tokenizer(folder, ref, options)
-        dtype = choose_dtype(options.dtype, self.device)
-        network, self.has_pooler = load_network(folder, ref, head, options, dtype=dtype)
+        self.tokenizer = tokenizer
+        self.has_pooler = has_pooler
         self._network: Any = network.to(self.device).eval()
         self.dtype = str(network.dtype).removeprefix("torch.")
         self.depth = int(network.config.num_hidden_layers)
         """The number of transformer layers."""
-        self.limit = piece_limit(network.config, self.tokenizer)
+        self.limit = piece_limit(network.config, tokenizer)
         """The most pieces of a sequence, special pieces included."""
         self.sentence_files = read_sentence_files(folder)
-        self._inputs = _input_names(network, self.tokenizer)
-        self.single, self.pair = read_templates(self.tokenizer)
+        self._inputs = _input_names(network, tokenizer)
 
     @property
     def network(self) -> Any:
@@ -76,18 +78,6 @@ class EncoderSession:
     def backbone(self) -> Any:
         """The network without its head."""
         return self.network.base_model
-
-    def identity(self) -> Mapping[str, str]:
-        """Return digests, precision, versions and options as text."""
-        chosen = {f"option.{name}": str(getattr(self.options, name)) for name in ANSWER_OPTIONS}
-        return {
-            "adapter": "hf-encoder",
-            "head": str(self.head or "none"),
-            "dtype": self.dtype,
-            **folder_identity(self.folder),
-            **library_versions(),
-            **chosen,
-        }
 
     def close(self) -> None:
         """Free the network; a second call does nothing."""
@@ -152,6 +142,39 @@ class EncoderSession:
         half = len(batch) // 2
         yield from self._run_batch(encoded, batch[:half], forward)
         yield from self._run_batch(encoded, batch[half:], forward)
+
+
+class EncoderSession(ModelSession):
+    """Owns the tokenizer and the network of an encoder, with a head or without."""
+
+    options: EncoderOptions
+
+    def __init__(self, *, ref: str, folder: Path, options: EncoderOptions, head: Head | None) -> None:
+        self.head = head
+        tokenizer = load_tokenizer(folder, ref, options)
+        dtype = choose_dtype(options.dtype, choose_device(options.device))
+        network, has_pooler = load_network(folder, ref, head, options, dtype=dtype)
+        super().__init__(
+            ref=ref,
+            folder=folder,
+            options=options,
+            tokenizer=tokenizer,
+            network=network,
+            has_pooler=has_pooler,
+        )
+        self.single, self.pair = read_templates(tokenizer)
+
+    def identity(self) -> Mapping[str, str]:
+        """Return digests, precision, versions and options as text."""
+        chosen = {f"option.{name}": str(getattr(self.options, name)) for name in ANSWER_OPTIONS}
+        return {
+            "adapter": "hf-encoder",
+            "head": str(self.head or "none"),
+            "dtype": self.dtype,
+            **folder_identity(self.folder),
+            **library_versions(),
+            **chosen,
+        }
 
 
 def choose_device(name: str) -> torch.device:

@@ -10,9 +10,10 @@ import torch
 
 from harness.data.records import TaggedSentence
 from harness.errors import AdapterError, DataError, TrainingError
-from harness_hf.encoder import SENTENCE_CHUNK, Encoder
+from harness_hf.encoder import Encoder
 from harness_hf.head_training import Feature, HeadTraining
 from harness_hf.session import EncoderSession, Inputs
+from harness_hf.text_vectors import SENTENCE_CHUNK
 from harness_hf.words import WordWindow, split_sentences
 
 __all__ = ["Tagger", "prepare_tagging", "token_f1"]

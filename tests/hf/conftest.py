@@ -1,4 +1,4 @@
-"""Tiny random encoders with tokenizers of the three usual sorts, made on the spot."""
+"""Tiny random encoders and decoders with tokenizers of the usual sorts, made on the spot."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from transformers import (
     AutoConfig,
     BertConfig,
     BertModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaModel,
@@ -23,6 +27,9 @@ from transformers import (
 
 from harness.capabilities import FitOptions, TrainingSettings
 from harness.data.records import RetrievalPair
+from harness_hf.causal import open_causal
+from harness_hf.causal_description import describe_causal
+from harness_hf.causal_options import CausalOptions
 from harness_hf.description import describe
 from harness_hf.encoder import open_encoder
 from harness_hf.options import EncoderOptions
@@ -159,6 +166,80 @@ def open_folder() -> Open:
         return open_encoder(describe(str(folder), given), given)
 
     return open_
+
+
+DECODERS = ("llama", "gpt2")
+CHAT_TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}[{{ message['role'] }}] {{ message['content'] }}\n"
+    "{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+
+
+def decoder_tokenizer(*, begins: bool) -> Any:
+    """A byte-level tokenizer: as Llama 3 it puts <s> before a text; as GPT-2 nothing, and trims offsets."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<s>", "</s>"] if begins else ["<|endoftext|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    if not begins:
+        tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
+        return fast(tokenizer, dict.fromkeys(("bos_token", "eos_token", "unk_token"), special[0]))
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    return fast(tokenizer, {"bos_token": "<s>", "eos_token": "</s>"})
+
+
+def save_decoder(folder: Path, family: str, **changes: Any) -> Path:
+    """Save a random decoder whose choices are clear: its weights are larger than usual."""
+    tokenizer = decoder_tokenizer(begins=family == "llama")
+    given = {"vocab_size": len(tokenizer), "initializer_range": 0.3, "eos_token_id": tokenizer.eos_token_id}
+    torch.manual_seed(0)
+    if family == "llama":
+        sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4}
+        heads = {"num_key_value_heads": 2, "max_position_embeddings": PIECE_LIMIT, "bos_token_id": 0}
+        network: Any = LlamaForCausalLM(LlamaConfig(**{**given, **sizes, **heads, **changes}))
+    else:
+        shape = {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": PIECE_LIMIT, "bos_token_id": 0}
+        network = GPT2LMHeadModel(GPT2Config(**{**given, **shape, **changes}))
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def decoder_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of decoders by family."""
+    root = tmp_path_factory.mktemp("decoders")
+    return {family: save_decoder(root / family, family) for family in DECODERS}
+
+
+@pytest.fixture(scope="session")
+def open_decoder() -> Open:
+    """A function that opens a decoder's folder as `harness eval` does."""
+
+    def open_(folder: Path, **options: Any) -> Any:
+        given = CausalOptions(**options)
+        return open_causal(describe_causal(str(folder), given), given)
+
+    return open_
+
+
+@pytest.fixture(scope="session", params=DECODERS)
+def decoder(request: pytest.FixtureRequest, decoder_folders: dict[str, Path], open_decoder: Open) -> Any:
+    """A decoder of each family."""
+    return open_decoder(decoder_folders[request.param])
+
+
+@pytest.fixture(scope="session")
+def llama(decoder_folders: dict[str, Path], open_decoder: Open) -> Any:
+    """A tiny Llama."""
+    return open_decoder(decoder_folders["llama"])
 
 
 @pytest.fixture(params=list(FAMILIES))

@@ -34,3 +34,25 @@ class TestSentencepiece(EncoderContract):
 @pytest.mark.slow
 class TestByteLevel(EncoderContract):
     family = "roberta"
+
+
+class DecoderContract(AdapterContract):
+    family: str
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def entry(cls) -> AdapterEntry:
+        return next(entry for entry in harness_register_adapters() if entry.name == "hf-causal")
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def ref(cls, decoder_folders: dict[str, Path]) -> str:
+        return str(decoder_folders[cls.family])
+
+
+class TestLlama(DecoderContract):
+    family = "llama"
+
+
+class TestGpt2(DecoderContract):
+    family = "gpt2"

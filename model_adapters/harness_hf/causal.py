@@ -1,0 +1,92 @@
+"""The adapter of decoders: log-probabilities, generation, token counts, embeddings and hidden states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from harness.capabilities import (
+    Adapter,
+    EmbedOptions,
+    FloatArray,
+    Generated,
+    GenerateOptions,
+    LikelihoodAnswer,
+    LikelihoodRequest,
+    ModelDescription,
+    Prompt,
+    Side,
+)
+from harness.errors import UsageError
+from harness.options import AdapterOptions
+from harness_hf.causal_description import find_decoder
+from harness_hf.causal_generation import generate_texts
+from harness_hf.causal_likelihood import score_continuations
+from harness_hf.causal_options import CausalOptions
+from harness_hf.causal_session import CausalSession
+from harness_hf.model_folder import read_config, resolve_folder
+from harness_hf.text_vectors import TextVectors
+
+__all__ = ["Causal", "open_causal"]
+
+UNBOUNDED = 10**9
+"""Tokenizers declare a length of 1e30 where they have none."""
+
+
+def open_causal(description: ModelDescription, options: AdapterOptions) -> Adapter:
+    """Load the described decoder; raises `AdapterError`."""
+    assert isinstance(options, CausalOptions)
+    folder = resolve_folder(description.ref, options, description.revision)
+    find_decoder(read_config(str(folder), options), options)
+    return Causal(CausalSession(ref=description.ref, folder=folder, options=options))
+
+
+class Causal(TextVectors):
+    """A decoder run by transformers."""
+
+    _session: CausalSession
+
+    def __init__(self, session: CausalSession) -> None:
+        self._session = session
+
+    def identity(self) -> Mapping[str, str]:
+        """Return what makes the answers what they are: weights digest, precision, versions, options."""
+        return self._session.identity()
+
+    def close(self) -> None:
+        """Free the network; a second call does nothing."""
+        self._session.close()
+
+    def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
+        """Return per-token log-probabilities of every continuation; see `score_continuations`."""
+        contexts, continuations = [], []
+        for request in requests:
+            contexts.append(request.context)
+            continuations.append(request.continuation)
+        return score_continuations(self._session, contexts, continuations)
+
+    def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
+        """Return one text a prompt; see `generate_texts`."""
+        return generate_texts(self._session, prompts, options)
+
+    def token_counts(self, prompts: Sequence[Prompt]) -> list[int]:
+        """Return how many tokens every prompt has, special tokens and chat template included."""
+        return [len(ids) for ids in self._session.tokens.encode_prompts(prompts)]
+
+    def context_length(self) -> int | None:
+        """Return how many tokens prompt and answer may have together, None where there is no limit."""
+        window = self._session.window
+        return window if window < UNBOUNDED else None
+
+    def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
+        """Return float32 vectors of shape (texts, dimension) with unit rows.
+
+        Pooling is the mean over all tokens, or the last token's state, which alone has seen the whole text.
+        Raises `UsageError` for any other: the first token of a decoder has seen nothing of it.
+        """
+        pooling = (options.pooling if options else None) or self._session.options.pooling
+        if pooling in ("cls", "pooler"):
+            raise UsageError(
+                f"Pooling {pooling!r} is for encoders; {self._session.ref!r} is a decoder.",
+                hint="Use mean or last.",
+            )
+        return super().embed(texts, side=side, options=options)

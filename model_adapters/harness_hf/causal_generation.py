@@ -1,0 +1,239 @@
+"""Text written token by token, the same whatever else is in the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from harness.capabilities import Generated, GenerateOptions, Prompt
+from harness.errors import AdapterError, CapabilityError, UsageError
+from harness_hf.causal_likelihood import score_continuations
+from harness_hf.causal_session import CausalSession
+from harness_hf.causal_tokens import PromptTokens
+
+__all__ = ["generate_texts"]
+
+SLACK = 8
+"""Tokens looked at beyond those that a stop string can span: some are special or parts of characters."""
+
+
+def generate_texts(
+    session: CausalSession, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]
+) -> list[Generated]:
+    """Return what the model writes after every prompt.
+
+    Raises `UsageError` for options that make no sense, `CapabilityError` for a constraint that this adapter
+    cannot keep, and `AdapterError` where a prompt leaves no room for the answer.
+    """
+    if len(prompts) != len(options):
+        raise UsageError(f"There are {len(prompts)} prompts, but {len(options)} options; expected as many.")
+    for one in options:
+        _check(one, session)
+    answers: dict[int, Generated] = {}
+    free = [index for index, one in enumerate(options) if one.choices is None]
+    ids = session.tokens.encode_prompts([prompts[index] for index in free])
+    end = session.end_tokens()
+    writings = [
+        _Writing(
+            index=index,
+            prompt=session.tokens.cut_prompt(tokens, options[index].max_tokens),
+            options=options[index],
+            end=end | _special_stops(session, options[index].stop),
+        )
+        for index, tokens in zip(free, ids, strict=True)
+    ]
+
+    def write(batch: list[_Writing]) -> None:
+        for writing in batch:
+            writing.restart()
+        _write(session, batch)
+
+    for batch in _batches(writings, session):
+        session.in_halves(batch, write, lambda one: [one])
+        answers |= {writing.index: writing.generated() for writing in batch}
+    ranked = [index for index in range(len(prompts)) if index not in answers]
+    answers |= _choose(session, ranked, prompts, options)
+    return [answers[index] for index in range(len(prompts))]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Writing:
+    """One text in the making."""
+
+    index: int
+    prompt: PromptTokens
+    options: GenerateOptions
+    end: frozenset[int]
+    ids: list[int] = field(default_factory=list)
+    text: str = ""
+    finished: bool = False
+    done: bool = False
+    random: Any = None
+
+    def restart(self) -> None:
+        self.ids, self.text, self.finished, self.done = [], "", False, False
+        self.random = np.random.default_rng(self.options.seed)
+
+    def add(self, token: int, session: CausalSession) -> None:
+        """Add a token; the text is done at an end token, a stop string or the token limit."""
+        self.ids.append(token)
+        if token in self.end:
+            self.text = _before_stop(session.tokens.decode(self.ids[:-1]), self.options.stop)[0]
+            self.finished = self.done = True
+            return
+        self.done = len(self.ids) >= self.options.max_tokens
+        if self.options.stop and self._may_stop(session):
+            self.text, self.finished = _before_stop(session.tokens.decode(self.ids), self.options.stop)
+            self.done = self.done or self.finished
+        elif self.done:
+            self.text = session.tokens.decode(self.ids)
+
+    def generated(self) -> Generated:
+        return Generated(
+            text=self.text, tokens=len(self.ids), finished=self.finished, truncated=self.prompt.truncated
+        )
+
+    def _may_stop(self, session: CausalSession) -> bool:
+        """Return whether a stop string is at the end of the text, or the text is as long as it may be."""
+        span = max(len(stop.encode("utf-8")) for stop in self.options.stop) + SLACK
+        tail = session.tokens.decode(self.ids[-span:])
+        return self.done or any(stop in tail for stop in self.options.stop)
+
+
+def _check(options: GenerateOptions, session: CausalSession) -> None:
+    for name, constraint in (("regular expression", options.regex), ("JSON schema", options.json_schema)):
+        if constraint is not None:
+            raise CapabilityError(
+                f"The adapter 'hf-causal' cannot hold {session.ref!r} to a {name}.",
+                hint="The adapter 'vllm' can: serve the model and give it as 'vllm:...'.",
+            )
+    if options.choices is not None and not options.choices:
+        raise UsageError("A text was asked for as one of no choices; expected at least one.")
+    if options.max_tokens < 1:
+        raise UsageError(f"max_tokens is {options.max_tokens}; expected 1 or more.")
+    if not (np.isfinite(options.temperature) and options.temperature >= 0):
+        raise UsageError(f"temperature is {options.temperature}; expected 0 (greedy) or more.")
+    if not 0 < options.top_p <= 1:
+        raise UsageError(f"top_p is {options.top_p}; expected more than 0 and at most 1.")
+    if "" in options.stop:
+        raise UsageError("A stop string is empty; expected at least one character.")
+
+
+def _special_stops(session: CausalSession, stops: Sequence[str]) -> frozenset[int]:
+    """Return the stop strings that are tokens of their own: the text is decoded without special ones."""
+    added = session.tokenizer.get_added_vocab() if stops else {}
+    return frozenset(int(added[stop]) for stop in stops if stop in added)
+
+
+def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
+    """Return the text before the first stop string, and whether there is one."""
+    found = [place for place in (text.find(stop) for stop in stops) if place >= 0]
+    return (text[: min(found)], True) if found else (text, False)
+
+
+def _batches(writings: Sequence[_Writing], session: CausalSession) -> Iterator[list[_Writing]]:
+    """Yield batches of prompts of similar length whose tokens, padding and answers included, fit the budget.
+
+    A model that carries recurrent states gets prompts of one length at a time, without padding.
+    """
+    ordered = sorted(writings, key=lambda one: (len(one.prompt.ids), one.options.max_tokens, one.index))
+    batch: list[_Writing] = []
+    for writing in ordered:
+        most = max(one.options.max_tokens for one in [*batch, writing])
+        full = (len(batch) + 1) * (len(writing.prompt.ids) + most) > session.budget
+        uneven = not session.caches_rows and batch and len(batch[0].prompt.ids) != len(writing.prompt.ids)
+        if batch and (full or uneven):
+            yield batch
+            batch = []
+        batch.append(writing)
+    if batch:
+        yield batch
+
+
+def _write(session: CausalSession, batch: list[_Writing]) -> None:
+    """Write all texts of a batch; a text that is done leaves it."""
+    width = max(len(one.prompt.ids) for one in batch)
+    mask = torch.zeros((len(batch), width), dtype=torch.int64)
+    ids = torch.full((len(batch), width), session.pad_id, dtype=torch.int64)
+    for row, one in enumerate(batch):
+        ids[row, width - len(one.prompt.ids) :] = torch.tensor(one.prompt.ids)
+        mask[row, width - len(one.prompt.ids) :] = 1
+    cache, active = None, list(batch)
+    while active:
+        positions = (mask.cumsum(dim=1) - 1).clamp_(min=0)[:, -ids.shape[1] :]
+        inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
+        columns = [ids.shape[1] - 1] * len(active)
+        blocks, cache = session.forward(
+            inputs, range(len(active)), columns, past=cache, keep_cache=session.caches_rows
+        )
+        tokens = _next_tokens(blocks, active, session)
+        for one, token in zip(active, tokens, strict=True):
+            one.add(token, session)
+        kept = [row for row, one in enumerate(active) if not one.done]
+        following = torch.tensor([[tokens[row]] for row in kept], dtype=torch.int64).reshape(-1, 1)
+        mask = torch.cat([mask[kept], torch.ones_like(following)], dim=1)
+        if session.caches_rows:
+            ids = following
+            if kept and len(kept) < len(active):
+                cache.batch_select_indices(torch.tensor(kept, device=session.device))
+        else:
+            ids, cache = torch.cat([ids[kept], following], dim=1), None
+        active = [active[row] for row in kept]
+
+
+def _next_tokens(blocks: Any, active: Sequence[_Writing], session: CausalSession) -> list[int]:
+    tokens: list[int] = []
+    for start, logits in blocks:
+        if not torch.isfinite(logits.amax(dim=-1)).all():
+            raise AdapterError(
+                f"The model {session.ref!r} gave numbers that are not finite, in {session.dtype}.",
+                hint="Pass -o dtype=float32.",
+            )
+        best = logits.argmax(dim=-1).tolist()
+        for row, token in enumerate(best):
+            one = active[start + row]
+            sampled = one.options.temperature > 0
+            tokens.append(_sample(logits[row].cpu().numpy(), one) if sampled else int(token))
+    return tokens
+
+
+def _sample(logits: npt.NDArray[np.float32], writing: _Writing) -> int:
+    """Return a token drawn from the smallest set of likeliest tokens whose probability reaches `top_p`.
+
+    Nucleus sampling of Holtzman et al. (2020, "The Curious Case of Neural Text Degeneration"), after the
+    temperature. One uniform number a token, from the text's own generator, decides.
+    """
+    options = writing.options
+    scaled = logits.astype(np.float64) / options.temperature
+    weights = np.exp(scaled - scaled.max())
+    order = np.argsort(-weights, kind="stable")
+    cumulated = np.cumsum(weights[order] / weights.sum())
+    size = min(int(np.searchsorted(cumulated, options.top_p)) + 1, len(order))
+    drawn = writing.random.random() * cumulated[size - 1]
+    return int(order[min(int(np.searchsorted(cumulated[:size], drawn, side="right")), size - 1)])
+
+
+def _choose(
+    session: CausalSession,
+    indices: Sequence[int],
+    prompts: Sequence[Prompt],
+    options: Sequence[GenerateOptions],
+) -> dict[int, Generated]:
+    """Return the likeliest of each prompt's choices; the temperature has no say in it."""
+    asked = [(index, choice) for index in indices for choice in options[index].choices or ()]
+    scores = score_continuations(
+        session, [prompts[index] for index, _ in asked], [choice for _, choice in asked]
+    )
+    best: dict[int, tuple[float, Generated]] = {}
+    for (index, choice), score in zip(asked, scores, strict=True):
+        generated = Generated(
+            text=choice, tokens=len(score.token_logprobs), finished=True, truncated=score.truncated
+        )
+        if index not in best or score.total > best[index][0]:
+            best[index] = (score.total, generated)
+    return {index: generated for index, (_, generated) in best.items()}

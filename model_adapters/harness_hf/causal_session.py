@@ -1,0 +1,234 @@
+"""An opened decoder: its tokenizer, its network, and logits at chosen positions."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import transformers
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+from harness.errors import AdapterError, UsageError
+from harness_hf.batching import Encoded, pad_batch
+from harness_hf.causal_options import CausalOptions
+from harness_hf.causal_tokens import CausalTokens
+from harness_hf.identity import folder_identity, library_versions
+from harness_hf.loading import first_line, open_network, quiet_transformers, require_weights
+from harness_hf.session import Inputs, ModelSession, choose_device, choose_dtype
+from harness_hf.template import Template
+
+__all__ = ["CausalSession"]
+
+ANSWER_OPTIONS = (
+    "max_length",
+    "pooling",
+    "layer",
+    "query_prefix",
+    "passage_prefix",
+    "attn_implementation",
+)
+"""Options that change answers, and so belong to the identity."""
+
+TEXT_FILES = ("generation_config.json", "chat_template.jinja", "chat_template.json")
+"""Files besides those of any model that change what a decoder reads and writes."""
+
+BATCH_TOKENS: Mapping[str, int] = {"cpu": 1024, "cuda": 16_384}
+LOGITS_AT_ONCE = 2**25
+"""Numbers of one block of logits: 128 MiB in float32, 134 positions of a vocabulary of 250,000."""
+
+CROPPED = (DynamicLayer, DynamicSlidingWindowLayer)
+"""Kinds of cache whose rows can be chosen; others (recurrent states) are not shared between texts."""
+
+Work = TypeVar("Work")
+
+
+class CausalSession(ModelSession):
+    """Owns the tokenizer and the network of a decoder."""
+
+    options: CausalOptions
+
+    def __init__(self, *, ref: str, folder: Path, options: CausalOptions) -> None:
+        tokenizer = _load_tokenizer(folder, ref, options)
+        self._template = _read_template(options.chat_template)
+        dtype = choose_dtype(options.dtype, choose_device(options.device))
+        network, information = open_network(
+            transformers.AutoModelForCausalLM, folder, ref, options, {"dtype": dtype or "auto"}
+        )
+        require_weights(ref, sorted(information["missing_keys"]))
+        super().__init__(
+            ref=ref, folder=folder, options=options, tokenizer=tokenizer, network=network, has_pooler=False
+        )
+        self.window = self.length_limit()
+        """The most tokens that the model reads at once."""
+        self.tokens = CausalTokens(
+            ref=ref, tokenizer=tokenizer, limit=self.window, chat_template=self._template
+        )
+        self.single = Template(
+            before=tuple(self.tokens.before),
+            between=(),
+            after=(),
+            before_types=(0,) * len(self.tokens.before),
+            between_types=(),
+            after_types=(),
+            first_type=0,
+            second_type=0,
+        )
+        self.budget = options.batch_tokens or BATCH_TOKENS[self.device.type]
+        names = (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, 0)
+        size = int(network.config.vocab_size)
+        # A tokenizer may have been given a padding token for which the network has no row.
+        self.pad_id = next(int(token) for token in names if token is not None and token < size)
+        self._takes_positions = "position_ids" in inspect.signature(network.forward).parameters
+        self.caches_rows = self._probe()
+
+    def identity(self) -> Mapping[str, str]:
+        """Return digests, precision, versions and options as text."""
+        texts = [self.folder / name for name in TEXT_FILES if (self.folder / name).is_file()]
+        read = b"".join(file.name.encode() + b"\0" + file.read_bytes() for file in texts)
+        chosen = {f"option.{name}": str(getattr(self.options, name)) for name in ANSWER_OPTIONS}
+        return {
+            "adapter": "hf-causal",
+            "dtype": self.dtype,
+            **folder_identity(self.folder),
+            "text_files": hashlib.sha256(read + (self._template or "").encode()).hexdigest(),
+            **library_versions(),
+            **chosen,
+        }
+
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> list[Encoded]:
+        """Return the tokens of texts, the ends cut off above `max_length`."""
+        assert pairs is None
+        return [Encoded(ids[:max_length]) for ids in self.tokens.encode(texts)]
+
+    def pad(self, batch: Sequence[Encoded]) -> Inputs:
+        """Return the model inputs of a batch, padded on the right to its longest sequence."""
+        return pad_batch(batch, self.pad_id, self._inputs)
+
+    def end_tokens(self) -> frozenset[int]:
+        """Return the tokens that end a text: those of the generation config and of the tokenizer."""
+        declared = self.network.generation_config.eos_token_id
+        several = declared if isinstance(declared, list) else [declared]
+        return frozenset(int(token) for token in (*several, self.tokenizer.eos_token_id) if token is not None)
+
+    def forward(
+        self,
+        inputs: Mapping[str, torch.Tensor],
+        rows: Sequence[int],
+        columns: Sequence[int],
+        *,
+        past: Any = None,
+        keep_cache: bool = False,
+    ) -> tuple[Iterator[tuple[int, torch.Tensor]], Any]:
+        """Run the network once; return its logits at the positions (rows, columns), and its cache.
+
+        The logits come as (number of the first position, float32 block of shape (positions, vocabulary)), at
+        most `LOGITS_AT_ONCE` numbers each. They are what the network itself computes: its own output layer is
+        given the chosen positions only, so scaling and capping after it are the model's.
+        """
+        given = {name: tensor.to(self.device) for name, tensor in inputs.items()}
+        if not self._takes_positions:
+            given.pop("position_ids", None)
+        if past is not None:
+            given["past_key_values"] = past
+        chosen: list[torch.Tensor] = []
+        at_once = max(1, LOGITS_AT_ONCE // int(self.network.config.vocab_size))
+        index = torch.tensor(rows, device=self.device), torch.tensor(columns, device=self.device)
+
+        def choose(module: Any, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+            states = arguments[0]
+            chosen.append(states[index] if rows else states.reshape(-1, states.shape[-1])[:0])
+            return (chosen[0][None, :at_once],)
+
+        output = self._with_head(choose, given, keep_cache)
+        first = output.logits[0]
+        cache = output.get("past_key_values")
+        return self._blocks(first, chosen[0], at_once, given["input_ids"][:1, :1]), cache
+
+    def in_halves(
+        self, batch: list[Work], run: Callable[[list[Work]], None], split: Callable[[Work], list[Work]]
+    ) -> None:
+        """Run a batch, in halves where the accelerator has too little memory for it."""
+        try:
+            with torch.inference_mode():
+                run(batch)
+            return
+        except torch.OutOfMemoryError as error:
+            parts = [[one] for one in split(batch[0])] if len(batch) == 1 else []
+            if len(batch) == 1 and len(parts) < 2:
+                raise AdapterError(
+                    f"The GPU has too little memory for one text with {self.ref!r}.",
+                    hint="Pass a smaller -o max_length, or -o device=cpu.",
+                ) from error
+        torch.cuda.empty_cache()
+        half = len(batch) // 2
+        for part in parts or [batch[:half], batch[half:]]:
+            self.in_halves(part, run, split)
+
+    def _blocks(
+        self, first: torch.Tensor, states: torch.Tensor, at_once: int, token: torch.Tensor
+    ) -> Iterator[tuple[int, torch.Tensor]]:
+        """Yield the logits of the first positions, then those of the others.
+
+        These come through a run over a single token whose output layer is given the waiting states instead.
+        """
+        yield 0, first.float()
+        del first
+        for start in range(at_once, len(states), at_once):
+            block = states[None, start : start + at_once]
+            output = self._with_head(lambda *_, block=block: (block,), {"input_ids": token}, False)
+            yield start, output.logits[0].float()
+
+    def _with_head(self, change: Callable[..., Any], inputs: Mapping[str, Any], keep_cache: bool) -> Any:
+        """Run the network with `change` applied to what its output layer is given."""
+        hook = self.network.get_output_embeddings().register_forward_pre_hook(change)
+        try:
+            return self.network(**inputs, use_cache=keep_cache, return_dict=True)
+        finally:
+            hook.remove()
+
+    def _probe(self) -> bool:
+        """Return whether caches can be shared; raises `AdapterError` for an output layer of another shape."""
+        if self.network.get_output_embeddings() is None:
+            raise AdapterError(f"The model {self.ref!r} has no output layer, so it gives no probabilities.")
+        token = {"input_ids": torch.tensor([[self.pad_id]])}
+        try:
+            with torch.inference_mode():
+                blocks, cache = self.forward(token, [0, 0], [0, 0], keep_cache=True)
+                shapes = [tuple(block.shape) for _, block in blocks]
+        except Exception as error:
+            raise AdapterError(f"The model {self.ref!r} cannot be run: {first_line(error)}") from error
+        if [len(shape) for shape in shapes] != [2] * len(shapes) or sum(shape[0] for shape in shapes) != 2:
+            raise AdapterError(f"The output layer of {self.ref!r} is not one that this adapter knows.")
+        return cache is not None and all(type(layer) in CROPPED for layer in getattr(cache, "layers", [None]))
+
+
+def _load_tokenizer(folder: Path, ref: str, options: CausalOptions) -> Any:
+    """Return the fast tokenizer of a decoder, which may lack padding and unknown tokens."""
+    try:
+        with quiet_transformers():
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                folder, use_fast=True, trust_remote_code=options.trust_remote_code
+            )
+    except Exception as error:
+        raise AdapterError(f"The tokenizer of {ref!r} cannot be opened: {first_line(error)}") from error
+    if not tokenizer.is_fast:
+        raise AdapterError(
+            f"The model {ref!r} has no fast tokenizer, only a {type(tokenizer).__name__}; "
+            "the boundary of a continuation needs offsets.",
+            hint="Choose a model whose folder has a tokenizer.json.",
+        )
+    return tokenizer
+
+
+def _read_template(file: Path | None) -> str | None:
+    """Return the chat template in a file; raises `UsageError` where it cannot be read."""
+    if file is None:
+        return None
+    try:
+        return file.expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The chat template {str(file)!r} cannot be read: {error}.") from error

@@ -1,0 +1,83 @@
+"""The scheme ``hf``: follow a model's configuration to the adapter of its family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic import create_model
+from pydantic.fields import FieldInfo
+
+from harness.adapters import AdapterEntry
+from harness.capabilities import Adapter, ModelDescription
+from harness.errors import AdapterError, CapabilityError
+from harness.options import AdapterOptions, options_model, parse_options
+from harness_hf import harness_register_adapters
+from harness_hf.architecture import Family, read_architecture
+from harness_hf.model_folder import read_config
+from harness_hf.options import ModelOptions
+
+__all__ = ["AnyFamilyOptions", "describe_any", "open_any"]
+
+ADAPTER_NAMES: Mapping[Family | None, str] = {
+    Family.ENCODER: "hf-encoder",
+    Family.CAUSAL: "hf-causal",
+    Family.SEQ2SEQ: "hf-seq2seq",
+    None: "hf-encoder",  # which says that it does not know the type
+}
+
+
+def _entries() -> Mapping[str, AdapterEntry]:
+    return {entry.name: entry for entry in harness_register_adapters()}
+
+
+def _all_fields() -> dict[str, Any]:
+    """Return every option of every family, unread: the adapter that a model leads to reads them."""
+    fields: dict[str, Any] = {}
+    for name, entry in _entries().items():
+        for key, field in {} if name == "hf" else options_model(entry).model_fields.items():
+            fields.setdefault(key, (Any, FieldInfo(default=field.default, description=field.description)))
+    return fields
+
+
+AnyFamilyOptions = create_model(
+    "AnyFamilyOptions",
+    __base__=AdapterOptions,
+    __doc__="Options of ``hf``: those of every family. The adapter that a model leads to checks them.",
+    **_all_fields(),
+)
+
+
+def describe_any(ref: str, options: AdapterOptions) -> ModelDescription:
+    """Return what the adapter of the model's family says; the description names that adapter.
+
+    Raises what that adapter's own description raises, `UsageError` for an option that it does not have, and
+    `CapabilityError` for a family without an adapter here.
+    """
+    given = options.model_dump(include=options.model_fields_set)
+    entries = _entries()
+    shared = replace(entries["hf"], options="harness_hf.options:ModelOptions")
+    known = {key: value for key, value in given.items() if key in ModelOptions.model_fields}
+    found_by = parse_options(shared, known)
+    assert isinstance(found_by, ModelOptions)
+    try:
+        family = read_architecture(read_config(ref, found_by).config).family
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise AdapterError(
+            f"The config.json of {ref!r} is not one that transformers wrote: {error}."
+        ) from error
+    name = ADAPTER_NAMES[family]
+    if name not in entries:
+        raise CapabilityError(
+            f"The model {ref!r} is a {family}, and the adapter {name!r} is not installed.",
+            hint="Run 'harness models' to see which adapters are.",
+        )
+    return entries[name].describe_model(ref, parse_options(entries[name], given))
+
+
+def open_any(description: ModelDescription, options: AdapterOptions) -> Adapter:
+    """Load a model that `describe_any` described, with the adapter that it named."""
+    entry = _entries()[description.adapter]
+    given = options.model_dump(include=options.model_fields_set)
+    return entry.open(description, parse_options(entry, given))
