@@ -1,7 +1,7 @@
 """The presets `lm_eval` and `lm_eval-bugcompat` against lm-evaluation-harness itself.
 
-``golden/lm_eval_requests.jsonl`` is what `peer_prompts.py` wrote for ``golden/lm_eval_documents.json``. Where
-lm-eval is installed (``make .venv-peers/bin/lm-eval``, or the environment that ``HARNESS_TEST_PEERS`` names), it is asked again.
+``golden/lm_eval_requests.jsonl`` is what `peer_prompts.py` wrote for ``golden/lm_eval_documents.json``. Where lm-eval
+is installed, it is asked again: ``make .venv-peers/bin/lm-eval``, or the environment that ``HARNESS_TEST_PEERS`` names.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def test_what_is_told(cli: Cli, arguments: tuple[str, ...], line: str) -> None:
 def test_items_of_the_user_and_words_in_english_where_there_are_none(cli: Cli) -> None:
     folder = Path("mine/xcopa/data/qu")
     folder.mkdir(parents=True)
-    row = '{"idx": 7, "premise": "{a}.", "choice1": "{{b}}", "choice2": "C.", "question": "effect"}\n'
+    row = '{"idx": 7, "premise": "{a}.", "choice1": "{{b}}", "choice2": "C.", "question": "effect", "label": null}\n'
     (folder / "test.qu.jsonl").write_text(row, encoding="utf-8")
     status, out, _ = cli("tasks", "show", "xcopa", "--render", "qu", "--data", "mine")
     assert status == 0
@@ -108,7 +108,7 @@ def test_a_language_without_a_sample_tells_the_next_command(cli: Cli) -> None:
 
 def test_the_page_of_a_task_lists_its_prompts(cli: Cli) -> None:
     _, out, _ = cli("tasks", "show", "pawsx")
-    assert "prompts      default, lm_eval, mega, mt5" in out.splitlines()
+    assert "prompts      default, lm_eval, mega, mt5" in [line.rstrip() for line in out.splitlines()]
 
 
 def test_a_broken_prompt_is_told_with_its_line(cli: Cli) -> None:
