@@ -63,10 +63,20 @@ def _pad_marks(text: str) -> str:
 
     Python's ``\\w`` leaves out combining marks, so they are put back to their words: mT5's own rule.
     """
-    parts = [
-        character if character.isspace() or _is_word(character) else f" {character} " for character in text
-    ]
-    return " ".join("".join(parts).split())
+    return " ".join(text.translate(_PADDED).split())
+
+
+class _Padding(dict[int, str]):
+    """Code point -> itself, or itself between spaces; found out once for every character that occurs."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        plain = character.isspace() or _is_word(character)
+        self[code] = character if plain else f" {character} "
+        return self[code]
+
+
+_PADDED = _Padding()
 
 
 def _is_word(character: str) -> bool:
