@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.errors import HarnessError, Problem, SpecError, UnknownNameError
 from harness.prompts.parsing import PARSERS
 from harness.prompts.preset import compile_prompt
-from harness.specs.prompt import PromptSpec
+from harness.specs.prompt import ALL_LANGUAGES, PromptSpec
 from harness.specs.schema import TaskSpec, TrainingSpec
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _faults(
     found: list[tuple[Sequence[str | int], str]] = []
     inherited = catalog.inherited_prompt(spec)
     tables = {**({} if inherited is None else inherited.literals), **spec.literals}
-    for code in tables or ["en"]:
+    for code in [code for code in tables if code != ALL_LANGUAGES] or ["en"]:
         try:
             compiled = compile_prompt(spec, code, policy="fail", inherited=inherited)
             compiled.refuse_unknown(kind.prompt_fields(task))

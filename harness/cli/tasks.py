@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from harness.api import Session
     from harness.discovery import Plugins
     from harness.specs.catalog import Catalog
     from harness.specs.schema import TaskSpec
@@ -88,13 +89,29 @@ def task_rows(catalog: Catalog, names: Sequence[str]) -> Iterator[dict[str, Any]
 
 
 @app.command()
-def show(name: str, tasks_from: TasksFrom = None, json_file: JsonFile = None) -> None:
-    """Show a task: what it is, how it is scored and trained, and where its data come from."""
+def show(
+    name: str,
+    render: Annotated[
+        str | None,
+        typer.Option("--render", help="Print what a model sees of the first item in this language."),
+    ] = None,
+    prompt: Annotated[str, typer.Option("--prompt", help="With --render: the prompt.")] = "default",
+    data: Annotated[
+        list[str] | None,
+        typer.Option("--data", "-d", help="With --render: sample (default), hub, or folders."),
+    ] = None,
+    tasks_from: TasksFrom = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Show a task: what it is, how it is scored, trained and prompted, and where its data come from."""
     from harness.api import open_session
     from harness.checking import check_task
     from harness.cli.display import broken_told, print_table, write_rows
 
     session = open_session(tasks_from or ())
+    if render is not None:
+        _render(session, name, render, prompt, data or ["sample"])
+        return
     with broken_told(session.registry.plugins, session.catalog):
         entry = session.catalog.task(name)
         check_task(entry, session.registry, session.catalog)
@@ -114,6 +131,7 @@ def show(name: str, tasks_from: TasksFrom = None, json_file: JsonFile = None) ->
                 "training",
                 "" if transfer is None else f"{' then '.join(transfer.stages)}, recipe {transfer.recipe}",
             ],
+            ["prompts", ", ".join(session.catalog.presets(spec.task))],
             ["licence", spec.license],
             ["citation", spec.citation],
             ["plugin", entry.plugin],
@@ -142,6 +160,22 @@ def _further_rows(spec: TaskSpec) -> list[list[str]]:
         ["release", f"{name}{release.note and ': '}{release.note}"] for name, release in spec.releases.items()
     ]
     return rows
+
+
+def _render(session: Session, task: str, language: str, preset: str, data: Sequence[str]) -> None:
+    from harness.api import data_options
+    from harness.cli.display import broken_told
+    from harness.data.sources import DataFinder
+    from harness.fitting import cache_folder
+    from harness.prompt_rendering import render_first_item
+
+    with broken_told(session.registry.plugins, session.catalog):
+        finder = DataFinder(data_options(data), session.registry, cache_folder() / "data")
+        rendering = render_first_item(
+            task, language, preset, registry=session.registry, catalog=session.catalog, finder=finder
+        )
+    for line in rendering.lines():
+        typer.echo(line)
 
 
 def _language_row(entry: Any, code: str) -> dict[str, Any]:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Literal
 
 from harness.errors import MissingDataError, Problem, SpecError, UnknownNameError
 from harness.prompts.template import Template
-from harness.specs.prompt import PromptSpec
+from harness.specs.prompt import ALL_LANGUAGES, LanguageTemplates, Literals, PromptSpec
 
-__all__ = ["ChoicePrompt", "CompiledPrompt", "LiteralPolicy", "PromptItem", "compile_prompt"]
+__all__ = [
+    "ChoicePrompt",
+    "CompiledPrompt",
+    "LiteralPolicy",
+    "PromptItem",
+    "choose_literals",
+    "compile_prompt",
+]
 
 LiteralPolicy = Literal["english", "fail"]
 LETTERS = string.ascii_uppercase
@@ -50,23 +58,36 @@ class CompiledPrompt:
         self.spec = spec
         self.literals_language = literals_language
         self._literals = literals
+        own = spec.templates.get(literals_language, LanguageTemplates())
+        item, choice = (own.item or spec.item), (own.choice or spec.choice)
         plain = {name: text for name, text in literals.items() if "." not in name}
 
         def compiled(text: str) -> Template:
             return Template.parse(text, owner=f"prompt {spec.prompt!r}").bind(plain)
 
         self._system = compiled(spec.system)
-        self._item = compiled(spec.item)
-        self._choice = compiled(spec.choice)
+        self._item = compiled(item)
+        self._choice = compiled(choice)
         self._line = compiled(spec.choice_line)
-        self._answer = compiled(spec.answer or spec.choice)
+        self._answer = compiled(own.answer or spec.answer or choice)
         self._unconditional = None if spec.unconditional is None else compiled(spec.unconditional)
-        self._lists_choices = "choices" in self._item.names | self._answer.names
+        asked = frozenset[str]().union(
+            *(template.names for template in self._templates() if template is not self._line)
+        )
+        self._lists_choices = "choices" in asked
+        self._names_letters = "letter" in asked | (self._line.names if self._lists_choices else frozenset())
+
+    def _templates(self) -> list[Template]:
+        templates = [self._system, self._item, self._choice, self._line, self._answer]
+        return templates if self._unconditional is None else [*templates, self._unconditional]
 
     def refuse_unknown(self, fields: Sequence[str]) -> None:
-        """Raise `SpecError` for a slot that neither the items nor the literals fill."""
+        """Raise `SpecError` for a slot that neither the items nor the literals fill, or both."""
         known = {*fields, *SPECIAL}
-        for template in (self._system, self._item, self._choice, self._line, self._answer):
+        for name in sorted(known & set(self._literals)):
+            message = f"the literal {name!r} has the name of a field of the items; give it another"
+            raise SpecError(f"prompt {self.spec.prompt!r}", [Problem(message=message)])
+        for template in self._templates():
             for name in sorted(template.names - known):
                 message = str(
                     UnknownNameError("field or literal of the template", name, {*known, *self._literals})
@@ -78,8 +99,13 @@ class CompiledPrompt:
                     raise SpecError(f"prompt {self.spec.prompt!r}", [Problem(message=message)])
 
     def words(self, item: PromptItem) -> tuple[str, ...]:
-        """Return the texts of the choices of an item; raises `SpecError` where a label has no word."""
-        return item.texts or self.label_words(item.choices)
+        """Return what a model may answer; raises `SpecError` where a label has no word.
+
+        The words of the labels (``label.X``) where the prompt has them, otherwise the texts of the choices.
+        """
+        if item.texts and f"label.{item.choices[0]}" not in self._literals:
+            return item.texts
+        return self.label_words(item.choices)
 
     def label_words(self, labels: Sequence[str]) -> tuple[str, ...]:
         """Return the words of labels; raises `SpecError` where one has none."""
@@ -134,9 +160,13 @@ class CompiledPrompt:
 
     def _each(self, item: PromptItem, values: Mapping[str, str]) -> list[dict[str, str]]:
         words = self.words(item)
+        if self._names_letters and len(words) > len(LETTERS):
+            message = f"an item has {len(words)} choices, and letters end at {LETTERS[-1]}"
+            raise SpecError(f"prompt {self.spec.prompt!r}", [Problem(message=message)])
+        letters = chain(LETTERS, repeat(""))
         return [
-            {**values, "choice": word, "label": word, "letter": letter}
-            for word, letter in zip(words, LETTERS, strict=False)
+            {**values, "choice": text, "label": word, "letter": letter}
+            for text, word, letter in zip(item.texts or words, words, letters, strict=False)
         ]
 
 
@@ -148,9 +178,21 @@ def compile_prompt(
     `policy` says what happens where a language has no words: `english` takes English ones (the prompt's
     `literals_language` tells), `fail` raises `MissingDataError`. `inherited` is what ``literals_from`` names.
     """
+    chosen, words = choose_literals(spec, language, policy=policy, inherited=inherited)
+    return CompiledPrompt(spec, {} if words is None else words.words, literals_language=chosen)
+
+
+def choose_literals(
+    spec: PromptSpec, language: str, *, policy: LiteralPolicy = "english", inherited: PromptSpec | None = None
+) -> tuple[str, Literals | None]:
+    """Return the language whose words a prompt takes for one, and the words; None for a prompt without any.
+
+    Words of `mul` are put under those of the language. Raises `MissingDataError` as `compile_prompt` does.
+    """
     tables = {**({} if inherited is None else inherited.literals), **spec.literals}
+    everywhere = tables.pop(ALL_LANGUAGES, None)
     if not tables:
-        return CompiledPrompt(spec, {}, literals_language=language)
+        return language, everywhere
     chosen = language
     if language not in tables:
         if policy == "fail" or "en" not in tables:
@@ -159,4 +201,7 @@ def compile_prompt(
                 hint="Use English words with --literals english, or add the language to the prompt.",
             )
         chosen = "en"
-    return CompiledPrompt(spec, tables[chosen].words, literals_language=chosen)
+    own = tables[chosen]
+    if everywhere is None:
+        return chosen, own
+    return chosen, own.model_copy(update={"words": {**everywhere.words, **own.words}})

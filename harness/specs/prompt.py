@@ -8,7 +8,10 @@ from pydantic import Field, model_validator
 
 from harness.specs.schema import Code, Name, SpecModel
 
-__all__ = ["Formulation", "Literals", "PromptSpec"]
+__all__ = ["ALL_LANGUAGES", "Formulation", "LanguageTemplates", "Literals", "PromptSpec"]
+
+ALL_LANGUAGES = "mul"
+"""The code of words that belong to no language, such as the class ids of mT5 (ISO 639: multiple languages)."""
 
 Formulation = Literal["cloze", "letters", "hybrid", "generation"]
 LiteralProvenance = Literal["native", "translated", "copied"]
@@ -23,6 +26,14 @@ class Literals(SpecModel):
     source: str = ""
     words: dict[str, str] = Field(min_length=1)
     """Name -> text; ``label.X`` is the word for the label X, ``connective.cause`` one of a table."""
+
+
+class LanguageTemplates(SpecModel):
+    """Templates that differ in one language; None takes the prompt's."""
+
+    item: str | None = None
+    choice: str | None = None
+    answer: str | None = None
 
 
 class PromptSpec(SpecModel):
@@ -59,6 +70,9 @@ class PromptSpec(SpecModel):
     literals_from: PromptName | None = None
     """A prompt whose literals are taken where this one has none."""
     literals: dict[Code, Literals] = Field(default={})
+    """Words by language; those of `mul` hold in every language that does not say otherwise."""
+    templates: dict[Code, LanguageTemplates] = Field(default={})
+    """For prompts of others whose structure is not the same in all languages."""
 
     @property
     def preset(self) -> str:

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api import Session, data_options, open_session
+from harness.data.records import Row
+from harness.data.sources import DataFinder, data_ref
+from harness.errors import MissingDataError
+from harness.kinds.kind import ReadContext, TaskKind
+from harness.languages import known_languages
+from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
+from harness.specs.prompt import PromptSpec
+from harness.specs.schema import TaskSpec, TrainingSpec
+
+MakeItem = Callable[[str, Mapping[str, Any]], PromptItem]
+Compile = Callable[..., CompiledPrompt]
+Sample = Callable[[str], list[Any]]
+
+
+@cache
+def _session() -> Session:
+    return open_session()
+
+
+def _spec(task: str) -> TaskSpec | TrainingSpec:
+    catalog = _session().catalog
+    return catalog.task(task).spec if task in catalog.names("task") else catalog.training(task)[0]
+
+
+def _kind(task: str) -> TaskKind:
+    return _session().registry.kinds.get(_spec(task).kind)
+
+
+def _example(task: str, row: Row, label_map: Mapping[str, str]) -> Any:
+    spec = _spec(task)
+    context = ReadContext(
+        owner=task,
+        language="en",
+        split="test",
+        inputs=spec.input_names,
+        labels=spec.label_names,
+        label_map=label_map,
+        phrases=spec.input_phrases,
+    )
+    return _kind(task).example(row, row.line, context)
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Session:
+    """The shipped documents; opened once."""
+    return _session()
+
+
+@pytest.fixture(scope="session")
+def item() -> MakeItem:
+    """Return the fields of a row as templates see them, through the task's kind."""
+
+    def make(task: str, fields: Mapping[str, Any]) -> PromptItem:
+        example = _example(task, Row(fields=fields, path="made-up", line=1), {})
+        to_item = _kind(task).prompt_item
+        assert to_item is not None
+        return to_item(example)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def compiled() -> Compile:
+    """Compile a shipped prompt for a task and language."""
+
+    def make(task: str, preset: str, language: str, **options: Any) -> CompiledPrompt:
+        spec = _session().catalog.prompt(task, preset)
+        inherited = _session().catalog.inherited_prompt(spec)
+        return compile_prompt(spec, language, inherited=inherited, **options)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    """Return the examples of a task's embedded sample, in the first language that has one."""
+    folder: Path = tmp_path_factory.mktemp("prompt-data")
+
+    @cache
+    def read(task: str) -> list[Any]:
+        session, spec = _session(), _spec(task)
+        finder = DataFinder(data_options(["sample"]), session.registry, folder)
+        root = session.catalog.entry("task" if isinstance(spec, TaskSpec) else "training", task).folder
+        axes = spec.axes if isinstance(spec, TaskSpec) else {}
+        for language, values in itertools.product(spec.languages, itertools.product(*axes.values())):
+            source = spec.source(language, "test" if isinstance(spec, TaskSpec) else "train")
+            assert source is not None
+            ref = data_ref(
+                source,
+                owner=task,
+                language=known_languages().get(language),
+                split="test",
+                folder=root,
+                conditions=dict(zip(axes, values, strict=True)),
+            )
+            try:
+                found = finder.find(source, ref)
+            except MissingDataError:
+                continue
+            return [_example(task, row, found.label_map) for row in finder.rows(found)]
+        raise AssertionError(f"no sample of {task}")
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def prompts(shipped: Session) -> list[PromptSpec]:
+    """All shipped prompts, validated."""
+    catalog = shipped.catalog
+    names = [
+        (catalog.entry("prompt", name).document.data["tasks"][0], name) for name in catalog.names("prompt")
+    ]
+    return [catalog.prompt(task, name.partition("/")[2]) for task, name in names]

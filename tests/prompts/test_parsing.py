@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from harness.prompts.parsing import read_answer, read_choice, read_letter
+from harness.prompts.tagged import entity_text, read_entities, read_tagged, tagged_text
+
+WORD = st.text(st.characters(categories=("L", "M", "N", "P")), min_size=1, max_size=6)
+TAGS = ("NOUN", "VERB", "PUNCT")
+NLI = ("True", "Neither", "False")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("True", NLI, 0),
+        (" true.", NLI, 0),
+        ("NEITHER of them", NLI, 1),
+        ("**False**, because", NLI, 2),
+        ("nothing", ("no", "yes"), None),
+        ("", NLI, None),
+        ("It is True", NLI, None),
+        ("paraphrase", ("different_meaning", "paraphrase"), 1),
+        ("yes and no", ("yes", "yes and no"), 1),
+        ("same", ("same", "Same"), None),
+        ("2", ("2", "0", "1"), 0),
+        ("21", ("2", "0", "1"), None),
+        ("不是的。", ("是的", "另外", "不是的"), 2),
+        ("不是的确定", ("是的", "另外", "不是的"), None),
+        ("Si\u0301", ("No", "Sí"), 1),
+    ],
+)
+def test_read_choice(text: str, words: tuple[str, ...], expected: int | None) -> None:
+    assert read_choice(text, words) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A", 0),
+        (" B.", 1),
+        ("(C) False", 2),
+        ("D", None),
+        ("Answer: A", None),
+        ("a", None),
+        ("", None),
+        ("Both", None),
+    ],
+)
+def test_read_letter(text: str, expected: int | None) -> None:
+    assert read_letter(text, NLI) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(" Wien \nQuestion:", "Wien"), ("\n\n Wien", "Wien"), ("", None), (" \n ", None)]
+)
+def test_read_answer(text: str, expected: str | None) -> None:
+    assert read_answer(text) == expected
+
+
+@given(st.lists(st.tuples(WORD, st.sampled_from(TAGS)), min_size=1))
+def test_tagged_text_is_read_back(pairs: list[tuple[str, str]]) -> None:
+    tokens, tags = [word for word, _ in pairs], [tag for _, tag in pairs]
+    assert read_tagged(tagged_text(tokens, tags), tokens, TAGS) == tags
+
+
+@given(st.lists(st.tuples(WORD, st.sampled_from(TAGS)), min_size=2), st.data())
+def test_tags_are_never_padded_or_cut(pairs: list[tuple[str, str]], data: st.DataObject) -> None:
+    tokens, tags = [word for word, _ in pairs], [tag for _, tag in pairs]
+    words = tagged_text(tokens, tags).split()
+    index = data.draw(st.integers(0, len(words) - 1))
+    assert read_tagged(" ".join(words[:index] + words[index + 1 :]), tokens, TAGS) is None
+    assert read_tagged(" ".join([*words, words[index]]), tokens, TAGS) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "She_NOUN",
+        "She_NOUN sings_VERB ._PUNCT",
+        "She sings_VERB",
+        "She_NOUN sings_WALK",
+        "He_NOUN sings_VERB",
+        "sings_VERB She_NOUN",
+        "She_NOUN sings_",
+    ],
+)
+def test_a_text_that_does_not_fit_its_sentence_is_not_read(text: str) -> None:
+    assert read_tagged(text, ["She", "sings"], TAGS) is None
+
+
+def test_a_token_may_hold_the_delimiter_and_a_space_is_refused() -> None:
+    assert read_tagged("a_b_NOUN", ["a_b"], TAGS) == ["NOUN"]
+    assert read_tagged("New_NOUN York_NOUN", ["New York"], TAGS) is None
+
+
+@st.composite
+def sentences(draw: st.DrawFn) -> tuple[list[str], list[str]]:
+    tokens = draw(st.lists(WORD.filter(lambda word: "$$" not in word), min_size=1, max_size=10, unique=True))
+    tags: list[str] = []
+    while len(tags) < len(tokens):
+        length = draw(st.integers(1, len(tokens) - len(tags)))
+        kind = draw(st.sampled_from([None, "PER", "LOC"]))
+        tags += ["O"] * length if kind is None else [f"B-{kind}"] + [f"I-{kind}"] * (length - 1)
+    return tokens, tags
+
+
+@given(sentences())
+def test_entity_text_is_read_back(sentence: tuple[list[str], list[str]]) -> None:
+    tokens, tags = sentence
+    text = entity_text(tokens, tags)
+    # "$$" may also come about where a word that ends in "$" meets another; such texts are not read.
+    assume("$" not in "".join(tokens))
+    assert read_entities(text, tokens, ("PER", "LOC")) == tags
+
+
+def test_repeated_mentions_are_found_in_their_order() -> None:
+    tokens = "Paris met Paris in Paris".split()
+    read = read_entities("PER: Paris $$ PER: Paris $$ LOC: Paris", tokens, ("PER", "LOC"))
+    assert read == ["B-PER", "O", "B-PER", "O", "B-LOC"]
+    assert read_entities(" $$ ".join(["LOC: Paris"] * 4), tokens, ("PER", "LOC")) is None
+
+
+def test_entities_are_whole_tokens() -> None:
+    tokens = ["New", "York", "Newark"]
+    assert read_entities("LOC: New York", tokens, ("LOC",)) == ["B-LOC", "I-LOC", "O"]
+    assert read_entities("LOC: Newa", tokens, ("LOC",)) is None
+    assert read_entities("LOC: York Newark $$ LOC: New York", tokens, ("LOC",)) is None
+
+
+@pytest.mark.parametrize("text", ["", " none ", "None"])
+def test_no_entity(text: str) -> None:
+    assert read_entities(text, ["a", "b"], ("LOC",)) == ["O", "O"]
+    assert entity_text(["a", "b"], ["O", "O"]) == "none"
+
+
+@pytest.mark.parametrize("text", ["a", "LOC:", "LOC: c", "PER: a", "loc: a", "LOC: a $$", "LOC: a; LOC: b"])
+def test_entities_that_do_not_fit_are_not_read(text: str) -> None:
+    assert read_entities(text, ["a", "b"], ("LOC",)) is None

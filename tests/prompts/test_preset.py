@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import pytest
+
+from harness.errors import MissingDataError, SpecError
+from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
+from harness.specs.prompt import PromptSpec
+
+PLEASANT = 10_000
+"""Documents a CPU second that a prompt must be built for at least."""
+
+
+def spec(**changes: Any) -> PromptSpec:
+    given: dict[str, Any] = {
+        "prompt": "xnli/mine",
+        "tasks": ("xnli",),
+        "kind": "sequence_classification",
+        "formulation": "cloze",
+        "description": "Mine.",
+        "source": "me",
+        "item": "{premise}",
+        "choice": "{space}{label}",
+        "literals": {
+            "mul": words(space=" "),
+            "en": words(**{"label.yes": "Yes", "label.no": "No"}),
+            "zh": words(**{"label.yes": "是", "label.no": "不", "space": ""}),
+        },
+    }
+    return PromptSpec.model_validate({**given, **changes})
+
+
+def words(**given: str) -> dict[str, Any]:
+    return {"provenance": "translated", "words": given}
+
+
+ITEM = PromptItem(fields={"premise": "It rains"}, choices=("no", "yes"), gold="yes")
+
+
+def fault(compiled: CompiledPrompt, *fields: str) -> str:
+    with pytest.raises(SpecError) as caught:
+        compiled.refuse_unknown(fields)
+    [problem] = caught.value.problems
+    return problem.message
+
+
+def test_words_of_all_languages_stand_below_those_of_the_language() -> None:
+    assert compile_prompt(spec(), "en").ranking(ITEM).continuations == (" No", " Yes")
+    assert compile_prompt(spec(), "zh").ranking(ITEM).continuations == ("不", "是")
+
+
+def test_words_of_all_languages_alone_are_enough_for_every_language() -> None:
+    numbered = {"mul": words(**{"label.yes": "1", "label.no": "0", "space": ""})}
+    compiled = compile_prompt(spec(literals=numbered), "sw", policy="fail")
+    assert compiled.shot(ITEM) == "It rains1"
+
+
+def test_a_language_without_words_is_asked_in_english_or_refused() -> None:
+    compiled = compile_prompt(spec(), "sw")
+    assert compiled.literals_language == "en"
+    assert compiled.answer(ITEM) == " Yes"
+    with pytest.raises(
+        MissingDataError, match=re.escape("'xnli/mine' has no words in 'sw'; it has: en, zh.")
+    ):
+        compile_prompt(spec(), "sw", policy="fail")
+
+
+def test_without_english_words_no_policy_helps() -> None:
+    only = {"zh": words(**{"label.yes": "是", "label.no": "不", "space": ""})}
+    with pytest.raises(MissingDataError, match="it has: zh"):
+        compile_prompt(spec(literals=only), "sw")
+
+
+def test_inherited_words_are_replaced_by_language() -> None:
+    own = spec(prompt="xnli/heir", literals={"zh": words(**{"label.yes": "对", "label.no": "错"})})
+    heir = compile_prompt(own, "zh", inherited=spec())
+    assert heir.ranking(ITEM).continuations == (" 错", " 对")
+    assert compile_prompt(own, "en", inherited=spec()).answer(ITEM) == " Yes"
+
+
+def test_templates_may_differ_by_language() -> None:
+    compiled = spec(templates={"zh": {"choice": "{label}！"}})
+    assert compile_prompt(compiled, "zh").answer(ITEM) == "是！"
+    assert compile_prompt(compiled, "en").answer(ITEM) == " Yes"
+
+
+def test_a_missing_word_of_a_label_is_one_sentence() -> None:
+    compiled = compile_prompt(spec(literals={"en": words(**{"label.yes": "Yes", "space": ""})}), "en")
+    with pytest.raises(SpecError, match=re.escape("the literals in 'en' have no 'label.no'")):
+        compiled.ranking(ITEM)
+
+
+def test_unknown_names_are_told_before_any_data() -> None:
+    assert "named 'premise'" in fault(compile_prompt(spec(), "en"), "hypothesis")
+    assert "named 'wrod'" in fault(compile_prompt(spec(unconditional="{wrod}"), "en"), "premise")
+    chosen = compile_prompt(spec(item="{connective[premise]}"), "en")
+    assert fault(chosen, "premise") == "the literals in 'en' have no 'connective' (write 'connective.VALUE')"
+
+
+def test_a_literal_does_not_hide_a_field() -> None:
+    hiding = {"en": words(**{"label.yes": "Yes", "label.no": "No", "space": " ", "premise": "!"})}
+    assert fault(compile_prompt(spec(literals=hiding), "en"), "premise") == (
+        "the literal 'premise' has the name of a field of the items; give it another"
+    )
+
+
+def test_an_unlabelled_item_is_no_shot() -> None:
+    unlabelled = PromptItem(fields=ITEM.fields, choices=ITEM.choices)
+    with pytest.raises(MissingDataError, match="without a label cannot be a shot of the prompt 'xnli/mine'"):
+        compile_prompt(spec(), "en").shot(unlabelled)
+
+
+def test_choices_are_never_cut_at_the_last_letter() -> None:
+    labels = tuple(f"l{number}" for number in range(30))
+    many = PromptItem(fields={"premise": "x"}, choices=labels, texts=labels)
+    assert len(compile_prompt(spec(choice="{choice}"), "en").ranking(many).continuations) == 30
+    for listed in (spec(item="{choices}", choice="{choice}"), spec(choice="{letter}")):
+        with pytest.raises(SpecError, match="an item has 30 choices, and letters end at Z"):
+            compile_prompt(listed, "en").ranking(many)
+
+
+def test_names_of_choices_may_have_words_beside_their_texts() -> None:
+    both = PromptItem(
+        fields={"premise": "x"}, choices=("no", "yes"), texts=("text of no", "text of yes"), gold="no"
+    )
+    compiled = compile_prompt(spec(choice="{choice}={label}"), "en")
+    assert compiled.ranking(both).continuations == ("text of no=No", "text of yes=Yes")
+    assert compiled.words(both) == ("No", "Yes")
+    plain = compile_prompt(spec(literals={}, choice="{choice}"), "en")
+    assert plain.words(both) == ("text of no", "text of yes")
+
+
+@pytest.mark.parametrize("hostile", ["{label}", "{{", "}", "{choices}", "{space}"])
+def test_texts_of_items_are_put_in_as_they_are(hostile: str) -> None:
+    hostile_item = PromptItem(
+        fields={"premise": hostile}, choices=("no", "yes"), texts=(hostile, "b"), gold="no"
+    )
+    listed = compile_prompt(spec(item="{premise}\n{choices}", choice="{choice}", literals={}), "en")
+    assert listed.ranking(hostile_item).context == f"{hostile}\n{{letter}}".replace(
+        "{letter}", f"A. {hostile}\nB. b"
+    )
+    assert listed.answer(hostile_item) == hostile
+
+
+def test_building_is_fast() -> None:
+    compiled = compile_prompt(spec(item="{premise|strip}\n{choices}"), "en")
+    started = time.process_time()
+    for _ in range(5_000):
+        compiled.ranking(ITEM)
+    assert 5_000 / (time.process_time() - started) > PLEASANT
+
+
+def test_what_formulations_need() -> None:
+    with pytest.raises(ValueError, match="ranks choices: give 'choice'"):
+        spec(choice="")
+    with pytest.raises(ValueError, match="'answer' is missing"):
+        spec(choice="", formulation="generation")
