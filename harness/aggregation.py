@@ -173,7 +173,9 @@ def aggregate_suites(
                 row for row in headline if (row["protocol"], json.dumps(row["view"])) == (protocol, view)
             ]
             row = _suite_row(suite, members)
-            if protocol == suite["protocol"] or not row["missing"]:
+            # A variant that only some tasks have makes no suite of its own beside the usual one.
+            is_usual = protocol == suite["protocol"] and (view == "{}" or (protocol, "{}") not in conditions)
+            if is_usual or not row["missing"]:
                 found.append({"suite": suite["suite"], "protocol": protocol, "view": json.loads(view), **row})
     return found
 
