@@ -103,13 +103,15 @@ def test_fewer_languages_give_a_score_that_is_not_complete() -> None:
 def test_views_are_never_mixed() -> None:
     """The variant of one task does not complete the suite with the original of the others."""
     variant = [_cell("nli", code, 0.1, view={"variant": "other"}) for code in ("en", "de")]
-    plain, other = _suites(*_whole(), *variant)
+    [plain] = _suites(*_whole(), *variant)
     assert (plain["view"], plain["complete"]) == ({}, True)
     assert plain["paper"]["categories"]["classification"] == pytest.approx(0.8)
+    # Nor do they do so together where neither is whole.
+    assert [row["missing"] for row in _suites(*variant, *_whole()[2:])] == [["nli"]]
+    # Where all of a run has a view, the suite has it too.
+    [other] = _suites(*variant)
     assert (other["view"], other["missing"]) == ({"variant": "other"}, ["qa", "find", "seek"])
     assert (other["paper"]["value"], other["flat"]["value"]) == (None, None)
-    # Nor do they do so together where neither is whole.
-    assert [row["missing"] for row in _suites(*variant, *_whole()[2:])] == [["qa", "find", "seek"], ["nli"]]
 
 
 def test_another_protocol_has_a_row_where_no_task_is_missing() -> None:
