@@ -69,6 +69,7 @@ def _row(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any
     means = {language: fmean(values) for language, values in by_language.items()}
     counts = {cell["language"]: cell.get("n", 0) for cell in cells}
     human = spec.get("human", {}).get(metric)
+    whole = set(spec.get("published_languages", ())) <= set(means)
     source = spec["source"]
     others = [value for language, value in means.items() if language != source]
     gap = means[source] - fmean(others) if source in means and others else None
@@ -85,7 +86,7 @@ def _row(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any
         "by_family": _by(means, families),
         "by_script": _by(means, scripts),
         "transfer_gap": gap,
-        "human_gap": None if human is None else human - fmean(means.values()),
+        "human_gap": None if human is None or not whole else human - fmean(means.values()),
         **_by_group(cells, metric),
         "seeds": max(len(values) for values in by_language.values()),
         "seed_sd": _seed_spread(by_language),
@@ -172,7 +173,9 @@ def aggregate_suites(
                 row for row in headline if (row["protocol"], json.dumps(row["view"])) == (protocol, view)
             ]
             row = _suite_row(suite, members)
-            if protocol == suite["protocol"] or not row["missing"]:
+            # A variant that only some tasks have makes no suite of its own beside the usual one.
+            is_usual = protocol == suite["protocol"] and (view == "{}" or (protocol, "{}") not in conditions)
+            if is_usual or not row["missing"]:
                 found.append({"suite": suite["suite"], "protocol": protocol, "view": json.loads(view), **row})
     return found
 

@@ -41,6 +41,9 @@ __all__ = [
     "refuse_output",
 ]
 
+SEVERAL = ("protocols", "train_languages", "variants")
+"""Settings of `evaluate` that hold several names; one name may be given as a text."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
@@ -178,6 +181,7 @@ def evaluate(
     if settings.get("output") is not None:
         settings["output"] = Path(settings["output"])
     settings |= {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
+    settings |= {name: (settings[name],) for name in SEVERAL if isinstance(settings.get(name), str)}
     config = RunConfig(
         tasks=(tasks,) if isinstance(tasks, str) else tuple(tasks),
         model=model,

@@ -55,6 +55,7 @@ def spec_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: Pl
         "source": spec.transfer.source if spec.transfer is not None else None,
         "axes": list(spec.axes),
         "human": dict(plan.human.get(spec.task, {})),
+        "published_languages": list(plan.published.get(spec.task, ())),
         "languages": {code: list(pair) for code, pair in languages.items()},
     }
 

@@ -65,6 +65,7 @@ def _crossed(run: Run, task: str, spec: Mapping[str, Any], short: Mapping[str, s
         )
         for cell in cells
     )
+    stand_ins = {(cell["language"], cell["view"][axis]) for cell in cells if cell["stands_in"]}
     for protocol, view in conditions:
         for metric in spec.get("shown", spec["headline"]):
             fields: dict[tuple[str, str], list[float]] = {}
@@ -81,7 +82,10 @@ def _crossed(run: Run, task: str, spec: Mapping[str, Any], short: Mapping[str, s
                     [*(code for code in rows if any(code == c for _, c in fields)), *(c for _, c in fields)]
                 )
             )
-            known = {field: Score(value=fmean(values)) for field, values in fields.items()}
+            known = {
+                field: Score(value=fmean(values), mark="*" if field in stand_ins else "")
+                for field, values in fields.items()
+            }
             named = " ".join([protocol, *(f"{name}={value}" for name, value in view)])
             same = [score.value or 0.0 for (row, column), score in known.items() if row == column]
             other = [score.value or 0.0 for (row, column), score in known.items() if row != column]

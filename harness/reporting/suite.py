@@ -74,7 +74,16 @@ def _published(
     scores = task_scores(item["scores"], headlines)
     found = overall(scores, suite["tasks"], suite["categories"])
     values = [found.paper, found.flat, *(found.categories[name] for name in suite["categories"])]
-    return tuple(Score() if value is None else Score(value=value / 100) for value in values)
+    mark = "°" if set(item["comparable"]) & set(suite["tasks"]) else ""
+    marks = [
+        mark,
+        mark,
+        *("°" if set(item["comparable"]) & set(tasks) else "" for tasks in suite["categories"].values()),
+    ]
+    return tuple(
+        Score() if value is None else Score(value=value / 100, mark=mark)
+        for value, mark in zip(values, marks, strict=True)
+    )
 
 
 def _notes(row: Mapping[str, Any], suite: Mapping[str, Any]) -> list[str]:

@@ -331,7 +331,8 @@ def _notes(run: Run) -> tuple[str, ...]:
         for stage in fit["stages"]:
             count = stage.get("train", {}).get("examples")
             made = "reused" if stage["reused"] else f"{stage.get('seconds', 0):,.0f} s"
-            notes.append(f"fit {stage['digest'][:8]}: {fit['title']}, {count:,} examples, {made}")
+            of = f"stage {stage['stage']} of " if len(fit["stages"]) > 1 else ""
+            notes.append(f"fit {stage['digest'][:8]}: {of}{fit['title']}, {count:,} examples, {made}")
     scored = [cell for cell in run.cells if cell["status"] == "ok"]
     if any(cell["stands_in"] for cell in scored):
         codes = sorted({f"{cell['task']}:{cell['language']}" for cell in scored if cell["stands_in"]})

@@ -140,3 +140,9 @@ def test_the_gap_to_humans_is_their_score_minus_the_mean() -> None:
     assert _row(*cells, human={"map": 0.6})["human_gap"] == pytest.approx(-0.1)
     assert _row(*cells, human={"other": 0.6})["human_gap"] is None
     assert _row(*cells)["human_gap"] is None
+
+
+def test_the_gap_to_humans_needs_every_published_language() -> None:
+    cells = [_cell("en", 0.9), _cell("de", 0.5)]
+    assert _row(*cells, human={"map": 0.9}, published_languages=["en", "de", "sw"])["human_gap"] is None
+    assert _row(*cells, human={"map": 0.9}, published_languages=["en", "de"])["human_gap"] is not None

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
 
 from harness.aggregation import aggregate_suites, aggregate_tasks
+from harness.api import data_options, prepare
+from harness.documents import suite_summaries
+from harness.plan import RunConfig
 
 SUITE: dict[str, Any] = {
     "suite": "mine",
@@ -99,13 +103,15 @@ def test_fewer_languages_give_a_score_that_is_not_complete() -> None:
 def test_views_are_never_mixed() -> None:
     """The variant of one task does not complete the suite with the original of the others."""
     variant = [_cell("nli", code, 0.1, view={"variant": "other"}) for code in ("en", "de")]
-    plain, other = _suites(*_whole(), *variant)
+    [plain] = _suites(*_whole(), *variant)
     assert (plain["view"], plain["complete"]) == ({}, True)
     assert plain["paper"]["categories"]["classification"] == pytest.approx(0.8)
+    # Nor do they do so together where neither is whole.
+    assert [row["missing"] for row in _suites(*variant, *_whole()[2:])] == [["nli"]]
+    # Where all of a run has a view, the suite has it too.
+    [other] = _suites(*variant)
     assert (other["view"], other["missing"]) == ({"variant": "other"}, ["qa", "find", "seek"])
     assert (other["paper"]["value"], other["flat"]["value"]) == (None, None)
-    # Nor do they do so together where neither is whole.
-    assert [row["missing"] for row in _suites(*variant, *_whole()[2:])] == [["qa", "find", "seek"], ["nli"]]
 
 
 def test_another_protocol_has_a_row_where_no_task_is_missing() -> None:
@@ -145,3 +151,35 @@ def test_seeds_are_averaged_before_languages() -> None:
 
 def test_a_run_of_no_task_of_the_suite_has_no_row() -> None:
     assert _suites(_cell("aside", "en", 1.0)) == []
+
+
+FRAGMENT = """\
+extends: xnli
+languages:
+  yo:
+    name: Yoruba
+    test: {local: "yoruba/{language}.tsv", reader: tsv, columns: [premise, hypothesis, label]}
+"""
+
+
+def test_a_language_of_a_fragment_counts_in_no_published_average(tmp_path: Path) -> None:
+    (tmp_path / "yoruba.yaml").write_text(FRAGMENT, encoding="utf-8")
+    row = "He sleeps.\\tHe is awake.\\tcontradiction\\n"
+    for name in ("xnli/train-en", "xnli/test-en", "yoruba/yo"):
+        (tmp_path / f"data/{name}.tsv").parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"data/{name}.tsv").write_text(row, encoding="utf-8")
+    config = RunConfig(
+        tasks=("xtreme_r",),
+        model="baseline:majority",
+        tasks_from=(tmp_path / "yoruba.yaml",),
+        data=data_options([tmp_path / "data"]),
+    )
+    plan = prepare(config).plan
+    assert [cell.language.code for cell in plan.cells if cell.spec.task == "xnli"] == ["en", "yo"]
+    [suite] = suite_summaries(plan)
+    assert len(suite["languages"]["xnli"]) == 15
+    assert "yo" not in suite["languages"]["xnli"]
+    assert {task: len(codes) for task, codes in suite["languages"].items()} == {
+        **{"xnli": 15, "xcopa": 11, "udpos": 38, "wikiann": 48, "xquad": 11},
+        **{"mlqa": 7, "tydiqa": 9, "mewslix": 11, "lareqa": 11, "tatoeba": 41},
+    }

@@ -178,7 +178,7 @@ def test_kinds_and_training_sets_of_tasks(catalog: Catalog) -> None:
         assert sorted(tasks) == sorted(own)
         trained = {stage for spec in own.values() if spec.transfer for stage in spec.transfer.stages}
         assert set(stages) == (set() if "themselves" in rows[f"`{kind}`"][1] else trained)
-        assert not ("themselves" in rows[f"`{kind}`"][1]) or trained == set(own)
+        assert "themselves" not in rows[f"`{kind}`"][1] or trained == set(own)
 
 
 def test_languages_that_the_hub_copy_of_udpos_lacks(catalog: Catalog) -> None:

@@ -161,16 +161,22 @@ def test_notes_tell_what_makes_scores_differ(make_run: MakeRun) -> None:
             "f" * 16: {
                 "title": "mnli (en), seed 42",
                 "stages": [
-                    {"digest": "f" * 16, "reused": False, "seconds": 61.4, "train": {"examples": 9888}},
-                    {"digest": "e" * 16, "reused": True, "train": {"examples": 400}},
+                    {
+                        "stage": "mnli",
+                        "digest": "f" * 16,
+                        "reused": False,
+                        "seconds": 61.4,
+                        "train": {"examples": 9888},
+                    },
+                    {"stage": "more", "digest": "e" * 16, "reused": True, "train": {"examples": 400}},
                 ],
             }
         },
     )
     assert summarise([run]).notes == (
         "the plan said so",
-        "fit ffffffff: mnli (en), seed 42, 9,888 examples, 61 s",
-        "fit eeeeeeee: mnli (en), seed 42, 400 examples, reused",
+        "fit ffffffff: stage mnli of mnli (en), seed 42, 9,888 examples, 61 s",
+        "fit eeeeeeee: stage more of mnli (en), seed 42, 400 examples, reused",
         "Hub data of xnli is not pinned to a revision",
         "xnli: words are split there",
         "1,200 items were truncated",

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import UsageError
 from harness.plan import Plan
 from harness.reporting.console import render_text
 from harness.reporting.markdown import render_markdown
 from harness.reporting.summary import summarise
 from harness.results import Run
+from harness_xtreme_r.submission.run import export_run
 
 RunTasks = Callable[..., Run]
 MakePlan = Callable[..., Plan]
@@ -121,6 +123,19 @@ def test_the_scores_of_the_pairs_are_a_matrix_and_no_columns(run: RunTasks, seed
         assert "language=" not in text
 
 
+def test_a_pair_whose_dev_file_stands_in_is_marked(run: RunTasks, released: Path) -> None:
+    name = "context-de-question-vi.json"
+    (released / f"mlqa/MLQA_V1/test/test-{name}").unlink()
+    (released / "mlqa/MLQA_V1/dev").mkdir()
+    (released / f"mlqa/MLQA_V1/dev/dev-{name}").write_text(_squad("de", "vi"), encoding="utf-8")
+    finished = run("mlqa_cross:de", data=released)
+    matrix = summarise([finished]).matrices[0]
+    [(row, scores)] = matrix.rows
+    assert (row, len(matrix.columns)) == ("de", 7)
+    assert {code for code, score in zip(matrix.columns, scores, strict=True) if score.mark == "*"} == {"vi"}
+    assert matrix.notes[0].startswith("Mean of the pairs: same language ")
+
+
 def test_a_run_of_nothing_but_pairs_can_be_shown(run: RunTasks) -> None:
     finished = run("mlqa_cross:en+zh")
     summary = summarise([finished])
@@ -168,7 +183,9 @@ def test_the_unlabelled_test_set_is_predicted_exported_and_shown_as_unscored(
         assert [len(line.split()) for line in lines if line.strip()] == [4, 2]
 
 
-def test_the_labelled_and_the_unlabelled_test_set_stand_side_by_side(run: RunTasks, wikiann: Path) -> None:
+def test_the_labelled_and_the_unlabelled_test_set_stand_side_by_side(
+    run: RunTasks, wikiann: Path, tmp_path: Path
+) -> None:
     finished = run("wikiann:de", data=wikiann, variants=("original", "unlabelled_test"))
     assert [(cell["view"], bool(cell["metrics"])) for cell in finished.cells] == [
         ({}, True),
@@ -183,3 +200,10 @@ def test_the_labelled_and_the_unlabelled_test_set_stand_side_by_side(run: RunTas
         for cell in finished.cells
     )
     assert original == unlabelled
+    with pytest.raises(UsageError) as caught:
+        export_run(finished.path, tmp_path / "export")
+    assert str(caught.value).startswith(
+        "Two cells of the run would write 'test-de.tsv' of 'panx' (zero_shot_transfer, seed 42 and "
+        "zero_shot_transfer, seed 42, variant=unlabelled_test)."
+    )
+    assert not (tmp_path / "export").exists()

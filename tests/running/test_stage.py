@@ -185,6 +185,7 @@ def test_the_aligned_variant_repairs_the_question_of_the_same_items(run: RunTask
     finished = run(
         "xcopa:et+tr", data=released, variants=("original", "aligned_question", "original"), limit=None
     )
+    assert len(finished.cells) == 4  # named twice, run once
     views = _views(finished)
     assert list(views) == [(code, name) for code in ("et", "tr") for name in ("original", "aligned_question")]
     for (code, _), records in views.items():
@@ -216,6 +217,13 @@ def test_an_unknown_variant_is_skipped_with_those_that_there_are(make_plan: Make
     assert reasons == [
         "task 'xcopa' has no variant 'aligned'; it has: original, aligned_question",
         "task 'xnli' has no variant 'aligned'; it has: original",
+    ]
+
+
+def test_one_variant_may_be_named_by_a_text(run: RunTasks, released: Path) -> None:
+    finished = run("xcopa:tr", data=released, variants="aligned_question", protocols="zero_shot_transfer")
+    assert [(cell["status"], cell["view"]) for cell in finished.cells] == [
+        ("ok", {"variant": "aligned_question"})
     ]
 
 

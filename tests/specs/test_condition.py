@@ -36,7 +36,8 @@ variants:
     description: x
     splits: {test: {local: "mine/repaired-{language}-{genre}.tsv"}}
 """
-    assert problems(TASK + more.replace("v1: 100", "v1: {counts: 100}")) == []
+    task = TASK.replace("{language}.tsv", "{language}-{genre}.tsv")
+    assert problems(task + more.replace("v1: 100", "v1: {counts: 100}")) == []
 
 
 @pytest.mark.parametrize(

@@ -178,10 +178,15 @@ def test_the_contract_finds_what_a_spec_lacks(tmp_path: Path) -> None:
         contract.test_it_says_where_it_comes_from(entry)
     with pytest.raises(AssertionError):
         contract.test_the_sample_covers_languages_and_scripts(entry, {("de",): [1] * 12})
-    few = {(code,): [1] * 11 for code in ("ar", "de", "en", "es", "hi", "ru", "sw", "zh")}
+    few: dict[tuple[str, ...], list[int]] = {
+        (code,): [1] * 11 for code in ("ar", "de", "en", "es", "hi", "ru", "sw", "zh")
+    }
     with pytest.raises(AssertionError, match="too few items"):
         contract.test_the_sample_covers_languages_and_scripts(session.catalog.task("xnli"), few)
-    items = {("de",): [_Item("1"), _Item("2")], ("sw",): [_Item("1"), _Item("3")]}
+    items: dict[tuple[str, ...], list[_Item]] = {
+        ("de",): [_Item("1"), _Item("2")],
+        ("sw",): [_Item("1"), _Item("3")],
+    }
     with pytest.raises(AssertionError):
         contract.test_parallel_items_have_the_same_ids(entry, items)
     path.write_text(path.read_text(encoding="utf-8").replace("top1_accuracy", "f1"), encoding="utf-8")

@@ -170,7 +170,7 @@ def test_a_task_that_nobody_has_is_an_error_that_names_it(cli: Cli, write: Calla
     assert (status, out) == (2, "")
     assert "mine.yaml has 2 faults" in err
     assert "line 5: tasks: No task named 'xquda'. Did you mean 'xquad'?" in err
-    assert "No task named 'udposs'. Did you mean 'udpos'?" in err
+    assert "No task named 'udposs'. Did you mean 'udpos' or 'udpos_raw'?" in err
     with pytest.raises(UnknownNameError, match=r"No suite named 'mien'\. Did you mean 'mine'"):
         suite_coverage(open_session([folder]).catalog, "mien")
 

@@ -46,7 +46,7 @@ def export_run(folder: Path, target: Path, *, protocol: str | None = None) -> tu
                 raise UsageError(
                     f"Two cells of the run would write {path.name!r} of {task.name!r} ({_how(chosen[path])} and "
                     f"{_how(cell)}).",
-                    hint="Choose with --protocol, and export one seed a run.",
+                    hint="Choose with --protocol, and export one seed and one variant a run.",
                 )
             chosen[path] = cell
     if skipped:
@@ -82,7 +82,8 @@ def _why_not(cell: Mapping[str, Any], task: SubmissionTask | None, protocol: str
 
 
 def _how(cell: Mapping[str, Any]) -> str:
-    return f"{cell['protocol']}, seed {cell['seed']}"
+    view = "".join(f", {name}={value}" for name, value in sorted(cell["view"].items()))
+    return f"{cell['protocol']}, seed {cell['seed']}{view}"
 
 
 def _english(run: Run, cell: Mapping[str, Any], predictions: Sequence[Prediction]) -> list[str]:
