@@ -8,7 +8,7 @@ system has it with the same inputs and the same gold answer; all others are coun
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.agreement import Agreement, agreement, answer_of, right_items
-from harness.errors import DataError, HarnessError, UsageError
+from harness.errors import DataError, HarnessError
 from harness.metrics.metric import Metric, MetricContext
 from harness.results import ItemRecord, Run
 from harness.scoring import ScoreInput, score_cell
@@ -26,7 +26,7 @@ from harness.systems import System, SystemGroup, group_systems
 if TYPE_CHECKING:
     from harness.registry import Table
 
-__all__ = ["Costs", "Difference", "LanguageComparison", "Scores", "TaskComparison", "compare"]
+__all__ = ["Comparison", "Costs", "Difference", "LanguageComparison", "Scores", "TaskComparison", "compare"]
 
 Cell = Mapping[str, Any]
 Floats = npt.NDArray[np.float64]
@@ -94,6 +94,8 @@ class TaskComparison:
     """One task under one view of its items; scores are unweighted means over the languages that all systems have."""
 
     task: str
+    title: str
+    """The task with its view."""
     view: Mapping[str, str]
     systems: tuple[str, ...]
     languages: tuple[LanguageComparison, ...]
@@ -106,6 +108,16 @@ class TaskComparison:
     def items(self) -> int:
         """The number of common items."""
         return sum(len(part.ids) for part in self.languages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The tasks that could be compared, and what could not."""
+
+    tasks: tuple[TaskComparison, ...]
+    notes: tuple[str, ...] = ()
+    sample: bool = False
+    """Whether some run is on the sample data, so that scores say nothing about models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +142,7 @@ def compare(
     tasks: Sequence[str] = (),
     languages: Sequence[str] = (),
     metric: str | None = None,
-) -> list[TaskComparison]:
+) -> Comparison:
     """Return the comparison of every task that at least two systems finished.
 
     Args:
@@ -145,22 +157,31 @@ def compare(
         DataError: Where no item is common to the systems of any task, or records are broken.
     """
     found: list[TaskComparison] = []
-    empty: list[TaskComparison] = []
+    notes: list[str] = []
     for group in group_systems(runs, tasks=tasks, languages=languages):
+        if len(group.systems) < 2:
+            notes.append(f"{group.title}: only {group.systems[0].name} finished it.")
+            continue
         chosen = _chosen(metrics, metric, group)
-        if chosen:
-            compared = _compare_task(group, chosen)
-            (found if compared.items else empty).append(compared)
+        if not chosen:
+            notes.append(f"{group.title}: the metric {metric!r} does not score it.")
+            continue
+        compared = _compare_task(group, chosen)
+        if compared.items:
+            found.append(_with_absent(compared, runs, group))
+        else:
+            notes.append(" ".join([f"{group.title}: no item is common to the systems.", *compared.notes]))
     if not found:
-        raise _nothing_common(empty, metric)
-    return found
+        raise DataError(f"Nothing can be compared. {' '.join(notes)}")
+    sample = any(run.results["run"]["data"] == "sample" for run in runs)
+    return Comparison(tasks=tuple(found), notes=tuple(notes), sample=sample)
 
 
-def _nothing_common(empty: Sequence[TaskComparison], metric: str | None) -> HarnessError:
-    if not empty:
-        return UsageError(f"The metric {metric!r} scores none of the tasks that two systems finished.")
-    notes = " ".join(dict.fromkeys(note for task in empty for note in task.notes))
-    return DataError(f"The systems have no item in common. {notes}".rstrip())
+def _with_absent(compared: TaskComparison, runs: Sequence[Run], group: SystemGroup) -> TaskComparison:
+    present = [system.run.path for system in group.systems]
+    absent = [run for run in runs if run.path not in present]
+    notes = [f"{run.manifest['model']} ({run.path}) did not finish it: left out." for run in absent]
+    return replace(compared, notes=(*notes, *compared.notes))
 
 
 def _chosen(metrics: Table[Metric], name: str | None, group: SystemGroup) -> list[Metric]:
@@ -181,6 +202,7 @@ def _compare_task(group: SystemGroup, metrics: Sequence[Metric]) -> TaskComparis
     full = [part for part in parts if part.comparison.ids]
     return TaskComparison(
         task=group.task,
+        title=group.title,
         view=group.view,
         systems=tuple(system.name for system in systems),
         languages=tuple(part.comparison for part in full),

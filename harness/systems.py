@@ -32,18 +32,24 @@ class System:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemGroup:
-    """The systems that finished a task under the same view of its items; at least two."""
+    """The systems that finished a task under the same view of its items."""
 
     task: str
     view: Mapping[str, str]
     """The variant and the axes of the spec."""
     systems: tuple[System, ...]
 
+    @property
+    def title(self) -> str:
+        """``xcopa (variant=translated)``."""
+        view = ", ".join(f"{name}={value}" for name, value in self.view.items())
+        return f"{self.task} ({view})" if view else self.task
+
 
 def group_systems(
     runs: Sequence[Run], *, tasks: Sequence[str] = (), languages: Sequence[str] = ()
 ) -> list[SystemGroup]:
-    """Return the tasks that at least two systems finished, systems in the order of the runs and their cells.
+    """Return the finished tasks, at least one with two systems, systems in the order of the runs and their cells.
 
     Args:
         runs: The runs.
@@ -51,9 +57,14 @@ def group_systems(
         languages: Codes to restrict it to; none takes all.
 
     Raises:
-        UsageError: For names that no run has, and where no task was finished by two systems.
+        UsageError: For names that no run has, for a run named twice, and where no task was finished by two
+            systems.
         DataError: Where nothing tells two cells of a run apart.
     """
+    paths = [run.path.resolve() for run in runs]
+    for run, path in zip(runs, paths, strict=True):
+        if paths.count(path) > 1:
+            raise UsageError(f"The run {str(run.path)!r} is named twice; its systems are compared as it is.")
     finished = [
         (number, cell) for number, run in enumerate(runs) for cell in run.cells if cell["status"] == "ok"
     ]
@@ -65,7 +76,7 @@ def group_systems(
         and (not languages or cell["language"] in languages)
     ]
     groups = _grouped(runs, wanted)
-    if not groups:
+    if all(len(group.systems) < 2 for group in groups):
         holdings = "; ".join(_holding(run, number, wanted) for number, run in enumerate(runs))
         raise UsageError(f"No task was finished by two systems: {holdings}.")
     return groups
@@ -111,7 +122,6 @@ def _grouped(runs: Sequence[Run], cells: Sequence[tuple[int, Cell]]) -> list[Sys
     return [
         SystemGroup(task=task, view=json.loads(view), systems=_systems(runs, task, group))
         for (task, view), group in groups.items()
-        if len(group) > 1
     ]
 
 

@@ -59,7 +59,7 @@ def compare(
             metric=metric,
         )
     if items_file is not None:
-        write_rows(items_file, item_rows(compared))
+        write_rows(items_file, item_rows(compared.tasks))
     if json_file is not None:
-        write_rows(json_file, comparison_rows(compared))
+        write_rows(json_file, comparison_rows(compared.tasks))
     stdout().print(render_comparison(compared))

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, Literal
 
 from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
+from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from harness.comparison import Costs, Difference, LanguageComparison, Scores, TaskComparison
+from harness.comparison import Comparison, Costs, Difference, LanguageComparison, Scores, TaskComparison
+from harness.reporting.console import SAMPLE_WARNING
+from harness.reporting.summary import METRIC_SHORT
 
 __all__ = ["comparison_rows", "item_rows", "render_comparison"]
 
 NOTHING = "-"
+AGREEMENT_COLUMNS = 5
+"""So many systems fit beside each other in 80 columns."""
+COSTS = ("unparsed", "truncated", "dropped")
 LEGEND = (
     "Scores x100 on the common items; the task's is the unweighted mean over languages. Differences are to A, with "
     "the paired 95 % interval of metrics that are means of items. Same: share of items with the same answer. Right: "
@@ -25,9 +31,15 @@ LEGEND = (
 )
 
 
-def render_comparison(tasks: Sequence[TaskComparison]) -> RenderableType:
+def render_comparison(comparison: Comparison) -> RenderableType:
     """Return all tasks as something rich can print."""
-    return Group(*(part for task in tasks for part in _task(task)), Text(LEGEND, style="dim"))
+    warning = Panel(Text(SAMPLE_WARNING, style="bold"), box=box.ASCII, expand=False)
+    return Group(
+        *([warning] if comparison.sample else []),
+        *(part for task in comparison.tasks for part in _task(task)),
+        *(Text(note) for note in comparison.notes),
+        Text(LEGEND, style="dim"),
+    )
 
 
 def _task(task: TaskComparison) -> list[RenderableType]:
@@ -35,18 +47,18 @@ def _task(task: TaskComparison) -> list[RenderableType]:
     codes = " ".join(part.language for part in task.languages)
     # Names are shown as Text, since a model's name may hold what rich would read as markup.
     parts: list[RenderableType] = [
-        Text(f"{_title(task)}: {task.items} common items in {codes}", style="bold"),
+        Text(f"{task.title}: {task.items} common items in {codes}", style="bold"),
         *(
-            Padding(Text(f"{letter} = {name}"), (0, 0, 0, 2))
+            Padding(Text(f"{letter} = {name}"), (0, 0, 0, 2), expand=False)
             for letter, name in zip(letters, task.systems, strict=True)
         ),
         *(_score_table(scores, task.costs, letters) for scores in task.scores),
-        _agreement_table(task, letters),
+        *_agreement_tables(task, letters),
         _language_table(task, letters),
         Text(
             f"Wholly right by all: {_count(task, 'all_right')} items; by none: {_count(task, 'none_right')}."
         ),
-        *(Padding(Text(note), (0, 0, 0, 2)) for note in task.notes),
+        *(Padding(Text(note), (0, 0, 0, 2), expand=False) for note in task.notes),
         Text(""),
     ]
     return parts
@@ -57,25 +69,21 @@ def _letter(index: int) -> str:
     return ascii_uppercase[place] + (str(rounds) if rounds else "")
 
 
-def _title(task: TaskComparison) -> str:
-    view = ", ".join(f"{name}={value}" for name, value in task.view.items())
-    return f"{task.task} ({view})" if view else task.task
-
-
 def _count(task: TaskComparison, name: str) -> int:
     return sum(len(getattr(part, name)) for part in task.languages)
 
 
 def _table(*heads: str, left: int = 1) -> Table:
+    """Return a table whose first columns are flush left; only the name of a metric, after them, may fold."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for index, head in enumerate(heads):
-        table.add_column(Text(head), justify="left" if index < left else "right", no_wrap=True)
+        justify: Literal["left", "right"] = "left" if index < left else "right"
+        table.add_column(Text(head, overflow="fold"), justify=justify, no_wrap=index != left)
     return table
 
 
 def _score_table(scores: Scores, costs: Sequence[Costs], letters: Sequence[str]) -> Table:
-    heads = ("difference", "95 % interval", "unparsed", "truncated", "dropped")
-    table = _table("", scores.metric, *heads)
+    table = _table("", scores.metric, "difference", "95 % interval", *COSTS)
     for letter, value, difference, cost in zip(
         letters, scores.values, scores.differences, costs, strict=True
     ):
@@ -91,17 +99,25 @@ def _score_table(scores: Scores, costs: Sequence[Costs], letters: Sequence[str])
     return table
 
 
-def _agreement_table(task: TaskComparison, letters: Sequence[str]) -> Table:
-    table = _table("same/right", *letters)
-    for row, letter in enumerate(letters):
-        pairs = zip(task.agreement.same[row], task.agreement.right[row], strict=True)
-        table.add_row(letter, *(f"{_percent(same)}/{_percent(right)}" for same, right in pairs))
-    return table
+def _agreement_tables(task: TaskComparison, letters: Sequence[str]) -> list[Table]:
+    tables = []
+    for start in range(0, len(letters), AGREEMENT_COLUMNS):
+        columns = range(start, min(start + AGREEMENT_COLUMNS, len(letters)))
+        table = _table("same/right", *(letters[column] for column in columns))
+        for row, letter in enumerate(letters):
+            same, right = task.agreement.same[row], task.agreement.right[row]
+            table.add_row(
+                letter, *(f"{_percent(same[column])}/{_percent(right[column])}" for column in columns)
+            )
+        tables.append(table)
+    return tables
 
 
 def _language_table(task: TaskComparison, letters: Sequence[str]) -> Table:
     metric = task.scores[0].metric
-    table = _table("", "", metric, "difference", "items", "unparsed", "tokens", "seconds", left=2)
+    table = _table(
+        "", "", METRIC_SHORT.get(metric, metric), "diff.", "items", *COSTS, "tokens", "seconds", left=2
+    )
     for part in task.languages:
         for index, letter in enumerate(letters):
             difference, cost = part.scores[0].differences[index], part.costs[index]
@@ -112,6 +128,8 @@ def _language_table(task: TaskComparison, letters: Sequence[str]) -> Table:
                 _signed(None if difference is None else difference.value),
                 str(len(part.ids)) if index == 0 else "",
                 str(cost.unparsed),
+                str(cost.truncated),
+                str(cost.dropped_shots),
                 NOTHING if cost.tokens is None else f"{cost.tokens:,}",
                 f"{cost.seconds:,.1f}",
             )
