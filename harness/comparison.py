@@ -31,9 +31,9 @@ __all__ = ["Comparison", "Costs", "Difference", "LanguageComparison", "Scores", 
 Cell = Mapping[str, Any]
 Floats = npt.NDArray[np.float64]
 LEFT_OUT = {
-    "differing": "have other inputs in one run than in another",
-    "regraded": "have another gold answer in one run than in another",
-    "unlabelled": "have no gold answer",
+    "differing": "whose inputs differ between the runs",
+    "regraded": "whose gold answers differ between the runs",
+    "unlabelled": "without a gold answer",
 }
 """Counts of `LanguageComparison`, and what they say."""
 
@@ -191,8 +191,11 @@ def _chosen(metrics: Table[Metric], name: str | None, group: SystemGroup) -> lis
         told = " and ".join(sorted(kinds))
         raise DataError(f"The runs hold different tasks under the name {group.task!r}: {told}.")
     names = [name] if name is not None else group.systems[0].spec["headline"]
-    found = [metrics.get(each) for each in names]
-    return [each for each in found if kinds <= each.kinds]
+    found = [each for each in map(metrics.get, names) if kinds <= each.kinds]
+    for each in found:
+        if each.ready is not None:
+            each.ready()
+    return found
 
 
 def _compare_task(group: SystemGroup, metrics: Sequence[Metric]) -> TaskComparison:
@@ -379,11 +382,11 @@ def _left_out_items(parts: Sequence[_Items], systems: Sequence[System]) -> list[
     for index, system in enumerate(systems):
         lacking = sum(part.lacking[index] for part in compared)
         if lacking:
-            notes.append(f"{system.name} lacks {lacking} items that another system has: left out.")
+            notes.append(f"Items left out that {system.name} lacks: {lacking}.")
     for name, reason in LEFT_OUT.items():
         count = sum(getattr(part, name) for part in compared)
         if count:
-            notes.append(f"{count} items {reason}: left out.")
+            notes.append(f"Items left out {reason}: {count}.")
     return notes
 
 

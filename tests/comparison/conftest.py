@@ -18,7 +18,12 @@ TAGS = {"kind": "token_tagging", "metrics": ["chunk_f1"], "headline": ["chunk_f1
 def item(identifier: str, prediction: Any, reference: Any, **given: Any) -> ItemRecord:
     """Return a record; a text as prediction is a label."""
     output = {"label": prediction, "scores": []} if isinstance(prediction, str) else prediction
-    defaults: dict[str, Any] = {"inputs_digest": f"d-{identifier}", "cluster": None, "group": None, "tags": {}}
+    defaults: dict[str, Any] = {
+        "inputs_digest": f"d-{identifier}",
+        "cluster": None,
+        "group": None,
+        "tags": {},
+    }
     flags = {"truncated": given.pop("truncated", False), "unparsed": given.pop("unparsed", False)}
     fields = {**defaults, "scores": {}, **given}
     return ItemRecord(id=identifier, prediction=output, reference=reference, flags=flags, **fields)

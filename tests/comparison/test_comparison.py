@@ -125,10 +125,10 @@ def test_items_that_are_not_the_same_are_counted_and_left_out(make_run: MakeRun,
     assert language.lacking == (1, 0)
     assert task.scores[0].values == (1.0, 1.0)
     assert task.notes == (
-        "m:x lacks 1 items that another system has: left out.",
-        "1 items have other inputs in one run than in another: left out.",
-        "1 items have another gold answer in one run than in another: left out.",
-        "1 items have no gold answer: left out.",
+        "Items left out that m:x lacks: 1.",
+        "Items left out whose inputs differ between the runs: 1.",
+        "Items left out whose gold answers differ between the runs: 1.",
+        "Items left out without a gold answer: 1.",
     )
     [row, *_] = comparison_rows([task])
     assert (row["n"], row["lacking"], row["differing"], row["regraded"]) == (4, 1, 1, 1)
@@ -262,8 +262,8 @@ def test_bad_input_ends_in_one_sentence(make_run: MakeRun, registry: Registry) -
     )
     assert _error([first, other], registry) == (
         "DataError: Nothing can be compared. xnli: no item is common to the systems. "
-        "m:x lacks 1 items that another system has: left out. "
-        "m:z lacks 6 items that another system has: left out."
+        "Items left out that m:x lacks: 1. "
+        "Items left out that m:z lacks: 6."
     )
     assert "different tasks under the name 'xnli': sequence_classification and token" in _error(
         [first, kinds], registry
@@ -287,6 +287,9 @@ def test_bad_input_ends_in_one_sentence(make_run: MakeRun, registry: Registry) -
 def test_a_metric_that_cannot_score_a_system_names_it(make_run: MakeRun, registry: Registry) -> None:
     runs = [make_run(name, [("xnli", "de", labelled("a", "a"), {})]) for name in "xy"]
     message = _error(runs, registry, metric="accuracy_byte")
+    assert _error(runs, registry, metric="evaluate:x").startswith(
+        "UsageError: The metric 'evaluate:x' is a program, which runs only with --allow-code."
+    )
     assert message.startswith(
         "HarnessError: m:x in 'de': The metric 'accuracy_byte' cannot score these predictions: "
     )
