@@ -21,6 +21,7 @@ from harness.discovery import discover
 from harness.documents import suite_summaries, task_summaries
 from harness.errors import UnknownNameError, UsageError
 from harness.fitting import FitStore, cache_folder
+from harness.metrics.external import FAMILY, evaluate_family
 from harness.plan import Model, Plan, RunConfig, refuse_empty
 from harness.planning import make_plan, resolve_model
 from harness.progress import Progress, SilentProgress
@@ -53,9 +54,12 @@ class Session:
     catalog: Catalog
 
 
-def open_session(tasks_from: Sequence[Path] = ()) -> Session:
-    """Return the plugins and specs of this environment; `tasks_from` adds files or folders of specs."""
-    registry = Registry(discover())
+def open_session(tasks_from: Sequence[Path] = (), *, allow_code: bool = False) -> Session:
+    """Return the plugins and specs of this environment; `tasks_from` adds files or folders of specs.
+
+    `allow_code` lets metrics that are programs of others run (``evaluate:NAME``).
+    """
+    registry = Registry(discover(), metric_families={FAMILY: evaluate_family(allow_code=allow_code)})
     models = {kind.name: kind.spec_model for kind in registry.kinds}
     catalog = Catalog(registry.task_spec_folders(), kind_models=models, extra_paths=tasks_from)
     return Session(registry=registry, catalog=catalog)
@@ -96,7 +100,7 @@ class Prepared:
 
 def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
     """Return the plans of a configuration; loads no model and trains nothing."""
-    session = session or open_session(config.tasks_from)
+    session = session or open_session(config.tasks_from, allow_code=config.allow_code)
     finder = DataFinder(config.data, session.registry, cache_folder() / "data")
     model = resolve_model(session.registry, config.model, config.options)
     plan = make_plan(config, session.registry, session.catalog, finder, model)
@@ -121,6 +125,7 @@ def _baselines(registry: Registry, model: Model) -> list[Model]:
 def execute(config: RunConfig, prepared: Prepared, progress: Progress, *, created: str | None = None) -> Path:
     """Run prepared plans and return the run folder."""
     refuse_empty(prepared.plan)
+    _make_metrics_ready(prepared)
     created = created or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     path = config.output or Path("runs") / _run_name(prepared.plan, created)
     _run_one(config, prepared, prepared.plan, RunFolder(path), progress, created)
@@ -130,6 +135,15 @@ def execute(config: RunConfig, prepared: Prepared, progress: Progress, *, create
             folder = RunFolder(path / "baselines" / _safe(plan.model.reference.ref))
             _run_one(config, prepared, plan, folder, progress, created)
     return path
+
+
+def _make_metrics_ready(prepared: Prepared) -> None:
+    """Raise `HarnessError` for a metric that cannot be computed here, before a model is trained or asked."""
+    metrics = prepared.session.registry.metrics
+    for name in sorted({name for cell in prepared.plan.cells for name in cell.spec.metrics}):
+        metric = metrics.get(name)
+        if metric.ready is not None:
+            metric.ready()
 
 
 def _run_one(

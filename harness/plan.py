@@ -73,6 +73,8 @@ class RunConfig:
     constrained: bool = False
     variants: tuple[str, ...] = ()
     """Versions of the test items; empty takes the tasks' own."""
+    allow_code: bool = False
+    """Whether metrics that are programs of others may run."""
     with_baselines: bool = False
     with_published: bool = False
     output: Path | None = None

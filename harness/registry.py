@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -32,8 +32,16 @@ class Table(Generic[Item]):
     A name that two plugins declared cannot be used: `get` raises and names both. Other names are not affected.
     """
 
-    def __init__(self, sort: str, pairs: Iterable[tuple[str, str, Item]]) -> None:
+    def __init__(
+        self,
+        sort: str,
+        pairs: Iterable[tuple[str, str, Item]],
+        *,
+        families: Mapping[str, Callable[[str], Item]] | None = None,
+    ) -> None:
+        """Take (plugin, name, thing) triples; a family makes the things whose names begin with ``FAMILY:``."""
         self.sort = sort
+        self._families = families or {}
         self._items: dict[str, tuple[str, Item]] = {}
         self.conflicts: dict[str, tuple[str, str]] = {}
         for plugin, name, item in pairs:
@@ -47,7 +55,7 @@ class Table(Generic[Item]):
         return (self._items[name][1] for name in sorted(self._items))
 
     def __contains__(self, name: str) -> bool:
-        return name in self._items
+        return name in self._items or self._family(name) is not None
 
     def __len__(self) -> int:
         return len(self._items)
@@ -59,11 +67,18 @@ class Table(Generic[Item]):
 
     def get(self, name: str) -> Item:
         """Return the thing of a name; raises `UnknownNameError` with near names, or `DuplicateNameError`."""
+        family = self._family(name)
+        if family is not None:
+            return family(name)
         if name not in self._items:
             raise UnknownNameError(self.sort, name, self._items)
         if name in self.conflicts:
             raise DuplicateNameError(self.sort, name, *self.conflicts[name])
         return self._items[name][1]
+
+    def _family(self, name: str) -> Callable[[str], Item] | None:
+        prefix, colon, rest = name.partition(":")
+        return self._families.get(prefix) if colon and rest else None
 
     def plugin_of(self, name: str) -> str:
         """Return the name of the plugin that declared it."""
@@ -74,8 +89,11 @@ class Table(Generic[Item]):
 class Registry:
     """What the plugins of one command declared; each table is filled when it is first asked for."""
 
-    def __init__(self, plugins: Plugins) -> None:
+    def __init__(
+        self, plugins: Plugins, *, metric_families: Mapping[str, Callable[[str], Metric]] | None = None
+    ) -> None:
         self.plugins = plugins
+        self._metric_families = metric_families
 
     @cached_property
     def adapters(self) -> Table[AdapterEntry]:
@@ -90,7 +108,10 @@ class Registry:
     @cached_property
     def metrics(self) -> Table[Metric]:
         """Metrics."""
-        return self._named("metric", "harness_register_metrics", "harness.metrics.metric.Metric")
+        hook = "harness_register_metrics"
+        pairs = self._declared("metric", hook, "harness.metrics.metric.Metric")
+        triples = [(plugin, item.name, item) for plugin, item in pairs]
+        return Table("metric", triples, families=self._metric_families)
 
     @cached_property
     def readers(self) -> Table[Reader]:

@@ -32,6 +32,16 @@ def rescore(path: Path, registry: Registry, further: Sequence[str] = ()) -> None
                 f"The metric {metric.name!r} scores {', '.join(sorted(metric.kinds))}; this run has "
                 f"{', '.join(sorted(kinds))}."
             )
+        methods = {
+            cell["method"] for run in with_baselines(own) for cell in run.cells if cell["status"] == "ok"
+        }
+        if metric.methods is not None and not metric.methods & methods:
+            raise UsageError(
+                f"The metric {metric.name!r} scores answers of the method {' or '.join(sorted(metric.methods))}; "
+                f"this run's are of {', '.join(sorted(methods)) or 'no method'}."
+            )
+        if metric.ready is not None:
+            metric.ready()
     scored = [_score_run(run, registry, wanted) for run in with_baselines(own)]
     for item in scored:
         _write(item)
@@ -57,7 +67,8 @@ def _score_run(run: Run, registry: Registry, further: Sequence[Metric]) -> _Resc
     for cell in run.cells:
         if cell["status"] == "ok":
             spec = specs[cell["task"]]
-            metrics = [registry.metrics.get(name) for name in spec["metrics"]]
+            named = [registry.metrics.get(name) for name in spec["metrics"]]
+            metrics = [metric for metric in named if metric.scores_method(cell["method"])]
             scores[cell["digest"]] = _score(list(run.records(cell)), cell, spec, metrics)
     return _Rescored(run=run, specs=specs, scores=scores)
 

@@ -147,7 +147,8 @@ class Runner:
             )
             for example, prediction in zip(chosen, predictions, strict=True)
         ]
-        metrics = [self._registry.metrics.get(name) for name in cell.spec.metrics]
+        named = [self._registry.metrics.get(name) for name in cell.spec.metrics]
+        metrics = [metric for metric in named if metric.scores_method(cell.pairing.method.name)]
         scores = score_cell(metrics, inputs, metric_context(cell.spec, cell.language.code))
         path = self._folder.records_path(cell.spec.task, cell.language.code, cell.digest)
         self._folder.write_records(path, _records(chosen, predictions, inputs, scores))

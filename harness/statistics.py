@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Interval", "clustered_mean", "wilson"]
+__all__ = ["Interval", "clustered_mean", "paired_difference", "wilson"]
 
 SMALL_SAMPLE = 200
 """Below so many 0/1 items the normal approximation is poor and Wilson's interval is used."""
@@ -63,6 +63,47 @@ def clustered_mean(
     return Interval(se=se, low=max(0.0, mean - reach), high=min(1.0, mean + reach), method=method)
 
 
+def paired_difference(
+    differences: npt.NDArray[np.float64],
+    strata: npt.NDArray[np.int64],
+    keys: Sequence[Sequence[Hashable]],
+    *,
+    level: float = 0.95,
+) -> Interval:
+    """Return the uncertainty of the mean over strata (languages) of the mean difference of two systems.
+
+    The differences are those of the same items, so what makes an item hard for both systems falls out (Miller
+    2024, arXiv 2411.00640, section 4.2). Items that share a key, directly or through other items, are one draw c
+    of G; with S strata of n_s items and the weights w_i = 1 / (S n_s),
+    SE^2 = G / (G - 1) * sum_c (sum_{i in c} w_i (d_i - mean_s(i)))^2, and the interval is t with G - 1 degrees of
+    freedom, cut to [-1, 1]. With one stratum this is the estimator of `clustered_mean`.
+
+    Args:
+        differences: Shape (n,): score of the one system minus score of the other, in [-1, 1].
+        strata: Shape (n,): 0, 1, ... S - 1; each occurs.
+        keys: What marks an item's draw; empty for an item that stands alone.
+        level: Coverage of the interval.
+    """
+    n = len(differences)
+    if n == 0:
+        return Interval(se=None, low=None, high=None, method=None)
+    codes = _linked_codes(keys)
+    groups = int(codes.max()) + 1
+    counts = np.bincount(strata)
+    means = np.bincount(strata, weights=differences) / counts
+    residuals = (differences - means[strata]) / (len(counts) * counts[strata])
+    if groups < 2 or not residuals.any():
+        return Interval(se=None, low=None, high=None, method="one cluster" if groups < 2 else "constant")
+    sums = np.bincount(codes, weights=residuals, minlength=groups)
+    se = math.sqrt(groups / (groups - 1) * float(np.square(sums).sum()))
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(groups - 1, 0.5 + level / 2)) * se
+    value = float(means.mean())
+    method = "paired t" if groups == n else "paired clustered t"
+    return Interval(se=se, low=max(-1.0, value - reach), high=min(1.0, value + reach), method=method)
+
+
 def wilson(successes: float, n: int, *, level: float = 0.95) -> tuple[float, float]:
     """Return Wilson's score interval of a proportion (Wilson 1927)."""
     from scipy.special import ndtri
@@ -79,3 +120,21 @@ def _cluster_codes(clusters: Sequence[str | None]) -> npt.NDArray[np.int64]:
     codes: dict[object, int] = {}
     keys = [("alone", index) if key is None else key for index, key in enumerate(clusters)]
     return np.array([codes.setdefault(key, len(codes)) for key in keys], dtype=np.int64)
+
+
+def _linked_codes(keys: Sequence[Sequence[Hashable]]) -> npt.NDArray[np.int64]:
+    """Return the number of every item's draw: the connected component of items that share keys."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    numbers: dict[Hashable, int] = {}
+    pairs = [
+        (index, len(keys) + numbers.setdefault(key, len(numbers)))
+        for index, own in enumerate(keys)
+        for key in own
+    ]
+    rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
+    size = len(keys) + len(numbers)
+    graph = coo_array((np.ones(len(pairs)), (rows, columns)), shape=(size, size))
+    _, components = connected_components(graph, directed=False)
+    return np.unique(components[: len(keys)], return_inverse=True)[1].astype(np.int64)

@@ -34,6 +34,7 @@ def evaluate(
     literals: o.LiteralsPolicy = None,
     chat: o.Chat = False,
     constrained: o.Constrained = False,
+    allow_code: o.AllowCode = False,
     with_baselines: o.WithBaselines = False,
     with_published: o.WithPublished = False,
     output: o.Output = None,
@@ -52,7 +53,7 @@ def evaluate(
     run_config = o.make_config(given, config)
     refuse_output(run_config)
     refuse_file(json_file)
-    session = open_session(run_config.tasks_from)
+    session = open_session(run_config.tasks_from, allow_code=run_config.allow_code)
     with broken_told(session.registry.plugins, session.catalog):
         prepared = prepare(run_config, session)
     show_plan(prepared.plan, brief=True)

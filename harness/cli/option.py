@@ -118,6 +118,12 @@ Constrained = Annotated[
     bool,
     typer.Option("--constrained", help="Let the server allow only valid answers.", rich_help_panel=PROMPTS),
 ]
+AllowCode = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code", help="Let metrics run that are programs (evaluate:...).", rich_help_panel=RUN
+    ),
+]
 WithPublished = Annotated[
     bool,
     typer.Option("--with-published", help="Show published scores of the suites too.", rich_help_panel=OUTPUT),
@@ -167,6 +173,8 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         "with_baselines",
         "with_published",
     }  # plan takes the configuration of eval and needs not all of it
+    # That the programs of others may run is for the command line to say, not for a file that came from them.
+    known.discard("allow_code")
     values = read_configuration(config_file, known) if config_file is not None else {}
     values |= {
         name: value
@@ -204,6 +212,7 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         chat=bool(values.get("chat")),
         constrained=bool(values.get("constrained")),
         variants=tuple(split_names(values.get("variants") or [])),
+        allow_code=bool(values.get("allow_code")),
         with_baselines=bool(values.get("with_baselines")),
         with_published=bool(values.get("with_published")),
         output=None if values.get("output") is None else Path(values["output"]),

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from harness.cli import option as o
+
 app = typer.Typer(add_completion=False)
 
 
@@ -14,8 +16,10 @@ app = typer.Typer(add_completion=False)
 def score(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     metrics: Annotated[
-        list[str] | None, typer.Option("--metrics", help="Further metrics, where they fit the kind of task.")
+        list[str] | None,
+        typer.Option("--metrics", "--metric", help="Further metrics, where they fit the kind of task."),
     ] = None,
+    allow_code: o.AllowCode = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the rows to this file.")
     ] = None,
@@ -26,7 +30,7 @@ def score(
     from harness.rescoring import rescore
     from harness.specs.selection import split_names
 
-    registry = open_session().registry
+    registry = open_session(allow_code=allow_code).registry
     with broken_told(registry.plugins):
         rescore(folder, registry, split_names(metrics or []))
     return show_run(folder, json_file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.metrics import chunk, classification, mlqa, retrieval, span, squad
+from harness.metrics import chunk, classification, mlqa, ranking, retrieval, span, squad, translation
 from harness.metrics.metric import Metric
 
 __all__ = ["METRICS"]
@@ -15,12 +15,16 @@ _TAGS = frozenset({"token_tagging"})
 _MARKED = frozenset({"text_marking"})
 _BITEXT = frozenset({"bitext_retrieval"})
 _RANKED = frozenset({"ranked_retrieval"})
+_BY_RANK = frozenset({"rank"})
 
 _XTREME = "google-research/xtreme evaluate.py"
 _SQUAD = "Rajpurkar et al. (2016), SQuAD v1.1 evaluation script evaluate-v1.1.py"
 _MLQA = "Lewis et al. (2020), MLQA evaluation script mlqa_evaluation_v1.py"
 _SEQEVAL = "seqeval 0.0.12 metrics/sequence_labeling.py, as used by google-research/xtreme evaluate.py"
 _CONLL = "Tjong Kim Sang and De Meulder (2003), section 2.3, on characters; XTREME-R publishes no span metric"
+_BROWN = "Brown et al. (2020), Language Models are Few-Shot Learners, section 2.4"
+_GAO = "Gao (2021), Multiple Choice Normalization in LM Evaluation"
+_HOLTZMAN = "Holtzman et al. (2021), Surface Form Competition"
 _XTREME_R = "Ruder et al. (2021), XTREME-R; google-research/xtreme"
 
 METRICS: Final[tuple[Metric, ...]] = (
@@ -142,5 +146,55 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_RANKED,
         description="Mean over queries and targets of 1/rank at 20, each target ranked without the others.",
         source="Ruder et al. (2021), XTREME-R, section 5.2, Table 14 and Figure 4",
+    ),
+    Metric(
+        name="accuracy_char",
+        compute=ranking.accuracy_char,
+        kinds=_LABELS,
+        description="Share of items whose choice of the largest log-probability divided by its characters is right.",
+        source=_GAO,
+        methods=_BY_RANK,
+    ),
+    Metric(
+        name="accuracy_byte",
+        compute=ranking.accuracy_byte,
+        kinds=_LABELS,
+        description="Share of items whose choice of the largest log-probability divided by its UTF-8 bytes is right.",
+        source=_GAO,
+        methods=_BY_RANK,
+    ),
+    Metric(
+        name="accuracy_token",
+        compute=ranking.accuracy_token,
+        kinds=_LABELS,
+        description="Share of items whose choice of the largest log-probability divided by its tokens is right.",
+        source=_BROWN,
+        methods=_BY_RANK,
+    ),
+    Metric(
+        name="accuracy_pmi",
+        compute=ranking.accuracy_pmi,
+        kinds=_LABELS,
+        description="Share of items whose choice of the largest log-probability minus that without the item is right.",
+        source=_HOLTZMAN,
+        methods=_BY_RANK,
+    ),
+    Metric(
+        name="chrf",
+        compute=translation.chrf,
+        kinds=_SPANS,
+        description="Corpus chrF of answer texts, by sacrebleu.",
+        source="Popovic (2015), chrF; sacrebleu",
+        from_counts=translation.chrf_from_counts,
+        ready=translation.refuse_missing,
+    ),
+    Metric(
+        name="bleu",
+        compute=translation.bleu,
+        kinds=_SPANS,
+        description="Corpus BLEU of answer texts, by sacrebleu.",
+        source="Papineni et al. (2002); Post (2018), sacrebleu",
+        from_counts=translation.bleu_from_counts,
+        ready=translation.refuse_missing,
     ),
 )

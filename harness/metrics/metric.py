@@ -70,3 +70,11 @@ class Metric:
     from_counts: Callable[[Floats], float] | None = None
     """For set-level metrics: column sums of `MetricResult.counts` -> the value."""
     higher_is_better: bool = True
+    methods: frozenset[str] | None = None
+    """Names of the methods whose predictions it understands; None for all of its kinds. Other cells go without it."""
+    ready: Callable[[], None] | None = None
+    """Called before a run starts; raises `HarnessError` where the metric cannot be computed here."""
+
+    def scores_method(self, method: str) -> bool:
+        """Return whether it understands the predictions of a method."""
+        return self.methods is None or method in self.methods

@@ -7,10 +7,21 @@ import pytest
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import Metric, MetricContext
 
+RANKED = {
+    "label": "a",
+    "scores": [-1.0, -2.0],
+    "tokens": [1, 1],
+    "characters": [2, 2],
+    "bytes": [2, 2],
+    "unconditional": [-2.0, -2.0],
+}
 PERFECT: dict[str, tuple[list[Any], list[Any]]] = {
-    "sequence_classification": ([{"label": "a", "scores": [1.0]}], ["a"]),
-    "multiple_choice": ([{"label": 1}], [1]),
-    "span_extraction": ([{"text": "cat", "start": 0, "end": 3, "score": 0.0}], [["cat"]]),
+    "sequence_classification": ([RANKED], ["a"]),
+    "multiple_choice": ([RANKED], ["a"]),
+    "span_extraction": (
+        [{"text": "the cat sat down", "start": 0, "end": 16, "score": 0.0}],
+        [["the cat sat down"]],
+    ),
     "token_tagging": ([["NOUN"]], [["NOUN"]]),
     "text_marking": ([{"spans": [[0, 4, "NOUN"]]}], [[[0, 4, "NOUN"]]]),
     "bitext_retrieval": ([{"candidate": "a", "similarity": 1.0}], ["a"]),
@@ -20,7 +31,7 @@ PERFECT: dict[str, tuple[list[Any], list[Any]]] = {
 
 def test_names_are_unique() -> None:
     names = [metric.name for metric in METRICS]
-    assert len(set(names)) == len(names) == 16
+    assert len(set(names)) == len(names) == 22
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
@@ -29,6 +40,6 @@ def test_declaration_and_perfect_answers(metric: Metric) -> None:
     assert metric.source
     for kind in metric.kinds:
         predictions, references = PERFECT[kind]
-        result = metric.compute(predictions, references, MetricContext(language="en"))
+        result = metric.compute(predictions, references, MetricContext(language="en", labels=("a", "b")))
         assert result.value == 1.0
         assert (result.items is None) == (result.counts is not None) == (metric.from_counts is not None)

@@ -49,7 +49,7 @@ languages:
         "line 7: inputs.1: 'a' is given twice",
         "line 8: labels.2: 'x' is given twice",
         "line 9: metrics.0: No metric named 'acuracy'. "
-        "Did you mean 'accuracy' or 'top1_accuracy' or 'token_accuracy'?",
+        "Did you mean 'accuracy' or 'accuracy_pmi' or 'top1_accuracy'?",
         "line 9: metrics.1: the metric 'f1' scores span_extraction, and this task is sequence_classification",
         "line 10: transfer.stages.0: No training set named 'mnlii'. Did you mean 'mnli' or 'xnli'?",
         "line 10: transfer.recipe: No recipe named 'quik'. Did you mean 'quick'?",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from harness.statistics import SMALL_SAMPLE, Interval, clustered_mean, wilson
+from harness.statistics import SMALL_SAMPLE, Interval, clustered_mean, paired_difference, wilson
 
 Floats = npt.NDArray[np.float64]
 
@@ -186,3 +186,56 @@ def test_wilson_is_symmetric_and_contains_the_share(n: int, data: st.DataObject)
     assert (low, high) == pytest.approx((1 - mirrored_high, 1 - mirrored_low), abs=1e-12)
     assert 0 <= low <= successes / n + 1e-12
     assert successes / n - 1e-12 <= high <= 1
+
+
+# Paired differences -----------------------------------------------------------------------------------
+
+
+def _one(n: int) -> npt.NDArray[np.int64]:
+    return np.zeros(n, dtype=np.int64)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_a_paired_difference_of_independent_items_is_the_paired_t_test(level: float) -> None:
+    first, second = np.random.default_rng(3).random((2, 40))
+    found = paired_difference(first - second, _one(40), [[]] * 40, level=level)
+    expected = stats.ttest_rel(first, second).confidence_interval(level)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    assert found.method == "paired t"
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 5)), min_size=3, max_size=40))
+def test_with_one_stratum_it_is_the_estimator_of_a_clustered_mean(pairs: list[tuple[float, int]]) -> None:
+    items = np.array([value for value, _ in pairs])
+    clusters = [str(cluster) for _, cluster in pairs]
+    mean = clustered_mean(items, clusters)
+    found = paired_difference(items, _one(len(items)), [[cluster] for cluster in clusters])
+    if mean.se is None or found.se is None:
+        assert len(set(clusters)) < 2 or np.allclose(items, items[0])
+    else:
+        assert found.se == pytest.approx(mean.se, abs=1e-12)
+
+
+def test_strata_weigh_the_same_and_linked_items_are_one_draw() -> None:
+    random = np.random.default_rng(8)
+    differences = random.normal(size=9) / 4
+    strata = np.array([0, 0, 0, 1, 1, 1, 1, 1, 1])
+    # Items 0 and 3 share an id, 3 and 4 a cluster: 0, 3 and 4 are one draw.
+    keys = [["id0"], [], ["c"], ["id0", "k"], ["k"], [], [], [], ["c"]]
+    draws = [[0, 3, 4], [1], [2, 8], [5], [6], [7]]
+    means = [differences[:3].mean(), differences[3:].mean()]
+    weights = np.where(strata == 0, 1 / (2 * 3), 1 / (2 * 6))
+    residuals = weights * (differences - np.where(strata == 0, *means))
+    se = math.sqrt(6 / 5 * sum(float(residuals[draw].sum()) ** 2 for draw in draws))
+    found = paired_difference(differences, strata, keys)
+    reach = float(stats.t.ppf(0.975, 5)) * se
+    assert found.se == pytest.approx(se)
+    assert (found.low, found.high) == pytest.approx((np.mean(means) - reach, np.mean(means) + reach))
+    assert found.method == "paired clustered t"
+
+
+def test_differences_without_variance_have_no_interval() -> None:
+    nothing = Interval(se=None, low=None, high=None, method="constant")
+    assert paired_difference(np.zeros(5), _one(5), [[]] * 5) == nothing
+    assert paired_difference(np.arange(3) / 3, _one(3), [["c"]] * 3).method == "one cluster"
+    assert paired_difference(np.zeros(0), _one(0), []).method is None

@@ -1,0 +1,65 @@
+"""``harness compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli import option as o
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def compare(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Run folders; the others are compared with the first."),
+    ],
+    tasks: Annotated[
+        list[str] | None, typer.Option("--tasks", "-t", help="Only these tasks; names or globs.")
+    ] = None,
+    languages: Annotated[
+        list[str] | None, typer.Option("--languages", "-l", help="Only these codes.")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="Score with this one, not with the tasks' own.")
+    ] = None,
+    items_file: Annotated[
+        Path | None, typer.Option("--items", help="Write the ids that all or none have right, as JSON.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write the rows to this file.")
+    ] = None,
+    allow_code: o.AllowCode = False,
+) -> None:
+    """Compare the systems of runs on the items that all of them answered; needs no model and no data.
+
+    Example: harness compare runs/e5-small runs/smollm2 --tasks xnli
+    """
+    from harness.api import open_session
+    from harness.cli.display import broken_told, refuse_file, stdout, write_rows
+    from harness.comparison import compare as compare_runs
+    from harness.reporting.comparison import comparison_rows, item_rows, render_comparison
+    from harness.results import Run
+    from harness.specs.selection import split_names
+
+    runs = [Run(folder) for folder in folders]
+    refuse_file(items_file)
+    refuse_file(json_file)
+    registry = open_session(allow_code=allow_code).registry
+    with broken_told(registry.plugins):
+        compared = compare_runs(
+            runs,
+            registry.metrics,
+            tasks=split_names(tasks or []),
+            languages=split_names(languages or []),
+            metric=metric,
+        )
+    if items_file is not None:
+        write_rows(items_file, item_rows(compared.tasks))
+    if json_file is not None:
+        write_rows(json_file, comparison_rows(compared.tasks))
+    stdout().print(render_comparison(compared))

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.results import ItemRecord, Run, RunFolder
+
+MakeRun = Callable[..., Run]
+
+LABELS = {"kind": "sequence_classification", "metrics": ["accuracy"], "headline": ["accuracy"]}
+SPANS = {"kind": "span_extraction", "metrics": ["f1", "exact_match"], "headline": ["f1"]}
+TAGS = {"kind": "token_tagging", "metrics": ["chunk_f1"], "headline": ["chunk_f1"]}
+
+
+def item(identifier: str, prediction: Any, reference: Any, **given: Any) -> ItemRecord:
+    """Return a record; a text as prediction is a label."""
+    output = {"label": prediction, "scores": []} if isinstance(prediction, str) else prediction
+    defaults: dict[str, Any] = {
+        "inputs_digest": f"d-{identifier}",
+        "cluster": None,
+        "group": None,
+        "tags": {},
+    }
+    flags = {"truncated": given.pop("truncated", False), "unparsed": given.pop("unparsed", False)}
+    fields = {**defaults, "scores": {}, **given}
+    return ItemRecord(id=identifier, prediction=output, reference=reference, flags=flags, **fields)
+
+
+def labelled(predictions: str, references: str, **given: Any) -> list[ItemRecord]:
+    """Return one record a letter."""
+    pairs = zip(predictions, references, strict=True)
+    return [item(str(number), *pair, **given) for number, pair in enumerate(pairs)]
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> MakeRun:
+    """Write a run folder from cells: (task, language) -> records, or (records, further keys of the cell)."""
+
+    def make(
+        name: str,
+        cells: Sequence[tuple[str, str, Sequence[ItemRecord], Mapping[str, Any]]],
+        *,
+        model: str | None = None,
+        specs: Mapping[str, Mapping[str, Any]] | None = None,
+        data: str = "local",
+    ) -> Run:
+        folder = RunFolder(tmp_path / name)
+        folder.create()
+        shown = []
+        for number, (task, language, records, further) in enumerate(cells):
+            digest = f"{number:012x}"
+            if further.get("status", "ok") == "ok":
+                folder.write_records(folder.records_path(task, language, digest), records)
+            usual = {"protocol": "frozen", "method": "head", "seed": 42, "view": {}, "status": "ok"}
+            shown.append(
+                {**usual, "task": task, "language": language, "digest": digest, "metrics": {}, **further}
+            )
+        tasks = {
+            task: {"labels": list("abc"), "metric_options": {}, "axes": [], "parallel": False, **spec}
+            for task, spec in (specs or {"xnli": LABELS}).items()
+        }
+        folder.write_manifest({"model": model or f"m:{name}", "tasks": tasks, "suites": []})
+        folder.write_results({"schema": 1, "run": {"data": data}, "cells": shown})
+        return Run(folder.path)
+
+    return make

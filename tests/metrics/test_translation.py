@@ -1,0 +1,76 @@
+"""BLEU and chrF of answers against sacrebleu's own corpus scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.errors import MissingExtraError
+from harness.metrics import translation
+from harness.metrics.metric import MetricContext
+from harness.metrics.translation import bleu, bleu_from_counts, chrf, chrf_from_counts
+
+sacrebleu = pytest.importorskip("sacrebleu")
+
+ANSWERS = ["the cat sat on the mat .", "twelve", "", "in the year 1998 near the river bank"]
+REFERENCES = [
+    ["the cat sat on the mat.", "a cat is sitting on the mat"],
+    ["twelve", "12", "a dozen"],
+    ["nothing at all"],
+    ["in 1998 near the bank of the river"],
+]
+STREAMS = [[texts[rank] if rank < len(texts) else None for texts in REFERENCES] for rank in range(3)]
+ENGLISH = MetricContext(language="en")
+
+
+def _predictions(texts: list[str]) -> list[Any]:
+    return [{"text": text, "start": -1, "end": -1, "score": 0.0} if text else None for text in texts]
+
+
+def test_scores_are_those_of_sacrebleu() -> None:
+    expected_bleu = sacrebleu.metrics.BLEU().corpus_score(ANSWERS, STREAMS).score
+    expected_chrf = sacrebleu.metrics.CHRF().corpus_score(ANSWERS, STREAMS).score
+    assert 10 < expected_bleu < 90
+    assert bleu(_predictions(ANSWERS), REFERENCES, ENGLISH).value == pytest.approx(expected_bleu / 100)
+    assert chrf(_predictions(ANSWERS), REFERENCES, ENGLISH).value == pytest.approx(expected_chrf / 100)
+
+
+def test_statistics_of_a_part_give_the_score_of_the_part() -> None:
+    for metric, from_counts, scorer in (
+        (bleu, bleu_from_counts, sacrebleu.metrics.BLEU()),
+        (chrf, chrf_from_counts, sacrebleu.metrics.CHRF()),
+    ):
+        counts = metric(_predictions(ANSWERS), REFERENCES, ENGLISH).counts
+        assert counts is not None
+        rows = [0, 3, 3]
+        expected = scorer.corpus_score(
+            [ANSWERS[row] for row in rows], [[stream[row] for row in rows] for stream in STREAMS]
+        )
+        assert from_counts(counts[rows].sum(axis=0)) == pytest.approx(expected.score / 100)
+
+
+def test_chinese_is_split_into_characters_and_an_option_names_another_tokenizer() -> None:
+    answers, gold = ["他住在北京市。", "一九九八年"], [["他住在北京。"], ["一九九八年"]]
+    streams = [[texts[0] for texts in gold]]
+    chinese = MetricContext(language="zh")
+    expected = sacrebleu.metrics.BLEU(tokenize="zh").corpus_score(answers, streams).score / 100
+    assert bleu(answers, gold, chinese).value == pytest.approx(expected)
+    words = MetricContext(language="zh", options={"bleu_tokenizer": "none"})
+    expected = sacrebleu.metrics.BLEU(tokenize="none").corpus_score(answers, streams).score / 100
+    assert bleu(answers, gold, words).value == pytest.approx(expected)
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(ValueError, match="Item 0: expected a list of at least one reference text, found 'x'"):
+        chrf(["x"], ["x"], ENGLISH)
+    with pytest.raises(ValueError, match="Item 0: expected an answer text, found 3"):
+        bleu([{"text": 3}], [["x"]], ENGLISH)
+    with pytest.raises(ValueError, match=r"sacrebleu has no tokenizer 'sumerian'.*bleu_tokenizer"):
+        bleu(["x"], [["x"]], MetricContext(language="en", options={"bleu_tokenizer": "sumerian"}))
+
+
+def test_without_sacrebleu_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translation, "PACKAGE", "sacrebleu_that_is_not_there")
+    with pytest.raises(MissingExtraError, match=r"pip install 'multilingual-harness\[metrics\]'"):
+        chrf(["x"], [["x"]], ENGLISH)

@@ -1,0 +1,67 @@
+"""Accuracies of ranked choices, added to a finished run without its model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.comparison import compare
+from harness.errors import UsageError
+from harness.registry import Registry
+from harness.rescoring import rescore
+from harness.results import Run
+
+RunTasks = Callable[..., Run]
+Cli = Callable[..., tuple[int, str, str]]
+InstallPlugin = Callable[..., Path]
+
+
+@pytest.fixture
+def ranks(install_plugin: InstallPlugin) -> None:
+    """Install the adapter ``ranks``."""
+    source = Path(__file__).with_name("ranking_adapter.py").read_text(encoding="utf-8")
+    install_plugin("ranking_adapter", source)
+
+
+@pytest.mark.usefixtures("ranks")
+def test_they_are_added_without_the_model(run: RunTasks, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    finished = run(["xnli:de+sw"], "ranks:it", prompt="lm_eval", limit=None, with_baselines=True)
+    monkeypatch.setattr("harness.adapters.AdapterEntry.load", None)
+    status, _, err = cli("score", finished.path, "--metric", "accuracy_byte,accuracy_char,accuracy_token")
+    assert (status, err) == (0, "")
+    again = Run(finished.path)
+    for cell in again.cells:
+        first, shortest = [], []
+        labels = again.manifest["tasks"][cell["task"]]["labels"]
+        for record in again.records(cell):
+            lengths = record.prediction["bytes"]
+            first.append(record.reference == labels[0])
+            shortest.append(record.reference == labels[lengths.index(min(lengths))])
+        assert cell["metrics"]["accuracy_byte"]["value"] == pytest.approx(sum(first) / len(first))
+        assert cell["metrics"]["accuracy_token"] == cell["metrics"]["accuracy_byte"]
+        assert cell["metrics"]["accuracy"]["value"] == pytest.approx(sum(shortest) / len(shortest))
+    # The cells of a classifier beside it have no such numbers, and go without.
+    beside = Run(finished.path / "baselines" / "majority")
+    assert all(list(cell["metrics"]) == ["accuracy"] for cell in beside.cells if cell["status"] == "ok")
+    status, out, _ = cli("compare", finished.path, beside.path)
+    assert status == 0
+    assert "A = ranks:it" in out
+
+
+@pytest.mark.usefixtures("ranks")
+def test_tokens_of_ranked_choices_are_counted(run: RunTasks, registry: Registry) -> None:
+    runs = [run(["xnli:de"], "ranks:it", prompt="lm_eval"), run(["xnli:de"], "baseline:majority")]
+    [task] = compare(runs, registry.metrics).tasks
+    expected = sum(sum(record.prediction["tokens"]) for record in runs[0].records(runs[0].cells[0]))
+    assert [cost.tokens for cost in task.costs] == [expected, None]
+
+
+def test_a_run_of_a_classifier_has_none(run: RunTasks, registry: Registry) -> None:
+    finished = run(["xnli:de"], "baseline:majority")
+    with pytest.raises(
+        UsageError,
+        match="'accuracy_pmi' scores answers of the method rank; this run's are of head",
+    ):
+        rescore(finished.path, registry, ["accuracy_pmi"])
