@@ -44,7 +44,8 @@ def open_vllm(description: ModelDescription, options: AdapterOptions) -> Adapter
     ref = description.ref
     if is_url(ref):
         served = read_served(ref, options, options.key_env)
-        return _connect(ref, _client(Address.parse(ref), options, read_key(options.key_env)), served, options)
+        client = _client(Address.parse(ref), options, read_key(options.key_env))
+        return _connect_or_close(ref, client, served, options)
     folder = Path(ref).expanduser()
     local = folder.is_dir()
     server = OwnServer(str(folder) if local else ref, folder.resolve().name if local else ref, options)
@@ -52,7 +53,7 @@ def open_vllm(description: ModelDescription, options: AdapterOptions) -> Adapter
     try:
         client = _client(server.address, options, server.key, server)
         served = choose_model(read_models(client), None, client.address.url("/v1"))
-        return _connect(ref, client, served, options, server)
+        return _connect_or_close(ref, client, served, options, server)
     except BaseException:
         server.stop()
         raise
@@ -80,6 +81,16 @@ def _client(
 ) -> Client:
     revive = None if server is None else server.revive
     return Client(address, timeout=options.timeout, retries=options.retries, key=key, revive=revive)
+
+
+def _connect_or_close(
+    ref: str, client: Client, served: ServedModel, options: VllmOptions, server: OwnServer | None = None
+) -> Adapter:
+    try:
+        return _connect(ref, client, served, options, server)
+    except BaseException:
+        client.close()
+        raise
 
 
 def _connect(

@@ -28,6 +28,7 @@ __all__ = ["OwnServer", "server_command"]
 MODULE = "vllm.entrypoints.openai.api_server"
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_LOOKS = 0.1
+SECONDS_TO_DIE = 2.0
 RESTARTS = 1
 TAIL_LINES = 12
 TAIL_BYTES = 8192
@@ -114,7 +115,7 @@ class OwnServer:
         Raises `AdapterError` where it dies a second time.
         """
         with self._restarting:
-            if self._stopped.is_set() or self._alive():
+            if self._stopped.is_set() or not self._died():
                 return False
             told = self.tail()
             if self._restarts >= RESTARTS:
@@ -208,6 +209,13 @@ class OwnServer:
             return False
         finally:
             connection.close()
+
+    def _died(self) -> bool:
+        """Return whether the server ends, after giving one that no longer answers a moment to do so."""
+        deadline = time.monotonic() + SECONDS_TO_DIE
+        while self._alive() and not self._healthy() and time.monotonic() < deadline:
+            self._stopped.wait(SECONDS_BETWEEN_LOOKS)
+        return not self._alive()
 
     def _alive(self) -> bool:
         process = self._process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ __all__ = [
     "open_tokenizer",
 ]
 
+PROBE = f"The harness compares: कखग, Привет, 123 été. {' '.join(string.printable)}"
+"""A text that tells tokenizers apart."""
 REMEMBERED = 4096
 """Contexts whose tokens are kept, so that the server is not asked again for every choice."""
 
@@ -173,12 +176,11 @@ def open_tokenizer(
     if source is None:
         return ServerTokenizer(client, model)
     local = LocalTokenizer(source, trust_remote_code=trust_remote_code, revision=revision)
-    probe = "The harness: कखग, 123 été."
     try:
-        answer = client.post_root("/tokenize", {"model": model, "prompt": probe, "add_special_tokens": False})
+        answer = client.post_root("/tokenize", {"model": model, "prompt": PROBE, "add_special_tokens": False})
     except Refusal:
         return local  # a server of another kind, which cannot tell
-    if tuple(token_ids(answer, client)) != local.encode(probe)[len(local.prefix) :]:
+    if tuple(token_ids(answer, client)) != local.encode(PROBE)[len(local.prefix) :]:
         raise AdapterError(
             f"The tokenizer in {source!r} is not that of the model {model!r} at the server.",
             hint="Name the folder of the model's own tokenizer: -o tokenizer=FOLDER",
