@@ -30,6 +30,8 @@ SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_LOOKS = 0.1
 SECONDS_TO_DIE = 2.0
 RESTARTS = 1
+LINE = 120
+"""Characters of the server's last line that a progress line shows."""
 TAIL_LINES = 12
 TAIL_BYTES = 8192
 OURS = frozenset({"--model", "--served-model-name", "--host", "--port", "--api-key"})
@@ -180,9 +182,8 @@ class OwnServer:
                 )
             if now - told >= SECONDS_BETWEEN_LINES:
                 told = now
-                _say(
-                    f"vLLM is loading {self._ref} ({now - started:.0f} s): {self.tail().splitlines()[-1].strip()}"
-                )
+                last = self.tail().splitlines()[-1].strip()
+                _say(f"vLLM is loading {self._ref} ({now - started:.0f} s): {last[:LINE]}")
             self._stopped.wait(SECONDS_BETWEEN_LOOKS)
         _say(f"vLLM is ready after {time.monotonic() - started:.0f} s.")
 

@@ -63,6 +63,9 @@ class LocalTokenizer:
         self._backend: Any = tokenizer.backend_tokenizer
         self._backend.no_truncation()
         self._backend.no_padding()
+        # Special tokens are put in here. The step that adds them also trims spaces off the offsets, which would
+        # hide a token that holds the end of a context.
+        self._backend.post_processor = None
         self._source = source
         with_special = list(tokenizer("a").input_ids)
         without = list(tokenizer("a", add_special_tokens=False).input_ids)
@@ -72,7 +75,7 @@ class LocalTokenizer:
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the ids of a text; raises `AdapterError` where it has none and no BOS or EOS exists."""
-        ids = (*self.prefix, *self._backend.encode(text, add_special_tokens=False).ids)
+        ids = _behind(self.prefix, self._backend.encode(text, add_special_tokens=False).ids)
         return ids or (self._start_token(),)
 
     def split(self, context: str, continuation: str) -> Boundary:
@@ -84,11 +87,11 @@ class LocalTokenizer:
             first -= 1
         if first == len(ids):
             raise _no_token(continuation)
-        covered = offsets[first - 1][1] if first else 0
-        # Some tokenizers leave a leading space out of a token's offsets, although the token holds it.
-        straddles = offsets[first][0] < edge or context[covered:].isspace()
-        before = self.prefix if first or self.prefix else (self._start_token(),)
-        return Boundary(ids=(*before, *ids), start=len(before) + first, straddles=straddles)
+        straddles = offsets[first][0] < edge
+        whole = _behind(self.prefix, ids)
+        if first == 0 and len(whole) == len(ids):
+            whole = (self._start_token(), *whole)
+        return Boundary(ids=whole, start=len(whole) - len(ids) + first, straddles=straddles)
 
     def _start_token(self) -> int:
         if self._first is None:
@@ -116,7 +119,7 @@ class ServerTokenizer:
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the ids of a text; raises `AdapterError` where it has none."""
-        return (*self.prefix, *self._ask(text)) or (self._start_token(),)
+        return _behind(self.prefix, self._ask(text)) or (self._start_token(),)
 
     def split(self, context: str, continuation: str) -> Boundary:
         """Return the ids; the continuation begins at the first token that the context alone does not have."""
@@ -131,8 +134,10 @@ class ServerTokenizer:
             first += 1
         if first == len(ids):
             raise _no_token(continuation)
-        before = self.prefix if first or self.prefix else (self._start_token(),)
-        return Boundary(ids=(*before, *ids), start=len(before) + first, straddles=first < len(alone))
+        whole = _behind(self.prefix, ids)
+        if first == 0 and len(whole) == len(ids):
+            whole = (self._start_token(), *whole)
+        return Boundary(ids=whole, start=len(whole) - len(ids) + first, straddles=first < len(alone))
 
     def _ask(self, text: str, *, special: bool = False) -> list[int]:
         if not text:
@@ -201,7 +206,7 @@ def cut_continuation(split: Boundary, limit: int | None, prefix: int, continuati
             f"The continuation {continuation[:60]!r}... has {scored} tokens, and the server takes prompts of "
             f"{limit} tokens."
         )
-    keep = min(prefix, limit - scored)
+    keep = prefix if limit - prefix >= scored else 0
     ids = (*split.ids[:keep], *split.ids[len(split.ids) - limit + keep :])
     return replace(split, ids=ids, start=limit - scored, truncated=True)
 
@@ -210,7 +215,7 @@ def cut_prompt(ids: tuple[int, ...], limit: int | None, prefix: int) -> tuple[tu
     """Return the ids within `limit`, cut from the left behind the first `prefix` ones, and whether they were cut."""
     if limit is None or len(ids) <= limit:
         return ids, False
-    keep = min(prefix, limit - 1)
+    keep = prefix if limit > prefix else 0
     return (*ids[:keep], *ids[len(ids) - limit + keep :]), True
 
 
@@ -240,6 +245,11 @@ def _prefix(with_special: Sequence[int], without: Sequence[int]) -> tuple[int, .
         if list(with_special[first : first + len(without)]) == list(without):
             return tuple(with_special[:first])
     return ()
+
+
+def _behind(prefix: tuple[int, ...], ids: Sequence[int]) -> tuple[int, ...]:
+    """Return the ids with the prefix before them, unless the text itself begins with it."""
+    return tuple(ids) if tuple(ids[: len(prefix)]) == prefix else (*prefix, *ids)
 
 
 def _no_token(continuation: str) -> AdapterError:

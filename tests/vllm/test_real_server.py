@@ -11,6 +11,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +97,16 @@ def open_vllm(ref: str, **options: Any) -> Any:
     return entry.open(entry.describe_model(ref, given), given)
 
 
+@lru_cache(maxsize=1)
+def network_of(folder: Path) -> Any:
+    return LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
+
+
 def own_logprobs(folder: Path, ids: Sequence[int]) -> torch.Tensor:
-    network = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    network = network_of(folder)
     with torch.inference_mode():
-        return torch.log_softmax(network(torch.tensor([list(ids)])).logits[0], dim=-1)
+        logits: torch.Tensor = network(torch.tensor([list(ids)])).logits[0]
+        return torch.log_softmax(logits, dim=-1)
 
 
 def greedy(folder: Path, ids: list[int], count: int) -> list[int]:
@@ -113,17 +120,18 @@ def test_loglikelihoods_are_those_of_transformers(model: Any, folder: Path) -> N
     tokenizer = AutoTokenizer.from_pretrained(folder)
     requests = [LikelihoodRequest(context=context, continuation=rest) for context, rest in PAIRS]
     for (context, rest), answer in zip(PAIRS, model.loglikelihood(requests), strict=True):
-        ids = tokenizer(context + rest, add_special_tokens=False).input_ids
+        whole = tokenizer(context + rest, add_special_tokens=False).input_ids
         count = len(answer.token_logprobs)
-        ids = [tokenizer.eos_token_id, *ids] if not context else ids[-(CONTEXT - 1) :]
+        ids = [tokenizer.eos_token_id, *whole] if not context else whole[-(CONTEXT - 1) :]
         logprobs = own_logprobs(folder, ids)
         places = range(len(ids) - count, len(ids))
         wanted = [float(logprobs[place - 1, ids[place]]) for place in places]
         assert answer.token_logprobs == pytest.approx(wanted, abs=1e-3)
         assert answer.is_greedy == all(int(logprobs[place - 1].argmax()) == ids[place] for place in places)
         assert answer.truncated == (len(context) > 500)
-        assert answer.straddles == context.endswith(" ") or not context.endswith(" ")
-        assert count == len(tokenizer(rest, add_special_tokens=False).input_ids) or answer.straddles
+        alone = tokenizer(context, add_special_tokens=False).input_ids
+        assert answer.straddles == (whole[: len(alone)] != alone)
+        assert count == len(whole) - len(alone) + answer.straddles
 
 
 def test_echo_gives_the_same_numbers(model: Any, python: str, folder: Path) -> None:
@@ -149,7 +157,8 @@ def test_generation_is_greedy_and_keeps_its_order(model: Any, folder: Path) -> N
     ):
         wanted = greedy(folder, tokenizer(prompt, add_special_tokens=False).input_ids, 6)
         if tokenizer.eos_token_id not in wanted:
-            assert answer.text == tokenizer.decode(wanted, skip_special_tokens=True)
+            # vLLM leaves out the bytes of a character that the limit cut.
+            assert answer.text == tokenizer.decode(wanted, skip_special_tokens=True).rstrip("\ufffd")
             assert (answer.tokens, answer.finished, answer.truncated) == (6, False, False)
 
 
