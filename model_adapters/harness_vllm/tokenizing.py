@@ -60,6 +60,9 @@ class LocalTokenizer:
 
     def __init__(self, source: str, *, trust_remote_code: bool = False, revision: str | None = None) -> None:
         tokenizer = _load(source, trust_remote_code=trust_remote_code, revision=revision)
+        with_special = list(tokenizer("a").input_ids)
+        without = list(tokenizer("a", add_special_tokens=False).input_ids)
+        self.prefix = _prefix(with_special, without)
         self._backend: Any = tokenizer.backend_tokenizer
         self._backend.no_truncation()
         self._backend.no_padding()
@@ -67,9 +70,6 @@ class LocalTokenizer:
         # hide a token that holds the end of a context.
         self._backend.post_processor = None
         self._source = source
-        with_special = list(tokenizer("a").input_ids)
-        without = list(tokenizer("a", add_special_tokens=False).input_ids)
-        self.prefix = _prefix(with_special, without)
         bos = tokenizer.bos_token_id
         self._first: int | None = bos if bos is not None else tokenizer.eos_token_id
 
