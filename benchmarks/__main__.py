@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from benchmarks import encoder_inference, retrieval, startup
+from benchmarks import encoder_inference, retrieval, startup, vllm_client
 
 
 def main() -> None:
@@ -17,6 +17,7 @@ def main() -> None:
     given = parser.parse_args()
     startup.main([])
     retrieval.main([])
+    vllm_client.main([])
     if given.data is None:
         print("Encoder inference needs the XNLI test set: give --data DIR or set HARNESS_DATA.")
     else:

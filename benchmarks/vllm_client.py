@@ -1,0 +1,124 @@
+"""The vLLM client: our adapter beside a bare loop that sends the same requests, made beforehand, to the same server.
+
+Both keep 16 requests under way over keep-alive connections and read the JSON that comes back; ours also tokenises,
+checks every token of the answers, and puts them in order. The limit is 1.05 of the bare loop's time.
+Run: make bench, or python -m benchmarks.vllm_client [--model DIR] [--python PATH] [--requests N] [--rounds N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import statistics
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measuring import alternate, show
+from harness.capabilities import LikelihoodRequest
+from harness.options import parse_options
+from harness_vllm import harness_register_adapters
+from harness_vllm.generator import GeneratingModel
+
+__all__ = ["main"]
+
+CONCURRENCY = 16
+LIMIT = 1.05
+SENTENCE = (
+    "The committee met on day {number} and decided, after a long debate, that the bridge would be repaired. "
+)
+CHOICES = ("Therefore the bridge stays open.", "Therefore nobody paid.", "Therefore the river was moved.")
+
+
+def open_model(folder: str, python: str) -> Any:
+    """Return the adapter, with a server of its own."""
+    [entry] = [entry for entry in harness_register_adapters() if entry.name == "vllm"]
+    given = {
+        "python": python,
+        "concurrency": str(CONCURRENCY),
+        "max_num_seqs": str(CONCURRENCY * 4),
+        "max_model_len": "512",
+        "dtype": "float32",
+        "enforce_eager": "true",
+    }
+    options = parse_options(entry, given)
+    return entry.open(entry.describe_model(folder, options), options)
+
+
+def record(model: GeneratingModel, requests: Sequence[LikelihoodRequest]) -> list[bytes]:
+    """Return the bodies that the adapter sends for the requests."""
+    client, bodies = model._session.client, []
+    post = client.post
+
+    def recorded(path: str, payload: Any) -> Any:
+        bodies.append(json.dumps(payload, separators=(",", ":")).encode())
+        return post(path, payload)
+
+    client.post = recorded  # type: ignore[method-assign]
+    model.loglikelihood(requests)
+    client.post = post  # type: ignore[method-assign]
+    return bodies
+
+
+def rank(model: GeneratingModel, requests: Sequence[LikelihoodRequest]) -> None:
+    """Rank with the adapter."""
+    assert len(model.loglikelihood(requests)) == len(requests)
+
+
+def bare_loop(model: GeneratingModel, bodies: Sequence[bytes]) -> None:
+    """Send the bodies, `CONCURRENCY` at a time, and read the answers."""
+    client = model._session.client
+    address, key = client.address, client._key
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+    waiting = iter(bodies)
+
+    def work(_: int) -> None:
+        connection = http.client.HTTPConnection(address.host, address.port, timeout=300)
+        for body in waiting:
+            connection.request("POST", "/v1/completions", body=body, headers=headers)
+            assert json.loads(connection.getresponse().read())["choices"]
+        connection.close()
+
+    with ThreadPoolExecutor(CONCURRENCY) as threads:
+        list(threads.map(work, range(CONCURRENCY)))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure and print; without vLLM or a model, say what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--model", default="models/smollm2", help="folder of a decoder")
+    parser.add_argument("--python", default=".venv-vllm/bin/python", help="interpreter that has vllm")
+    parser.add_argument("--requests", type=int, default=192)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args(arguments)
+    for path, maker in ((given.python, "setup-vllm"), (given.model, "models")):
+        if not Path(path).exists():
+            print(f"The vLLM client is not measured: there is no {path}; make {maker} makes it.")
+            return
+    requests = [
+        LikelihoodRequest(
+            context=SENTENCE.format(number=number // 3) * 3, continuation=" " + CHOICES[number % 3]
+        )
+        for number in range(given.requests)
+    ]
+    model = open_model(given.model, given.python)
+    try:
+        bodies = record(model, requests)
+        contenders = {
+            "vllm adapter": lambda: rank(model, requests),
+            "bare loop": lambda: bare_loop(model, bodies),
+        }
+        seconds = alternate(contenders, rounds=given.rounds)
+    finally:
+        model.close()
+    show(f"{given.requests} continuations through vLLM", seconds, limits={"vllm adapter": f"{LIMIT}"})
+    ours, bare = (statistics.median(seconds[name]) for name in contenders)
+    print(
+        f"Client overhead: {100 * (ours / bare - 1):.1f} % at {len(requests) / bare:.0f} requests/s (limit 5 %)."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""JSON over HTTP with keep-alive connections and bounded retries; one client serves many threads.
+
+The standard library's `http.client` is enough here and costs least time a request.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import socket
+import threading
+import urllib.request
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from harness.errors import AdapterError
+from harness_vllm.address import Address
+
+__all__ = ["Client", "Refusal"]
+
+FIRST_WAIT = 0.5
+LONGEST_WAIT = 60.0
+TEMPORARY = frozenset({408, 429, 500, 502, 503, 504, 529})
+SHOWN = 300
+"""Characters of a server's answer that an error shows."""
+
+Headers = Mapping[str, str]
+
+
+class Refusal(AdapterError):
+    """A server answered that it will not do what was asked: a status that no retry changes."""
+
+    def __init__(self, url: str, status: int, told: str, *, hint: str | None = None) -> None:
+        super().__init__(f"The server at {url} answered {status}: {told}.", hint=hint)
+        self.status = status
+        self.told = told
+
+
+class _TemporaryFault(Exception):
+    """What may go well the next time."""
+
+    def __init__(self, told: str, *, lost: bool = False, retry_after: float | None = None) -> None:
+        super().__init__(told)
+        self.lost = lost
+        """Whether there was no answer at all: the server may be gone."""
+        self.retry_after = retry_after
+
+
+class Client:
+    """Sends requests to one server.
+
+    Args:
+        address: Where the server is.
+        timeout: Seconds that the server may stay silent.
+        retries: How often a request is repeated.
+        key: Sent as a bearer token, and never shown.
+        revive: Called where no connection can be made; True says that the server has been started again.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        timeout: float,
+        retries: int,
+        key: str | None = None,
+        revive: Callable[[], bool] | None = None,
+    ) -> None:
+        self.address = address
+        self.timeout = timeout
+        self.retries = retries
+        self.repeated = 0
+        """How many requests were sent again."""
+        self._key = key
+        self._revive = revive
+        self._idle: list[http.client.HTTPConnection] = []
+        self._busy: set[http.client.HTTPConnection] = set()
+        self._lock = threading.Lock()
+        self._aborted = threading.Event()
+
+    def get(self, path: str, *, timeout: float | None = None, retries: int | None = None) -> Any:
+        """Return the JSON of a path below the base; raises `AdapterError`, `Refusal` for most 4xx."""
+        return self._request("GET", self.address.base + path, None, timeout, retries)
+
+    def post(self, path: str, payload: Mapping[str, Any]) -> Any:
+        """Return the JSON that a path below the base gives for `payload`; raises as `get` does."""
+        return self._request("POST", self.address.base + path, payload, None, None)
+
+    def get_root(self, path: str) -> Any:
+        """Return the JSON of a path that stands beside the base."""
+        return self._request("GET", self.address.root + path, None, None, None)
+
+    def post_root(self, path: str, payload: Mapping[str, Any]) -> Any:
+        """Return the JSON that a path beside the base gives for `payload`."""
+        return self._request("POST", self.address.root + path, payload, None, None)
+
+    def abort(self) -> None:
+        """Make all requests under way end at once, with an `AdapterError`."""
+        self._aborted.set()
+        with self._lock:
+            for connection in self._busy:
+                _shut(connection)
+
+    def resume(self) -> None:
+        """Allow requests again after `abort`."""
+        self._aborted.clear()
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    # One request ----------------------------------------------------------------------------------------
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        payload: Mapping[str, Any] | None,
+        timeout: float | None,
+        retries: int | None,
+    ) -> Any:
+        body = None if payload is None else json.dumps(payload, separators=(",", ":")).encode()
+        limit = self.retries if retries is None else retries
+        attempt = 0
+        while True:
+            try:
+                return self._exchange(method, path, body, timeout or self.timeout)
+            except _TemporaryFault as fault:
+                if self._aborted.is_set():
+                    raise AdapterError(f"The request to {self.address.url(path)} was called off.") from fault
+                if fault.lost and self._revive is not None and self._revive():
+                    continue
+                if attempt >= limit:
+                    raise self._give_up(path, attempt + 1, fault) from fault
+                self._aborted.wait(_seconds_to_wait(attempt, fault.retry_after))
+            attempt += 1
+            with self._lock:
+                self.repeated += 1
+
+    def _give_up(self, path: str, attempts: int, fault: _TemporaryFault) -> AdapterError:
+        times = "once" if attempts == 1 else f"{attempts} times"
+        hint = (
+            "See whether it is still running, start it again, and repeat the command: finished parts are kept."
+            if fault.lost
+            else "Repeat the command later: finished parts are kept. -o concurrency=N and -o timeout=SECONDS "
+            "ease its load."
+        )
+        return AdapterError(f"The server at {self.address.url(path)} was asked {times}: {fault}.", hint=hint)
+
+    def _exchange(self, method: str, path: str, body: bytes | None, timeout: float) -> Any:
+        status, headers, content = self._send(method, path, body, timeout)
+        if 200 <= status < 300:
+            try:
+                return json.loads(content)
+            except ValueError as error:
+                raise AdapterError(
+                    f"The server at {self.address.url(path)} answered with something that is no JSON: "
+                    f"{self._shown(content)!r}."
+                ) from error
+        told = self._shown(_message(content))
+        if status in TEMPORARY:
+            raise _TemporaryFault(
+                f"it answered {status}: {told}", retry_after=_number(headers.get("retry-after"))
+            )
+        raise Refusal(self.address.url(path), status, told or "no reason given", hint=_status_hint(status))
+
+    def _send(self, method: str, path: str, body: bytes | None, timeout: float) -> tuple[int, Headers, bytes]:
+        """Return status, headers and body of the answer; raises `_TemporaryFault` where none came."""
+        while True:
+            connection, used = self._take(timeout)
+            try:
+                answer = self._converse(connection, method, path, body)
+            except TimeoutError as error:
+                self._drop(connection)
+                raise _TemporaryFault(f"it gave no answer within {timeout:g} s") from error
+            except (OSError, http.client.HTTPException) as error:
+                self._drop(connection)
+                # Servers close idle connections after seconds: that is no fault, and says nothing new.
+                if used and isinstance(error, ConnectionError) and not self._aborted.is_set():
+                    continue
+                raise _TemporaryFault(_connection_fault(error), lost=True) from error
+            self._put_back(connection)
+            return answer
+
+    def _converse(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None
+    ) -> tuple[int, Headers, bytes]:
+        headers = {"Accept": "application/json"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        connection.request(method, path, body=body, headers=headers)
+        response = connection.getresponse()
+        content = response.read()
+        return response.status, {name.lower(): value for name, value in response.getheaders()}, content
+
+    # Connections ----------------------------------------------------------------------------------------
+
+    def _take(self, timeout: float) -> tuple[http.client.HTTPConnection, bool]:
+        if self._aborted.is_set():
+            raise _TemporaryFault("the request was called off")
+        with self._lock:
+            used = bool(self._idle)
+            connection = self._idle.pop() if used else _connection(self.address, timeout)
+            self._busy.add(connection)
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout)
+        return connection, used
+
+    def _put_back(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            self._busy.discard(connection)
+            if connection.sock is not None:
+                self._idle.append(connection)
+
+    def _drop(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            self._busy.discard(connection)
+        connection.close()
+
+    def _shown(self, content: bytes | str) -> str:
+        """Return the beginning of what a server sent, on one line and without the key."""
+        text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
+        if self._key is not None:
+            text = text.replace(self._key, "***")
+        text = " ".join(text.split()).rstrip(".")
+        return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _connection(address: Address, timeout: float) -> http.client.HTTPConnection:
+    """Return a connection that is not yet made; https goes through the proxy of the environment, if any."""
+    if not address.secure:
+        return http.client.HTTPConnection(address.host, address.port, timeout=timeout)
+    proxy = urllib.request.getproxies().get("https")
+    if proxy is None or urllib.request.proxy_bypass(address.host):
+        return http.client.HTTPSConnection(address.host, address.port, timeout=timeout)
+    via = Address.parse(proxy)
+    connection = http.client.HTTPSConnection(via.host, via.port, timeout=timeout)
+    connection.set_tunnel(address.host, address.port)
+    return connection
+
+
+def _shut(connection: http.client.HTTPConnection) -> None:
+    if connection.sock is not None:
+        try:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return
+
+
+def _seconds_to_wait(attempt: int, retry_after: float | None) -> float:
+    """Return what the server asked for, else exponential back-off with jitter between one half and the whole."""
+    if retry_after is not None:
+        return min(retry_after, LONGEST_WAIT)
+    longest = min(FIRST_WAIT * 2.0**attempt, LONGEST_WAIT)
+    return random.uniform(longest / 2, longest)  # noqa: S311  # spreads retries, hides nothing
+
+
+def _number(text: str | None) -> float | None:
+    """Return the seconds of a Retry-After header; a date counts as none."""
+    try:
+        return max(0.0, float(text)) if text is not None else None
+    except ValueError:
+        return None
+
+
+def _message(content: bytes) -> bytes | str:
+    """Return the reason in ``{"error": {"message": ...}}`` and its relatives, else the whole body."""
+    try:
+        value = json.loads(content)
+    except ValueError:
+        return content
+    error = value.get("error", value) if isinstance(value, dict) else value
+    if isinstance(error, dict):
+        error = error.get("message", error.get("detail", error))
+    return error if isinstance(error, str) else json.dumps(error)
+
+
+def _connection_fault(error: Exception) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "nothing accepts connections there"
+    if isinstance(error, socket.gaierror):
+        return "no such host is known"
+    if isinstance(error, http.client.IncompleteRead | ConnectionError):
+        return "it closed the connection without an answer"
+    return f"the connection failed ({type(error).__name__}: {error})"
+
+
+def _status_hint(status: int) -> str | None:
+    if status in (401, 403):
+        return "Put the server's key into the environment variable that -o key_env=NAME names."
+    if status == 404:
+        return "Check the address; that of an OpenAI-compatible server mostly ends in /v1."
+    return None

@@ -1,0 +1,117 @@
+"""A model behind vLLM's ``/embeddings``: a server with ``--runner pooling``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.capabilities import EmbedOptions, FloatArray, Side
+from harness.errors import AdapterError, CapabilityError
+from harness_vllm.client import Refusal
+from harness_vllm.session import ServerSession
+
+__all__ = ["EmbeddingModel"]
+
+TEXTS_PER_REQUEST = 32
+
+
+class EmbeddingModel:
+    """`Embeds` over HTTP.
+
+    Args:
+        session: The connection to the server, and the server itself where it is ours.
+        prefixes: Texts put before queries and passages.
+        pooling: What a server of ours was told; None where the server decides.
+    """
+
+    def __init__(self, session: ServerSession, *, prefixes: Mapping[Side, str], pooling: str | None) -> None:
+        self._session = session
+        self._prefixes = prefixes
+        self._pooling = pooling
+        self._url = session.url("/embeddings")
+
+    def identity(self) -> Mapping[str, str]:
+        """Return model, server version and options as text."""
+        return self._session.identity()
+
+    def close(self) -> None:
+        """End the connections, and the server where it is ours; a second call does nothing."""
+        self._session.close()
+
+    def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
+        """Return float32 vectors of shape (texts, dimension) with unit rows; long texts are cut at their end.
+
+        Raises `CapabilityError` for a layer or pooling that the server does not give.
+        """
+        wanted = options or EmbedOptions()
+        self._check(wanted)
+        prefix = self._prefixes[side] if wanted.prefixes else ""
+        batches = [
+            texts[start : start + TEXTS_PER_REQUEST] for start in range(0, len(texts), TEXTS_PER_REQUEST)
+        ]
+        requests = [self._payload([prefix + text for text in batch], wanted) for batch in batches]
+        rows = [row for answer in self._session.map(self._ask, requests) for row in answer]
+        if not rows:
+            return np.zeros((0, 0), np.float32)
+        return self._unit_rows(rows, texts)
+
+    def _check(self, wanted: EmbedOptions) -> None:
+        if wanted.layer not in (None, "last"):
+            raise CapabilityError(
+                f"A vLLM server embeds from the last layer, not from the layer {wanted.layer!r}.",
+                hint="Use hf:MODEL, which reads any layer.",
+            )
+        if wanted.pooling is not None and wanted.pooling != self._pooling:
+            raise CapabilityError(
+                f"The server pools by {self._pooling or 'what its model folder says'}, not by {wanted.pooling!r}.",
+                hint=f"Let the adapter start it with -o pooling={wanted.pooling}, or use hf:MODEL.",
+            )
+
+    def _payload(self, texts: list[str], wanted: EmbedOptions) -> dict[str, Any]:
+        limit, context = wanted.max_length, self._session.context_length
+        if limit is not None and context is not None:
+            limit = min(limit, context)
+        return {
+            "model": self._session.model,
+            "input": texts,
+            "encoding_format": "float",
+            "truncate_prompt_tokens": -1 if limit is None else limit,
+            "truncation_side": "right",
+        }
+
+    def _ask(self, payload: Mapping[str, Any]) -> list[list[float]]:
+        try:
+            answer = self._session.client.post("/embeddings", payload)
+        except Refusal as refusal:
+            if refusal.status != 404:
+                raise
+            raise AdapterError(
+                f"The server at {self._url} does not embed ({refusal.told}).",
+                hint="vLLM embeds when it was started with --runner pooling.",
+            ) from refusal
+        return self._vectors(answer, len(payload["input"]))
+
+    def _vectors(self, answer: Any, count: int) -> list[list[float]]:
+        data = answer.get("data") if isinstance(answer, dict) else None
+        entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+        if sorted(entry.get("index", -1) for entry in entries) != list(range(count)):
+            raise AdapterError(f"The server at {self._url} gave {len(entries)} vectors for {count} texts.")
+        vectors = [entry.get("embedding") for entry in sorted(entries, key=lambda entry: int(entry["index"]))]
+        if not all(isinstance(vector, list) and vector for vector in vectors):
+            raise AdapterError(f"The server at {self._url} gave an embedding that is no list of numbers.")
+        return [vector for vector in vectors if vector is not None]
+
+    def _unit_rows(self, rows: Sequence[Sequence[float]], texts: Sequence[str]) -> FloatArray:
+        if len({len(row) for row in rows}) != 1:
+            raise AdapterError(f"The server at {self._url} gave vectors of different lengths.")
+        vectors = np.asarray(rows, np.float64)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        bad = ~(np.isfinite(lengths[:, 0]) & (lengths[:, 0] > 0))
+        if bad.any():
+            text = texts[int(bad.argmax())]
+            raise AdapterError(
+                f"The server at {self._url} gave a vector without a direction for {text[:60]!r}."
+            )
+        return np.asarray(vectors / lengths, np.float32)

@@ -1,0 +1,166 @@
+"""Open a model behind a server: start the server where there is none, find out what it has, connect."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.capabilities import Adapter, ModelDescription
+from harness.options import AdapterOptions
+from harness_vllm.address import Address, is_url, read_key
+from harness_vllm.chat import ChatModel
+from harness_vllm.client import Client
+from harness_vllm.connection import ServedModel, choose_model, read_models, server_version
+from harness_vllm.description import read_served
+from harness_vllm.embedder import EmbeddingModel
+from harness_vllm.generator import GeneratingModel
+from harness_vllm.options import ChatOptions, VllmOptions
+from harness_vllm.server import OwnServer
+from harness_vllm.session import ServerSession
+from harness_vllm.tokenizing import Tokenizer, open_tokenizer
+
+__all__ = ["open_chat", "open_vllm"]
+
+ANSWER_OPTIONS = (
+    "runner",
+    "dtype",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "revision",
+    "trust_remote_code",
+    "pooling",
+    "query_prefix",
+    "passage_prefix",
+    "server_args",
+)
+"""Options that change answers, and so belong to the identity."""
+MODEL_FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "1_Pooling/config.json")
+
+
+def open_vllm(description: ModelDescription, options: AdapterOptions) -> Adapter:
+    """Return the model, with a server of its own unless the description names a running one; raises `AdapterError`."""
+    assert isinstance(options, VllmOptions)
+    ref = description.ref
+    if is_url(ref):
+        served = read_served(ref, options, options.key_env)
+        client = _client(Address.parse(ref), options, read_key(options.key_env))
+        return _connect_or_close(ref, client, served, options)
+    folder = Path(ref).expanduser()
+    local = folder.is_dir()
+    server = OwnServer(str(folder) if local else ref, folder.resolve().name if local else ref, options)
+    server.start()
+    try:
+        client = _client(server.address, options, server.key, server)
+        served = choose_model(read_models(client), None, client.address.url("/v1"))
+        return _connect_or_close(ref, client, served, options, server)
+    except BaseException:
+        server.stop()
+        raise
+
+
+def open_chat(description: ModelDescription, options: AdapterOptions) -> Adapter:
+    """Return the model behind a chat endpoint; raises `AdapterError`."""
+    assert isinstance(options, ChatOptions)
+    served = read_served(description.ref, options, options.key_env)
+    address = Address.parse(description.ref)
+    client = Client(address, timeout=options.timeout, retries=options.retries, key=read_key(options.key_env))
+    session = ServerSession(
+        client,
+        model=served.name,
+        context_length=served.context_length,
+        concurrency=options.concurrency,
+        version="unknown",
+        identity={"adapter": "openai", "model": served.name, "host": address.host},
+    )
+    return ChatModel(session, token_limit_field=options.token_limit_field)
+
+
+def _client(
+    address: Address, options: VllmOptions, key: str | None, server: OwnServer | None = None
+) -> Client:
+    revive = None if server is None else server.revive
+    return Client(address, timeout=options.timeout, retries=options.retries, key=key, revive=revive)
+
+
+def _connect_or_close(
+    ref: str, client: Client, served: ServedModel, options: VllmOptions, server: OwnServer | None = None
+) -> Adapter:
+    try:
+        return _connect(ref, client, served, options, server)
+    except BaseException:
+        client.close()
+        raise
+
+
+def _connect(
+    ref: str, client: Client, served: ServedModel, options: VllmOptions, server: OwnServer | None = None
+) -> Adapter:
+    version = server_version(client)
+    context = options.max_model_len or served.context_length
+    if served.context_length is not None and context is not None:
+        context = min(context, served.context_length)
+    session = ServerSession(
+        client,
+        model=served.name,
+        context_length=context,
+        concurrency=options.concurrency,
+        version=version,
+        identity=_identity(ref, served, options, version, context),
+        server=server,
+    )
+    if options.runner == "pooling":
+        prefixes: Mapping[str, str] = {"query": options.query_prefix, "passage": options.passage_prefix}
+        pooling = options.pooling if server is not None else None
+        return EmbeddingModel(session, prefixes=prefixes, pooling=pooling)  # type: ignore[arg-type]
+    form = options.scoring if options.scoring != "auto" else None
+    return GeneratingModel(
+        session,
+        _tokenizer(ref, client, served, options),
+        form="prompt_logprobs" if form is None and server is not None else form,
+        prompts_per_request=options.prompts_per_request,
+    )
+
+
+def _tokenizer(ref: str, client: Client, served: ServedModel, options: VllmOptions) -> Tokenizer:
+    """Return the tokenizer of the option, of the model folder where it is here, or of the server."""
+    source = options.tokenizer
+    if source is None:
+        # A folder of that name on another machine may hold another model.
+        known = served.root if is_url(ref) and client.address.is_local else ref
+        folder = Path(known).expanduser() if known is not None else None
+        if folder is not None and not is_url(str(known)) and (folder / "tokenizer.json").is_file():
+            source = str(folder)
+    return open_tokenizer(
+        source,
+        client,
+        served.name,
+        trust_remote_code=options.trust_remote_code,
+        revision=None if source is None or Path(source).expanduser().is_dir() else options.revision,
+    )
+
+
+def _identity(
+    ref: str, served: ServedModel, options: VllmOptions, version: str, context: int | None
+) -> dict[str, str]:
+    folder = Path(ref).expanduser()
+    digest = {} if is_url(ref) or not folder.is_dir() else {"files": _digest(folder)}
+    chosen = {f"option.{name}": str(getattr(options, name)) for name in ANSWER_OPTIONS}
+    return {
+        "adapter": "vllm",
+        "model": served.name,
+        "vllm": version,
+        "context_length": str(context or "unknown"),
+        **digest,
+        **chosen,
+    }
+
+
+def _digest(folder: Path) -> str:
+    """Return the SHA-256 digest of the names and contents of a model's files."""
+    whole = hashlib.sha256()
+    for file in sorted({file for pattern in MODEL_FILES for file in folder.glob(pattern)}):
+        with file.open("rb") as stream:
+            part = hashlib.file_digest(stream, "sha256").hexdigest()
+        whole.update(f"{file.relative_to(folder).as_posix()}={part}\n".encode())
+    return whole.hexdigest()

@@ -1,0 +1,264 @@
+"""A vLLM server of our own: started on loopback, watched, restarted once, and always ended with all its processes."""
+
+from __future__ import annotations
+
+import atexit
+import http.client
+import os
+import secrets
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.errors import AdapterError, UsageError
+from harness_vllm import launcher
+from harness_vllm.address import Address
+from harness_vllm.options import VllmOptions
+
+__all__ = ["OwnServer", "server_command"]
+
+MODULE = "vllm.entrypoints.openai.api_server"
+SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_LOOKS = 0.1
+SECONDS_TO_DIE = 2.0
+RESTARTS = 1
+LINE = 120
+"""Characters of the server's last line that a progress line shows."""
+TAIL_LINES = 12
+TAIL_BYTES = 8192
+OURS = frozenset({"--model", "--served-model-name", "--host", "--port", "--api-key"})
+
+
+def server_command(ref: str, name: str, port: int, options: VllmOptions) -> list[str]:
+    """Return the command that serves a model on loopback under `name`; raises `UsageError` for bad options."""
+    python = options.python or sys.executable
+    if shutil.which(python) is None:
+        raise UsageError(f"The option python names {python!r}, which is no program that can be run.")
+    command = [python, "-m", MODULE, "--model", ref, "--served-model-name", name]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--runner", options.runner]
+    # Without these a model folder's generation_config.json changes sampling, and the log grows by request.
+    command += ["--generation-config", "vllm", "--disable-uvicorn-access-log"]
+    given = {
+        "--dtype": options.dtype,
+        "--max-model-len": options.max_model_len,
+        "--tensor-parallel-size": options.tensor_parallel_size,
+        "--pipeline-parallel-size": options.pipeline_parallel_size,
+        "--gpu-memory-utilization": options.gpu_memory_utilization,
+        "--max-num-seqs": options.max_num_seqs,
+        "--revision": options.revision,
+    }
+    for flag, value in given.items():
+        command += [] if value is None else [flag, str(value)]
+    if options.pooling is not None and options.runner == "pooling":
+        command += ["--pooler-config", f'{{"pooling_type": "{options.pooling.upper()}"}}']
+    command += ["--enforce-eager"] if options.enforce_eager else []
+    command += ["--trust-remote-code"] if options.trust_remote_code else []
+    return command + _further(options.server_args)
+
+
+def _further(text: str) -> list[str]:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(
+            f"The option server_args is {text!r}, which no shell could read: {error}."
+        ) from error
+    for word in words:
+        if word.split("=")[0] in OURS:
+            raise UsageError(f"The option server_args holds {word!r}, which the adapter sets itself.")
+    return words
+
+
+class OwnServer:
+    """One server process group; `stop` ends it, and so does the end of this process.
+
+    Args:
+        ref: The model, for messages and for the command.
+        name: What the server calls the model.
+        options: The options of the adapter.
+    """
+
+    def __init__(self, ref: str, name: str, options: VllmOptions) -> None:
+        self.key = secrets.token_urlsafe(24)
+        """A key of this server alone, so that nobody else on the machine sends it requests."""
+        port = _free_port()
+        self.address = Address(secure=False, host="127.0.0.1", port=port, base="/v1")
+        self._ref = ref
+        self._command = server_command(ref, name, port, options)
+        self._patience = options.start_timeout
+        self._owner = os.getpid()
+        self._restarts = 0
+        self._restarting = threading.Lock()
+        self._stopped = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._taking = threading.Lock()
+        self._log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115, RUF100  # closed by stop()
+
+    def start(self) -> None:
+        """Start the server and wait until it is healthy; raises `AdapterError` with its last lines if it dies."""
+        atexit.register(self.stop)
+        try:
+            self._launch()
+        except BaseException:
+            self.stop()
+            raise
+
+    def revive(self) -> bool:
+        """Start the server again if it has died, once; return whether it was started.
+
+        Raises `AdapterError` where it dies a second time.
+        """
+        with self._restarting:
+            if self._stopped.is_set() or not self._died():
+                return False
+            told = self.tail()
+            if self._restarts >= RESTARTS:
+                raise AdapterError(
+                    f"The vLLM server for {self._ref!r} died twice; its last lines:\n{told}",
+                    hint="Repeat the command to go on: finished parts are kept. A smaller -o max_num_seqs or "
+                    "-o concurrency asks less of it.",
+                )
+            self._restarts += 1
+            _say(f"vLLM for {self._ref} died and is started again; its last lines:\n{told}")
+            self._end()
+            self._launch()
+            return True
+
+    def stop(self) -> None:
+        """End the server's whole process group; a second call does nothing."""
+        if self._stopped.is_set() or os.getpid() != self._owner:
+            return
+        self._stopped.set()
+        atexit.unregister(self.stop)
+        self._end()
+        self._log.close()
+
+    def tail(self) -> str:
+        """Return the last lines that the server wrote."""
+        descriptor = self._log.fileno()
+        size = os.fstat(descriptor).st_size
+        # pread leaves the offset alone, which the server's own writes share.
+        text = os.pread(descriptor, TAIL_BYTES, max(0, size - TAIL_BYTES)).decode("utf-8", "replace")
+        lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+        return "\n".join(f"  {line}" for line in lines[-TAIL_LINES:]) or "  (it wrote nothing)"
+
+    # The process ----------------------------------------------------------------------------------------
+
+    def _launch(self) -> None:
+        self._log.seek(0)
+        self._log.truncate()
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", str(Path(launcher.__file__)), str(os.getpid()), *self._command],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            env=_environment(self.key),
+            start_new_session=True,
+        )
+        if self._stopped.is_set():  # while a worker was starting it again
+            self._end()
+        self._wait_until_healthy()
+
+    def _wait_until_healthy(self) -> None:
+        started = told = time.monotonic()
+        _say(f"vLLM is loading {self._ref} ...")
+        while not self._healthy():
+            now = time.monotonic()
+            if not self._alive():
+                raise self._dead()
+            if now - started > self._patience:
+                raise AdapterError(
+                    f"The vLLM server for {self._ref!r} was not ready after {self._patience:g} s; its last "
+                    f"lines:\n{self.tail()}",
+                    hint="Give it more time with -o start_timeout=SECONDS.",
+                )
+            if now - told >= SECONDS_BETWEEN_LINES:
+                told = now
+                last = self.tail().splitlines()[-1].strip()
+                _say(f"vLLM is loading {self._ref} ({now - started:.0f} s): {last[:LINE]}")
+            self._stopped.wait(SECONDS_BETWEEN_LOOKS)
+        _say(f"vLLM is ready after {time.monotonic() - started:.0f} s.")
+
+    def _dead(self) -> AdapterError:
+        if self._stopped.is_set():
+            return AdapterError(f"The vLLM server for {self._ref!r} was ended while it was loading.")
+        told = self.tail()
+        if "No module named 'vllm'" in told:
+            return AdapterError(
+                f"The Python interpreter {self._command[0]!r} has no vllm.",
+                hint="Install vllm into an environment of its own and name it: -o python=PATH/bin/python",
+            )
+        return AdapterError(
+            f"The vLLM server for {self._ref!r} ended before it was ready; its last lines:\n{told}",
+            hint=f"To see all of it, run: {shlex.join(self._command)}",
+        )
+
+    def _healthy(self) -> bool:
+        connection = http.client.HTTPConnection(self.address.host, self.address.port, timeout=5)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _died(self) -> bool:
+        """Return whether the server ends, after giving one that no longer answers a moment to do so."""
+        deadline = time.monotonic() + SECONDS_TO_DIE
+        while self._alive() and not self._healthy() and time.monotonic() < deadline:
+            self._stopped.wait(SECONDS_BETWEEN_LOOKS)
+        return not self._alive()
+
+    def _alive(self) -> bool:
+        process = self._process
+        return process is not None and _runs(process.pid)
+
+    def _end(self) -> None:
+        """SIGTERM, then SIGKILL for whatever is left of the group."""
+        with self._taking:
+            process, self._process = self._process, None
+        if process is None:
+            return
+        try:
+            os.kill(process.pid, signal.SIGTERM)
+            deadline = time.monotonic() + launcher.GRACE + 5
+            while time.monotonic() < deadline and _runs(process.pid):
+                time.sleep(0.05)
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+
+def _runs(pid: int) -> bool:
+    """Return whether a child runs; it is not reaped, so that its number keeps belonging to its group."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None
+    except ChildProcessError:
+        return False
+
+
+def _environment(key: str) -> Mapping[str, str]:
+    quiet = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+    return {**quiet, **os.environ, "VLLM_API_KEY": key, "PYTHONUNBUFFERED": "1"}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201  # the line is what this is for

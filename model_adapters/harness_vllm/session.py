@@ -1,0 +1,80 @@
+"""An open connection to a server: which model, how long its context is, what runs at the same time."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from harness.errors import AdapterError
+from harness_vllm.client import Client
+from harness_vllm.dispatch import Dispatch
+from harness_vllm.server import OwnServer
+
+__all__ = ["ServerSession"]
+
+STRUCTURED_SINCE = (0, 12)
+"""vLLM 0.12 removed the ``guided_*`` fields in favour of ``structured_outputs``."""
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class ServerSession:
+    """Owns the connections to a server, and the server itself where the adapter started it."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        model: str,
+        context_length: int | None,
+        concurrency: int,
+        version: str,
+        identity: Mapping[str, str],
+        server: OwnServer | None = None,
+    ) -> None:
+        self.client = client
+        self.model = model
+        self.context_length = context_length
+        self.concurrency = concurrency
+        self.guided = _is_before(version, STRUCTURED_SINCE)
+        """Whether constraints have their older names."""
+        self._identity = dict(identity)
+        self._server = server
+        self._dispatch = Dispatch(client, concurrency, None if server is None else server.stop)
+        self._closed = False
+
+    def identity(self) -> Mapping[str, str]:
+        """Return what makes the answers what they are, without the address and without the key."""
+        return dict(self._identity)
+
+    def url(self, path: str) -> str:
+        """Return the whole address of a path, for messages."""
+        return self.client.address.url(self.client.address.base + path)
+
+    def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
+        """Return one answer an item, in order, `concurrency` at a time; raises `AdapterError` once closed."""
+        if self._closed:
+            raise AdapterError(f"The model {self.model!r} has been closed.")
+        return self._dispatch.map(function, items) if items else []
+
+    def close(self) -> None:
+        """End the threads, the connections, and the server where it is ours; a second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._server is not None:
+            self._server.stop()
+        self._dispatch.close()
+        self.client.close()
+        if self.client.repeated:
+            requests = "request was" if self.client.repeated == 1 else "requests were"
+            print(f"{self.client.repeated} {requests} repeated.", file=sys.stderr)  # noqa: T201  # told once
+
+
+def _is_before(version: str, limit: tuple[int, int]) -> bool:
+    # A build from a checkout without tags calls itself 0.1.dev1, however new it is.
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return found is not None and "dev" not in version and (int(found[1]), int(found[2])) < limit

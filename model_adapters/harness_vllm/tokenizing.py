@@ -1,0 +1,256 @@
+"""Texts as token ids, made by the model's own tokenizer here or by the server."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.errors import AdapterError, MissingExtraError
+from harness_vllm.client import Client, Refusal
+
+__all__ = [
+    "Boundary",
+    "LocalTokenizer",
+    "ServerTokenizer",
+    "Tokenizer",
+    "cut_continuation",
+    "cut_prompt",
+    "open_tokenizer",
+]
+
+PROBE = f"The harness compares: कखग, Привет, 123 été. {' '.join(string.printable)}"
+"""A text that tells tokenizers apart."""
+REMEMBERED = 4096
+"""Contexts whose tokens are kept, so that the server is not asked again for every choice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundary:
+    """The tokens of a context and its continuation, tokenised together."""
+
+    ids: tuple[int, ...]
+    start: int
+    """Index of the first token that belongs to the continuation; never 0."""
+    straddles: bool
+    truncated: bool = False
+
+
+class Tokenizer(Protocol):
+    """Turns texts into token ids."""
+
+    remote: bool
+    """Whether every text costs a request."""
+    prefix: tuple[int, ...]
+    """What stands before every text: the BOS token, where the tokenizer puts one."""
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text with what stands before it; never empty."""
+
+    def split(self, context: str, continuation: str) -> Boundary:
+        """Return the ids of both texts together, and where the continuation begins."""
+
+
+class LocalTokenizer:
+    """The tokenizer in a model folder, run in this process."""
+
+    remote = False
+
+    def __init__(self, source: str, *, trust_remote_code: bool = False, revision: str | None = None) -> None:
+        tokenizer = _load(source, trust_remote_code=trust_remote_code, revision=revision)
+        with_special = list(tokenizer("a").input_ids)
+        without = list(tokenizer("a", add_special_tokens=False).input_ids)
+        self.prefix = _prefix(with_special, without)
+        self._backend: Any = tokenizer.backend_tokenizer
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        # Special tokens are put in here. The step that adds them also trims spaces off the offsets, which would
+        # hide a token that holds the end of a context.
+        self._backend.post_processor = None
+        self._source = source
+        bos = tokenizer.bos_token_id
+        self._first: int | None = bos if bos is not None else tokenizer.eos_token_id
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text; raises `AdapterError` where it has none and no BOS or EOS exists."""
+        ids = _behind(self.prefix, self._backend.encode(text, add_special_tokens=False).ids)
+        return ids or (self._start_token(),)
+
+    def split(self, context: str, continuation: str) -> Boundary:
+        """Return the ids; a token belongs to the continuation if it ends behind the last character of the context."""
+        encoded = self._backend.encode(context + continuation, add_special_tokens=False)
+        ids, offsets = encoded.ids, encoded.offsets
+        edge, first = len(context), len(ids)
+        while first and offsets[first - 1][1] > edge:
+            first -= 1
+        if first == len(ids):
+            raise _no_token(continuation)
+        straddles = offsets[first][0] < edge
+        whole = _behind(self.prefix, ids)
+        if first == 0 and len(whole) == len(ids):
+            whole = (self._start_token(), *whole)
+        return Boundary(ids=whole, start=len(whole) - len(ids) + first, straddles=straddles)
+
+    def _start_token(self) -> int:
+        if self._first is None:
+            raise AdapterError(
+                f"The tokenizer of {self._source!r} has neither a BOS nor an EOS token, so nothing can be scored "
+                "after an empty context."
+            )
+        return self._first
+
+
+class ServerTokenizer:
+    """vLLM's ``/tokenize``, for servers whose tokenizer is not on this machine.
+
+    The server gives no offsets, so the continuation begins where the ids of both texts together leave those of
+    the context alone.
+    """
+
+    remote = True
+
+    def __init__(self, client: Client, model: str) -> None:
+        self._client = client
+        self._model = model
+        self.prefix = _prefix(self._ask("a", special=True), self._ask("a"))
+        self._contexts: dict[str, tuple[int, ...]] = {}
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text; raises `AdapterError` where it has none."""
+        return _behind(self.prefix, self._ask(text)) or (self._start_token(),)
+
+    def split(self, context: str, continuation: str) -> Boundary:
+        """Return the ids; the continuation begins at the first token that the context alone does not have."""
+        alone = self._contexts.get(context)
+        if alone is None:
+            if len(self._contexts) >= REMEMBERED:
+                self._contexts.clear()
+            alone = self._contexts.setdefault(context, tuple(self._ask(context)))
+        ids = self._ask(context + continuation)
+        first = 0
+        while first < min(len(alone), len(ids)) and alone[first] == ids[first]:
+            first += 1
+        if first == len(ids):
+            raise _no_token(continuation)
+        whole = _behind(self.prefix, ids)
+        if first == 0 and len(whole) == len(ids):
+            whole = (self._start_token(), *whole)
+        return Boundary(ids=whole, start=len(whole) - len(ids) + first, straddles=first < len(alone))
+
+    def _ask(self, text: str, *, special: bool = False) -> list[int]:
+        if not text:
+            return []
+        payload: Mapping[str, Any] = {"model": self._model, "prompt": text, "add_special_tokens": special}
+        try:
+            answer = self._client.post_root("/tokenize", payload)
+        except Refusal as refusal:
+            if refusal.status not in (404, 405):
+                raise
+            raise AdapterError(
+                f"The server at {self._client.address.url(self._client.address.base)} does not tokenise.",
+                hint="Name the folder of the model's tokenizer: -o tokenizer=FOLDER",
+            ) from refusal
+        return token_ids(answer, self._client)
+
+    def _start_token(self) -> int:
+        raise AdapterError(
+            "The tokenizer of the server puts no BOS token before texts, and its EOS token is not known here, so "
+            "nothing can be scored after an empty context.",
+            hint="Name the folder of the model's tokenizer: -o tokenizer=FOLDER",
+        )
+
+
+def token_ids(answer: Any, client: Client) -> list[int]:
+    """Return the ids in an answer of ``/tokenize``; raises `AdapterError` for anything else."""
+    tokens = answer.get("tokens") if isinstance(answer, dict) else None
+    if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
+        raise AdapterError(
+            f"The server at {client.address.url(client.address.root + '/tokenize')} answered without a list of "
+            "token ids.",
+            hint="Name the folder of the model's tokenizer: -o tokenizer=FOLDER",
+        )
+    return tokens
+
+
+def open_tokenizer(
+    source: str | None, client: Client, model: str, *, trust_remote_code: bool, revision: str | None
+) -> Tokenizer:
+    """Return the tokenizer of a folder, where there is one, after comparing it with the server's; else the server's."""
+    if source is None:
+        return ServerTokenizer(client, model)
+    local = LocalTokenizer(source, trust_remote_code=trust_remote_code, revision=revision)
+    try:
+        answer = client.post_root("/tokenize", {"model": model, "prompt": PROBE, "add_special_tokens": False})
+    except Refusal:
+        return local  # a server of another kind, which cannot tell
+    if tuple(token_ids(answer, client)) != local.encode(PROBE)[len(local.prefix) :]:
+        raise AdapterError(
+            f"The tokenizer in {source!r} is not that of the model {model!r} at the server.",
+            hint="Name the folder of the model's own tokenizer: -o tokenizer=FOLDER",
+        )
+    return local
+
+
+def cut_continuation(split: Boundary, limit: int | None, prefix: int, continuation: str) -> Boundary:
+    """Return the tokens within `limit`, context cut from the left behind the first `prefix` tokens.
+
+    Raises `AdapterError` where the continuation alone is too long.
+    """
+    if limit is None or len(split.ids) <= limit:
+        return split
+    scored = len(split.ids) - split.start
+    if scored >= limit:
+        raise AdapterError(
+            f"The continuation {continuation[:60]!r}... has {scored} tokens, and the server takes prompts of "
+            f"{limit} tokens."
+        )
+    keep = prefix if limit - prefix >= scored else 0
+    ids = (*split.ids[:keep], *split.ids[len(split.ids) - limit + keep :])
+    return replace(split, ids=ids, start=limit - scored, truncated=True)
+
+
+def cut_prompt(ids: tuple[int, ...], limit: int | None, prefix: int) -> tuple[tuple[int, ...], bool]:
+    """Return the ids within `limit`, cut from the left behind the first `prefix` ones, and whether they were cut."""
+    if limit is None or len(ids) <= limit:
+        return ids, False
+    keep = prefix if limit > prefix else 0
+    return (*ids[:keep], *ids[len(ids) - limit + keep :]), True
+
+
+def _load(source: str, *, trust_remote_code: bool, revision: str | None) -> Any:
+    try:
+        from transformers import AutoTokenizer
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("The adapter 'vllm'", "vllm", str(error.name)) from error
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            source, trust_remote_code=trust_remote_code, revision=revision, local_files_only=True
+        )
+    except Exception as error:
+        raise AdapterError(
+            f"The tokenizer in {source!r} cannot be opened: {type(error).__name__}: {error}."
+        ) from error
+    if not tokenizer.is_fast:
+        raise AdapterError(
+            f"The tokenizer in {str(Path(source))!r} has no tokenizer.json, so it cannot tell which text a token is."
+        )
+    return tokenizer
+
+
+def _prefix(with_special: Sequence[int], without: Sequence[int]) -> tuple[int, ...]:
+    """Return what a tokenizer puts before a text."""
+    for first in range(len(with_special) - len(without) + 1):
+        if list(with_special[first : first + len(without)]) == list(without):
+            return tuple(with_special[:first])
+    return ()
+
+
+def _behind(prefix: tuple[int, ...], ids: Sequence[int]) -> tuple[int, ...]:
+    """Return the ids with the prefix before them, unless the text itself begins with it."""
+    return tuple(ids) if tuple(ids[: len(prefix)]) == prefix else (*prefix, *ids)
+
+
+def _no_token(continuation: str) -> AdapterError:
+    return AdapterError(f"The continuation {continuation!r} has no token of its own, so it cannot be scored.")

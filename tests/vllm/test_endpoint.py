@@ -1,0 +1,156 @@
+"""The adapter of chat endpoints, and embeddings from a pooling server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.capabilities import (
+    Capability,
+    EmbedOptions,
+    Generated,
+    GenerateOptions,
+    Turn,
+    capability_protocols,
+)
+from harness.errors import AdapterError, CapabilityError
+
+Open = Callable[..., Any]
+OPTIONS = GenerateOptions(max_tokens=8)
+
+
+# Chat endpoints ---------------------------------------------------------------------------------------
+
+
+def test_a_text_is_one_user_turn(open_model: Open, stand_in: Any) -> None:
+    model = open_model("openai", stand_in.url)
+    text, turn = model.generate(["The cat", (Turn(role="user", text="The cat"),)], [OPTIONS] * 2)
+    ids = [1, *stand_in.ids("user: The cat"), 2]
+    written, ended = stand_in.written(ids, 8)
+    assert text == turn == Generated(text=written, tokens=len(written.split()), finished=ended)
+    assert stand_in.posted("chat/completions")[0] == {
+        "model": "tiny",
+        "messages": [{"role": "user", "content": "The cat"}],
+        "max_tokens": 8,
+        "temperature": 0.0,
+        "top_p": 1.0,
+        "seed": 0,
+    }
+
+
+def test_the_limit_may_have_another_name(open_model: Open, stand_in: Any) -> None:
+    model = open_model("openai", stand_in.url, token_limit_field="max_completion_tokens")
+    model.generate(["The cat"], [OPTIONS])
+    [request] = stand_in.posted("chat/completions")
+    assert request["max_completion_tokens"] == 8
+    assert "max_tokens" not in request
+
+
+def test_it_generates_only(open_model: Open, stand_in: Any) -> None:
+    model = open_model("openai", stand_in.url)
+    can = {
+        capability for capability, protocol in capability_protocols().items() if isinstance(model, protocol)
+    }
+    assert can == {Capability.GENERATES}
+
+
+def test_a_json_schema_is_the_only_constraint(open_model: Open, stand_in: Any) -> None:
+    model = open_model("openai", stand_in.url)
+    schema = {"type": "object"}
+    with pytest.raises(AdapterError, match="ignored the constraint"):  # the stand-in knows vLLM's field only
+        model.generate(["a"], [GenerateOptions(json_schema=schema)])
+    sent = stand_in.posted("chat/completions")[0]["response_format"]
+    assert sent == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": schema, "strict": True},
+    }
+    for options, what in (
+        (GenerateOptions(choices=("a",)), "choices"),
+        (GenerateOptions(regex="a"), "a regular"),
+    ):
+        with pytest.raises(CapabilityError, match=f"cannot be held to {what}"):
+            model.generate(["a"], [options])
+
+
+def test_the_key_stays_in_the_environment(
+    open_model: Open, stand_in: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    stand_in.key = "sk-secret"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    model = open_model("openai", stand_in.url)
+    assert len(model.generate(["a"], [OPTIONS])) == 1
+    model.close()
+    assert dict(model.identity()) == {"adapter": "openai", "model": "tiny", "host": "127.0.0.1"}
+    assert "secret" not in "".join(capfd.readouterr())
+
+
+def test_repeated_requests_are_told(
+    open_model: Open, stand_in: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = open_model("openai", stand_in.url)
+    stand_in.faults += ["500", "429"]
+    model.generate(["a"], [OPTIONS])
+    model.close()
+    assert "2 requests were repeated." in capfd.readouterr().err
+
+
+# Embeddings -------------------------------------------------------------------------------------------
+
+
+def test_vectors_are_unit_rows_in_order(open_model: Open, stand_in: Any) -> None:
+    model = open_model("vllm", stand_in.url, runner="pooling")
+    texts = [f"text {number}" for number in range(70)]
+    vectors = model.embed(texts, side="query")
+    wanted = np.array([stand_in.embedding(text) for text in texts], np.float64)
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, wanted, atol=1e-6)
+    assert [len(request["input"]) for request in stand_in.posted("embeddings")].count(32) == 2
+    assert model.embed([], side="query").shape[0] == 0
+
+
+def test_prefixes_and_limits_are_sent(open_model: Open, stand_in: Any) -> None:
+    given = {"query_prefix": "query: ", "passage_prefix": "passage: "}
+    model = open_model("vllm", stand_in.url, runner="pooling", **given)
+    model.embed(["a"], side="query")
+    model.embed(["a"], side="passage", options=EmbedOptions(max_length=16))
+    model.embed(["a"], side="passage", options=EmbedOptions(prefixes=False, max_length=999))
+    sent = stand_in.posted("embeddings")
+    assert [request["input"] for request in sent] == [["query: a"], ["passage: a"], ["a"]]
+    assert [request["truncate_prompt_tokens"] for request in sent] == [-1, 16, 64]
+    assert {request["truncation_side"] for request in sent} == {"right"}
+
+
+def test_what_a_server_does_not_give_is_refused(open_model: Open, stand_in: Any) -> None:
+    model = open_model("vllm", stand_in.url, runner="pooling")
+    with pytest.raises(CapabilityError, match="from the last layer, not from the layer 'xtreme_r'"):
+        model.embed(["a"], side="query", options=EmbedOptions(layer="xtreme_r"))
+    with pytest.raises(CapabilityError, match="pools by what its model folder says, not by 'mean'"):
+        model.embed(["a"], side="query", options=EmbedOptions(pooling="mean"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("fewer", "gave 2 vectors for 3 texts"),
+        ("zero", "without a direction for 'a'"),
+        ("shorter", "vectors of different lengths"),
+        ("empty", "gave 0 vectors for 3 texts"),
+        ("malformed", "no JSON"),
+    ],
+)
+def test_a_wrong_answer_is_never_a_vector(open_model: Open, stand_in: Any, fault: str, message: str) -> None:
+    model = open_model("vllm", stand_in.url, runner="pooling")
+    stand_in.faults.append(fault)
+    with pytest.raises(AdapterError, match=message):
+        model.embed(["a", "b", "c"], side="query")
+
+
+def test_a_generating_server_does_not_embed(open_model: Open, stand_in: Any) -> None:
+    stand_in.missing.add("embeddings")
+    model = open_model("vllm", stand_in.url, runner="pooling")
+    with pytest.raises(AdapterError, match=r"does not embed.*--runner pooling"):
+        model.embed(["a"], side="query")

@@ -1,0 +1,209 @@
+"""Retries, limits and messages of the client, over the adapter and a stand-in server."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness.capabilities import GenerateOptions
+from harness.errors import AdapterError, UsageError
+from harness_vllm.address import Address
+from harness_vllm.client import Client, _seconds_to_wait
+
+Ranker = Callable[..., Any]
+OPTIONS = GenerateOptions(max_tokens=8)
+
+
+@pytest.mark.parametrize("fault", ["429", "500", "502", "503", "504", "close", "half"])
+def test_what_may_go_well_the_next_time_is_repeated(ranker: Ranker, stand_in: Any, fault: str) -> None:
+    model = ranker()
+    wanted = model.generate(["The cat"], [OPTIONS])
+    stand_in.faults += [fault, fault]
+    before = len(stand_in.posted("completions"))
+    assert model.generate(["The cat"], [OPTIONS]) == wanted
+    # A connection that was used before may be closed by the server at any time: that repeat is not counted.
+    sent = len(stand_in.posted("completions")) - before
+    assert sent == 3
+    assert model._session.client.repeated == (1 if fault == "close" else 2)
+
+
+def test_a_silent_server_is_asked_again(ranker: Ranker, stand_in: Any) -> None:
+    model = ranker(timeout=0.3)
+    stand_in.faults.append("hang")
+    assert len(model.generate(["The cat"], [OPTIONS])) == 1
+    assert model._session.client.repeated == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("500", "was asked 3 times: it answered 500: planted fault"),
+        ("429", "was asked 3 times: it answered 429: planted fault"),
+        ("close", "was asked 3 times: it closed the connection without an answer"),
+        ("hang", "was asked 3 times: it gave no answer within 0.1 s"),
+    ],
+)
+def test_retries_end_with_a_sentence(ranker: Ranker, stand_in: Any, fault: str, message: str) -> None:
+    model = ranker(retries=2, timeout=0.1 if fault == "hang" else 10)
+    stand_in.faults += [fault] * 9
+    with pytest.raises(AdapterError, match=message) as caught:
+        model.generate(["The cat"], [OPTIONS])
+    assert f"{stand_in.url}/completions" in caught.value.message
+    assert "finished parts are kept" in (caught.value.hint or "")
+
+
+def test_refusals_are_not_repeated(ranker: Ranker, stand_in: Any) -> None:
+    model = ranker()
+    stand_in.faults += ["400"]
+    with pytest.raises(AdapterError, match="answered 400: planted fault"):
+        model.generate(["The cat"], [OPTIONS])
+    assert len(stand_in.posted("completions")) == 1
+
+
+def test_a_server_that_has_gone_says_how_to_go_on(ranker: Ranker, stand_in: Any) -> None:
+    model = ranker(retries=1)
+    stand_in.shutdown()
+    stand_in.server_close()
+    model._session.client.close()  # its threads would go on to answer on connections that are open
+    with pytest.raises(AdapterError, match="nothing accepts connections there") as caught:
+        model.generate(["The cat"], [OPTIONS])
+    assert "start it again, and repeat the command" in (caught.value.hint or "")
+
+
+def test_concurrency_is_bounded_and_order_kept(ranker: Ranker, stand_in: Any) -> None:
+    prompts = [f"number {number}" for number in range(24)]
+    one = ranker(concurrency=1).generate(prompts, [OPTIONS] * 24)
+    stand_in.pause, stand_in.most_at_once = 0.02, 0
+    assert ranker(concurrency=4).generate(prompts, [OPTIONS] * 24) == one
+    assert stand_in.most_at_once == 4
+    assert len(set(one)) > 12, "the answers do not tell the prompts apart"
+
+
+def test_connections_are_kept_alive(ranker: Ranker, stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ranker(concurrency=2)
+    made: list[Any] = []
+    connect = socket.create_connection
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        made.append(arguments)
+        return connect(*arguments, **named)
+
+    monkeypatch.setattr(socket, "create_connection", counted)
+    model.generate(["The cat"] * 20, [OPTIONS] * 20)
+    assert 1 <= len(made) <= 2
+
+
+def test_the_first_failure_calls_the_others_off(ranker: Ranker, stand_in: Any) -> None:
+    model = ranker(concurrency=2)
+    stand_in.faults += ["400"] + ["hang"] * 20
+    started = time.monotonic()
+    with pytest.raises(AdapterError, match="400"):
+        model.generate([f"{number}" for number in range(40)], [OPTIONS] * 40)
+    assert time.monotonic() - started < 1.0
+    assert len(stand_in.posted("completions")) < 10
+    stand_in.faults.clear()
+    assert len(model.generate(["a", "b"], [OPTIONS] * 2)) == 2, "it works again afterwards"
+
+
+def test_ctrl_c_calls_the_requests_off(
+    ranker: Ranker, stand_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ranker(concurrency=2)
+    stand_in.faults += ["hang"] * 9
+
+    def interrupted(*arguments: Any, **named: Any) -> None:
+        time.sleep(0.1)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("harness_vllm.dispatch.wait", interrupted)
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        model.generate(["a", "b", "c"], [OPTIONS] * 3)
+    assert time.monotonic() - started < 1.0
+
+
+def test_a_closed_model_says_so(ranker: Ranker) -> None:
+    model = ranker()
+    model.close()
+    with pytest.raises(AdapterError, match="has been closed"):
+        model.generate(["a"], [OPTIONS])
+
+
+def test_waits_grow_with_jitter_and_follow_the_server() -> None:
+    for attempt, longest in enumerate([0.5, 1.0, 2.0, 4.0]):
+        waits = [_seconds_to_wait(attempt, None) for _ in range(50)]
+        assert longest / 2 <= min(waits) < max(waits) <= longest
+    assert _seconds_to_wait(30, None) <= 60
+    assert _seconds_to_wait(0, 7.0) == 7.0
+    assert _seconds_to_wait(0, 7000.0) == 60
+
+
+def test_the_key_is_sent_and_never_shown(
+    ranker: Ranker, stand_in: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in.key = "sk-secret-of-the-test"
+    monkeypatch.setenv("MY_KEY", stand_in.key)
+    model = ranker(key_env="MY_KEY")
+    assert len(model.generate(["a"], [OPTIONS])) == 1
+    assert "secret" not in repr(model.identity())
+    stand_in.key = "another"
+    with pytest.raises(AdapterError, match=r"answered 401: Wrong key: Bearer \*\*\*") as caught:
+        model.generate(["a"], [OPTIONS])
+    assert "secret" not in str(caught.value) + repr(caught.value.__dict__)
+
+
+def test_a_key_with_line_breaks_is_refused(ranker: Ranker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "a\nHost: elsewhere")
+    with pytest.raises(UsageError, match="'MY_KEY' holds characters that no key has"):
+        ranker(key_env="MY_KEY")
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://user:pass@host/v1", "'http://host/v1' holds more than host, port and path"),
+        ("http://host/v1?key=abc", "holds more than"),
+        ("http://:8000/v1", "is not of the form"),
+        ("http://host:port/v1", "is no URL"),
+        ("ftp://host/v1", "is not of the form"),
+    ],
+)
+def test_addresses_that_no_server_has(url: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        Address.parse(url)
+    assert "pass@" not in str(caught.value)
+    assert "abc" not in str(caught.value)
+
+
+def test_addresses() -> None:
+    address = Address.parse("https://[::1]:8443/api/v1/")
+    assert (address.host, address.port, address.base, address.root) == ("::1", 8443, "/api/v1", "/api")
+    assert address.url("/x") == "https://[::1]:8443/x"
+    assert Address.parse("http://localhost/v1").is_local
+    assert not Address.parse("http://example.org/v1").is_local
+
+
+def test_many_threads_share_one_client(stand_in: Any) -> None:
+    client = Client(Address.parse(stand_in.url), timeout=5, retries=0)
+    failures: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            for _ in range(20):
+                client.get("/models")
+        except AdapterError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    client.close()
+    assert failures == []
