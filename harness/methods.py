@@ -112,10 +112,10 @@ def choose_pairings(
 def _default_protocols(
     spec: TaskSpec, methods: Iterable[Method], description: ModelDescription, head: Head | None
 ) -> tuple[str, ...]:
-    # Every encoder embeds: only a head that adds an ability tells that a checkpoint was fine-tuned for the task.
-    already_fitted = (
-        head is not None and head is not Head.DUAL_ENCODER and HEAD_CAPABILITY[head] in description.offers
-    )
+    # Every encoder embeds and every text-to-text model writes: only a head that adds an ability tells that a
+    # checkpoint was fine-tuned for the task.
+    adds_nothing = head in {None, Head.DUAL_ENCODER, Head.TEXT_TO_TEXT}
+    already_fitted = head is not None and not adds_nothing and HEAD_CAPABILITY[head] in description.offers
     if already_fitted and any("frozen" in method.protocols for method in methods):
         return ("frozen",)
     if Capability.FITS in description.offers:
