@@ -92,6 +92,8 @@ class Prompter:
         return GenerateOptions(
             max_tokens=spec.max_tokens,
             stop=() if self.chat else spec.stop,
+            temperature=spec.temperature,
+            top_p=spec.top_p,
             seed=self.seed_of(example),
             choices=choices if self.constrained else None,
             regex=regex if self.constrained else None,

@@ -65,6 +65,9 @@ class PromptSpec(SpecModel):
     """What stands between shots."""
     stop: tuple[str, ...] = ("\n",)
     max_tokens: Annotated[int, Field(ge=1)] = 32
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    """0 is greedy; above it every item is sampled with a seed of its own."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     parser: Name | None = None
     """How a generated text is read; None takes the kind's."""
     literals_from: PromptName | None = None
