@@ -146,7 +146,7 @@ class _Planner:
             fits=head is Head.TEXT_TO_TEXT and self._config.protocols != ("prompted",)
         )
         if preset not in self._catalog.presets(spec.task):
-            return self._config.prompt is None
+            return True  # The plan of the prompt tells which ones there are.
         prompt = self._catalog.prompt(spec.task, preset)
         return bool(prompt.choice if method.name == "rank" else prompt.item)
 

@@ -25,6 +25,7 @@ NAMES = sorted(
         "siqa": "default mt5",
         "udpos": "default mega mt5",
         "wikiann": "default mega mt5",
+        "wikiann_raw": "default",
         "xcopa": "default hybrid letters lm_eval lm_eval-bugcompat mega mt5",
         "xnli": "default hybrid letters lm_eval lm_eval-bugcompat mega mt5",
         "xquad": "lm_eval lm_eval-bugcompat",
