@@ -119,8 +119,8 @@ def is_read_back(compiled: CompiledPrompt, item: PromptItem, answer: str, exampl
             return read_entities(answer, example.tokens, ENTITIES) == list(example.tags)
         return read_tagged(answer, example.tokens, sorted(set(example.tags))) == list(example.tags)
     if spec.kind == "text_marking":
-        gold = [(span.start, span.end, span.tag) for span in example.spans]
-        return read_spans(answer, example.text, ENTITIES) == gold
+        spans = [(span.start, span.end, span.tag) for span in example.spans]
+        return read_spans(answer, example.text, ENTITIES) == spans
     return read_choice(answer, compiled.words(item)) == item.choices.index(item.gold)
 
 
