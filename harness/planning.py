@@ -60,6 +60,15 @@ def _check_config(config: RunConfig, catalog: Catalog) -> None:
     for name, value in (("--limit", config.limit), ("--train-limit", config.train_limit)):
         if value is not None and value < 1:
             raise UsageError(f"{name} {value} asks for no items; expected 1 or more.")
+    if config.shots < 0:
+        raise UsageError(f"--shots {config.shots} is not a number of examples; expected 0 or more.")
+    for name, chosen, allowed in (
+        ("--shots-from", config.shots_from, ("train", "validation")),
+        ("--shots-language", config.shots_language, ("source", "target")),
+        ("--literals", config.literals, ("english", "fail")),
+    ):
+        if chosen not in allowed:
+            raise UsageError(f"{name} {chosen} is none of {', '.join(allowed)}.")
     known = catalog.language_codes()
     for code in (
         *config.train_languages,
@@ -146,7 +155,7 @@ class _Planner:
             fits=head is Head.TEXT_TO_TEXT and self._config.protocols != ("prompted",)
         )
         if preset not in self._catalog.presets(spec.task):
-            return self._config.prompt is None
+            return True  # The plan of the prompt tells which ones there are.
         prompt = self._catalog.prompt(spec.task, preset)
         return bool(prompt.choice if method.name == "rank" else prompt.item)
 

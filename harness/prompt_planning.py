@@ -15,6 +15,7 @@ __all__ = ["DEFAULT_PRESET", "FITTED_PRESET", "PromptPlanner"]
 DEFAULT_PRESET = "default"
 FITTED_PRESET = "mt5"
 """What text-to-text models are trained with where the user names no other prompt."""
+_OTHER = {"train": "validation", "validation": "train"}
 
 
 class PromptPlanner:
@@ -86,13 +87,23 @@ class PromptPlanner:
                 found = find_split(self._finder, given, name, origin.languages.get(code), split, place)
             except MissingDataError:
                 continue
-            if set(found.files.paths) & set(tested.files.paths):
+            if _reveals(found, tested, parallel=spec.parallel):
                 continue
             return _shot_pool(name, origin, code, split, found)
         raise MissingDataError(
-            f"No {split} data in {code!r} were found for the shots of {spec.task!r}.",
-            hint="Try --shots-from validation or --shots-language source.",
+            f"No {split} data in {code!r} were found for the shots of {spec.task!r}, apart from what is tested.",
+            hint=f"Try --shots-from {_OTHER[split]}, or the other --shots-language.",
         )
+
+
+def _reveals(pool: FoundData, tested: FoundData, *, parallel: bool) -> bool:
+    """Return whether shots from a pool could be items that are tested, or their translations.
+
+    A dev file may stand in for a missing test file; that of a parallel task holds the same items in every language.
+    """
+    if set(pool.files.paths) & set(tested.files.paths) or pool.files.split_used == "test":
+        return True
+    return parallel and pool.files.split_used == tested.files.split_used
 
 
 def _shot_pool(name: str, origin: Origin, code: str, split: str, found: FoundData) -> ShotPool:

@@ -23,7 +23,7 @@ class CellReader:
         self._registry = registry
         self._finder = finder
         self._pools: dict[tuple[str, ...], CandidatePool] = {}
-        self._shots: dict[str, list[Any]] = {}
+        self._shots: dict[tuple[str, str, str], list[Any]] = {}
 
     def read(self, cell: Cell) -> tuple[list[Any], CandidatePool | None]:
         """Return the examples of a cell, and the candidates of its task where its kind has a pool.
@@ -57,10 +57,11 @@ class CellReader:
             raise ContractError(f"The kind {kind.name!r} gives no fields to prompts.")
         pool: list[Any] = []
         if prompt.pool is not None:
-            digest = prompt.pool.found.digest()
-            if digest not in self._shots:
-                self._shots[digest] = self._read_shots(kind, prompt.pool)
-            pool = self._shots[digest]
+            # The same file may be read by tasks of several kinds, each in its way.
+            key = (kind.name, prompt.pool.owner, prompt.pool.found.digest())
+            if key not in self._shots:
+                self._shots[key] = self._read_shots(kind, prompt.pool)
+            pool = self._shots[key]
         return Prompter(
             prompt=prompt.compiled(prompt.instruction),
             item=kind.prompt_item,

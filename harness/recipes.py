@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.capabilities import Head, ModelDescription, TrainingSettings
 from harness.errors import UsageError
-from harness.specs.schema import RecipeSpec, SettingsPatch
+from harness.specs.recipe import RecipeSpec, SettingsPatch
 
 __all__ = ["resolve_settings"]
 

@@ -15,9 +15,9 @@ from harness.registry import Registry
 from harness.specs.catalog import Catalog, Entry, read_entry
 from harness.specs.prompt import PromptSpec
 from harness.specs.published import PublishedSpec
+from harness.specs.recipe import RecipeSpec
 from harness.specs.schema import (
     FragmentSpec,
-    RecipeSpec,
     SpecModel,
     SuiteSpec,
     TrainingSpec,

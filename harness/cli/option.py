@@ -204,11 +204,11 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         train_languages=tuple(split_names(values.get("train_languages") or [])),
         select_on=values.get("select_on"),
         prompt=values.get("prompt"),
-        shots=_shots(values.get("shots")),
-        shots_from=_one_of("--shots-from", values.get("shots_from"), ("train", "validation")),
-        shots_language=_one_of("--shots-language", values.get("shots_language"), ("source", "target")),
+        shots=values.get("shots") or 0,
+        shots_from=values.get("shots_from") or "train",
+        shots_language=values.get("shots_language") or "source",
         instruction_language=values.get("instruction_language"),
-        literals=_one_of("--literals", values.get("literals"), ("english", "fail")),
+        literals=values.get("literals") or "english",
         chat=bool(values.get("chat")),
         constrained=bool(values.get("constrained")),
         variants=tuple(split_names(values.get("variants") or [])),
@@ -229,21 +229,6 @@ def _seeds(text: str | None) -> tuple[int, ...]:
     if not seeds or min(seeds) < 0:
         raise UsageError(f"--seeds {text} is not a list of whole numbers from 0 on, such as 1,2,3.")
     return seeds
-
-
-def _shots(count: int | None) -> int:
-    if count is not None and count < 0:
-        raise UsageError(f"--shots {count} is not a number of examples; expected 0 or more.")
-    return count or 0
-
-
-def _one_of(option: str, value: str | None, allowed: tuple[str, ...]) -> Any:
-    """Return a value, the first allowed one where none was given; raises `UsageError` for any other."""
-    if value is None:
-        return allowed[0]
-    if value not in allowed:
-        raise UsageError(f"{option} {value} is none of {', '.join(allowed)}.")
-    return value
 
 
 def _protocols(names: list[str]) -> list[str]:

@@ -131,7 +131,7 @@ def show(
                 "training",
                 "" if transfer is None else f"{' then '.join(transfer.stages)}, recipe {transfer.recipe}",
             ],
-            ["prompts", ", ".join(session.catalog.presets(spec.task))],
+            ["prompts", ", ".join(session.catalog.presets(spec.task)) or "none"],
             ["licence", spec.license],
             ["citation", spec.citation],
             ["plugin", entry.plugin],

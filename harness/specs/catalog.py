@@ -15,14 +15,8 @@ from harness.specs.loading import Document, read_yaml
 if TYPE_CHECKING:
     from harness.specs.prompt import PromptSpec
     from harness.specs.published import PublishedSpec
-    from harness.specs.schema import (
-        FragmentSpec,
-        LanguageEntry,
-        RecipeSpec,
-        SuiteSpec,
-        TaskSpec,
-        TrainingSpec,
-    )
+    from harness.specs.recipe import RecipeSpec
+    from harness.specs.schema import FragmentSpec, LanguageEntry, SuiteSpec, TaskSpec, TrainingSpec
 
 __all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "described_languages", "read_entry", "read_folder"]
 
@@ -170,7 +164,8 @@ class Catalog:
 
     def recipe(self, name: str) -> RecipeSpec:
         """Return a validated recipe."""
-        from harness.specs.schema import RecipeSpec, validate_document
+        from harness.specs.recipe import RecipeSpec
+        from harness.specs.schema import validate_document
 
         return validate_document(RecipeSpec, self.entry("recipe", name).document)
 

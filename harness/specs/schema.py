@@ -1,4 +1,4 @@
-"""The pydantic models of every YAML document: tasks, training sets, recipes, suites, language fragments.
+"""The pydantic models of every YAML document: tasks, training sets, suites, language fragments.
 
 Strict and frozen; unknown keys are refused. `TaskSpec` is subclassed by every kind of task with the keys that
 only this kind has.
@@ -21,9 +21,7 @@ __all__ = [
     "LanguageEntry",
     "LocalSource",
     "Phrases",
-    "RecipeSpec",
     "Release",
-    "SettingsPatch",
     "Source",
     "SpecModel",
     "SuiteSpec",
@@ -41,10 +39,6 @@ Provenance = Literal["native", "human-translated", "machine-translated", "post-e
 ProtocolName = Literal[
     "zero_shot_transfer", "translate_train", "translate_train_all", "in_language", "frozen", "prompted"
 ]
-HeadName = Literal[
-    "classification", "multiple_choice", "tagging", "span_extraction", "dual_encoder", "text_to_text"
-]
-"""The values of `harness.capabilities.Head`, which is not imported here because it brings numpy."""
 Phrases = dict[str, dict[str, str]]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
@@ -284,50 +278,6 @@ class TrainingSpec(_WithLanguages):
     def input_phrases(self) -> Phrases:
         """Field -> value in the file -> the words a model gets for it."""
         return self.phrases
-
-
-class SettingsPatch(SpecModel):
-    """Some of the numbers of `harness.capabilities.TrainingSettings`."""
-
-    learning_rate: Annotated[float, Field(gt=0)] | None = None
-    epochs: Annotated[float, Field(gt=0)] | None = None
-    batch_size: Annotated[int, Field(ge=1)] | None = None
-    max_length: Annotated[int, Field(ge=8)] | None = None
-    stride: Annotated[int, Field(ge=0)] | None = None
-    max_query_length: Annotated[int, Field(ge=1)] | None = None
-    max_answer_length: Annotated[int, Field(ge=1)] | None = None
-    n_best: Annotated[int, Field(ge=1)] | None = None
-    warmup_steps: Annotated[int, Field(ge=0)] | None = None
-    warmup_share: Annotated[float, Field(ge=0, lt=1)] | None = None
-    weight_decay: Annotated[float, Field(ge=0)] | None = None
-    adam_epsilon: Annotated[float, Field(gt=0)] | None = None
-    max_grad_norm: Annotated[float, Field(gt=0)] | None = None
-    eval_steps: Annotated[int, Field(ge=1)] | None = None
-    select_best: bool | None = None
-    validation_limit: Annotated[int, Field(ge=1)] | None = None
-    freeze_embeddings: bool | None = None
-    max_steps: Annotated[int, Field(ge=1)] | None = None
-    group_by_length: bool | None = None
-    pooling: Literal["pooler", "mean", "cls"] | None = None
-    max_target_length: Annotated[int, Field(ge=1)] | None = None
-    lr_schedule: Literal["linear", "constant"] | None = None
-    optimizer: Literal["adamw", "adafactor"] | None = None
-
-
-class RecipeSpec(SpecModel):
-    """Named training settings. Later ones win: settings, head, stage, then the same three for large models."""
-
-    recipe: Name
-    description: str
-    source: str
-    settings: SettingsPatch
-    heads: dict[HeadName, SettingsPatch] = {}
-    stages: dict[Name, SettingsPatch] = {}
-    large_layers: Annotated[int, Field(ge=1)] = 24
-    """Models with at least so many layers also take the settings under `large`."""
-    large: SettingsPatch | None = None
-    large_heads: dict[HeadName, SettingsPatch] = {}
-    large_stages: dict[Name, SettingsPatch] = {}
 
 
 class SuiteSpec(SpecModel):

@@ -19,7 +19,7 @@ USAGE = [
     ("tasks valdate", "No such command 'valdate'. Did you mean 'validate'? Run 'harness tasks --help'"),
     (
         f"{XNLI} --limt 3",
-        "No such option: --limt (Possible options: --limit, --train-limit). Run 'harness eval",
+        "No such option: --limt (Possible options: --limit, --literals, --train-limit). Run 'harness eval",
     ),
     (f"{XNLI} more", "Got unexpected extra argument(s) (more). Run 'harness eval --help'"),
     ("report", "Missing argument 'RUN...'. Run 'harness report --help'"),

@@ -12,7 +12,7 @@ from harness.errors import MissingDataError
 from harness.prompts.filter import FILTERS
 from harness.prompts.parsing import read_answer, read_choice, read_letter
 from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
-from harness.prompts.tagged import read_entities, read_tagged
+from harness.prompts.tagged import read_entities, read_spans, read_tagged
 from harness.specs.prompt import ALL_LANGUAGES, PromptSpec
 from harness.validation import validate_specs
 
@@ -25,6 +25,7 @@ NAMES = sorted(
         "siqa": "default mt5",
         "udpos": "default mega mt5",
         "wikiann": "default mega mt5",
+        "wikiann_raw": "default",
         "xcopa": "default hybrid letters lm_eval lm_eval-bugcompat mega mt5",
         "xnli": "default hybrid letters lm_eval lm_eval-bugcompat mega mt5",
         "xquad": "lm_eval lm_eval-bugcompat",
@@ -34,6 +35,8 @@ NAMES = sorted(
 LACKING = {"xcopa/default": {"qu"}, "xcopa/hybrid": {"qu"}, "xcopa/letters": {"qu"}}
 """Languages of a prompt's tasks that have no words, since none that can be trusted were known."""
 ENTITIES = ("PER", "ORG", "LOC")
+PRESETS_OF_RAW_TEXT: dict[str, set[str]] = {"wikiann_raw": {"default"}, "udpos_raw": set()}
+"""A list of entities says where they stand in a text; one of words and parts of speech would not."""
 
 
 def languages(session: Session, task: str) -> list[str]:
@@ -115,6 +118,9 @@ def is_read_back(compiled: CompiledPrompt, item: PromptItem, answer: str, exampl
         if spec.parser == "entities":
             return read_entities(answer, example.tokens, ENTITIES) == list(example.tags)
         return read_tagged(answer, example.tokens, sorted(set(example.tags))) == list(example.tags)
+    if spec.kind == "text_marking":
+        spans = [(span.start, span.end, span.tag) for span in example.spans]
+        return read_spans(answer, example.text, ENTITIES) == spans
     return read_choice(answer, compiled.words(item)) == item.choices.index(item.gold)
 
 
@@ -143,7 +149,8 @@ def test_every_task_that_is_prompted_has_a_default(shipped: Session) -> None:
     kinds = {kind.name for kind in shipped.registry.kinds if kind.prompt_item is not None}
     for task in shipped.catalog.names("task"):
         if shipped.catalog.task(task).spec.kind in kinds:
-            assert {"default", "mt5", "mega"} <= set(shipped.catalog.presets(task)), task
+            presets = PRESETS_OF_RAW_TEXT.get(task, {"default", "mt5", "mega"})
+            assert presets <= set(shipped.catalog.presets(task)), task
 
 
 GOLDEN = {
@@ -182,6 +189,7 @@ GOLDEN = {
         " It rains",
     ),
     ("wikiann", "mt5", "de"): ("tag: Ann saw Rome", "PER: Ann $$ LOC: Rome"),
+    ("wikiann_raw", "default", "de"): ("Text: Ann saw Rome\nEntities:", " PER: Ann $$ LOC: Rome"),
     ("wikiann", "mega", "de"): ("C: Ann saw Rome\nT:", " Ann_B-PER saw_O Rome_B-LOC"),
     ("udpos", "mt5", "de"): ("pos: Ann sings", "Ann_PROPN sings_VERB"),
 }
@@ -196,6 +204,7 @@ ROWS: dict[str, dict[str, Any]] = {
     },
     "pawsx": {"sentence1": "It rains.", "sentence2": "Rain falls.", "label": "1"},
     "qa": {"context": "It rains.", "question": "What?", "answers": [{"text": "It rains", "start": 0}]},
+    "wikiann_raw": {"text": "Ann saw Rome", "spans": [[0, 3, "PER"], [8, 12, "LOC"]]},
     "wikiann": {"tokens": ["Ann", "saw", "Rome"], "tags": ["B-PER", "O", "B-LOC"]},
     "udpos": {"tokens": ["Ann", "sings"], "tags": ["PROPN", "VERB"]},
 }

@@ -70,14 +70,14 @@ def test_a_checkpoint_that_is_already_fine_tuned_is_evaluated_as_it_is(session: 
         (
             frozenset({Capability.GENERATES}),
             {"protocols": ("zero_shot_transfer",)},
-            "'zero_shot_transfer' needs Fits and then Classifies; a:r offers Generates",
+            "'zero_shot_transfer' needs Fits and then Classifies or Generates; a:r offers Generates",
         ),
         (BARE, {"protocols": ("frozen",)}, "'frozen' needs Classifies; a:r offers Embeds, Fits"),
         (frozenset(), {"protocols": ("frozen",)}, "'frozen' needs Classifies; a:r offers nothing"),
         (
             BARE,
             {"protocols": ("prompted",)},
-            "the kind 'sequence_classification' does not serve the protocol 'prompted' of task 'xnli'",
+            "'prompted' needs Generates or ScoresContinuations; a:r offers Embeds, Fits",
         ),
         (
             BARE,

@@ -10,7 +10,8 @@ from harness.capabilities import Head, ModelDescription
 from harness.errors import UnknownNameError, UsageError
 from harness.recipes import resolve_settings
 from harness.specs.loading import read_yaml
-from harness.specs.schema import RecipeSpec, validate_document
+from harness.specs.recipe import RecipeSpec
+from harness.specs.schema import validate_document
 
 RECIPE = """
 recipe: mine

@@ -8,11 +8,9 @@ import pytest
 from harness.capabilities import Head, TrainingSettings
 from harness.errors import SpecError
 from harness.specs.loading import read_yaml
+from harness.specs.recipe import HeadName, RecipeSpec, SettingsPatch
 from harness.specs.schema import (
     FragmentSpec,
-    HeadName,
-    RecipeSpec,
-    SettingsPatch,
     Source,
     SuiteSpec,
     validate_document,

@@ -1,0 +1,178 @@
+"""Shots depend on seed, task, language and item alone; they stand before the item as a text or as turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.data.records import ClassificationExample
+from harness.generation import Turn
+from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
+from harness.prompts.prompter import Prompter, item_seed
+from harness.specs.prompt import Literals, PromptSpec
+
+LABELS = ("yes", "no")
+
+
+def _example(identifier: str, label: str | None = "yes") -> ClassificationExample:
+    return ClassificationExample(id=identifier, inputs={"text": f"text {identifier}"}, label=label)
+
+
+def _item(example: Any) -> PromptItem:
+    return PromptItem(fields=example.inputs, choices=LABELS, gold=example.label)
+
+
+def _prompt(language: str = "en", **changed: Any) -> CompiledPrompt:
+    words = {"en": ("yes", "no"), "de": ("ja", "nein")}
+    literals = {
+        code: Literals(provenance="native", words={"label.yes": yes, "label.no": no})
+        for code, (yes, no) in words.items()
+    }
+    given = {
+        "prompt": "own/p",
+        "tasks": ("own",),
+        "kind": "sequence_classification",
+        "formulation": "cloze",
+        "description": "d",
+        "source": "s",
+        "system": "Judge.\n\n",
+        "item": "Q: {text}\nA:",
+        "choice": " {label}",
+        "literals": literals,
+        "max_tokens": 7,
+    }
+    return compile_prompt(PromptSpec(**{**given, **changed}), language)
+
+
+POOL = tuple(_example(f"shot{number}", LABELS[number % 2]) for number in range(12))
+
+
+def _prompter(**changed: Any) -> Prompter:
+    settings = {"prompt": _prompt(), "item": _item, "task": "own", "language": "en", "pool": POOL, **changed}
+    return Prompter(**settings)
+
+
+def _texts(prompter: Prompter, identifier: str = "1", count: int = 3) -> list[str]:
+    return [shot.fields["text"] for shot in prompter.shots_of(_example(identifier), count)]
+
+
+def test_a_seed_is_the_same_in_every_process() -> None:
+    """Frozen, since stored scores depend on it: a changed number here changes every run with shots."""
+    assert item_seed(42, "xnli", "sw", "1-e") == 0x07CC4373
+    assert item_seed(42, "xnli", None, "1-e") == item_seed(42, "xnli", "", "1-e")
+
+
+@given(
+    st.tuples(st.integers(0, 9), st.sampled_from("ab"), st.sampled_from(["en", None]), st.text(max_size=3)),
+    st.tuples(st.integers(0, 9), st.sampled_from("ab"), st.sampled_from(["en", None]), st.text(max_size=3)),
+)
+def test_seeds_are_those_of_their_arguments(left: Any, right: Any) -> None:
+    assert 0 <= item_seed(*left) < 2**32
+    assert (item_seed(*left) == item_seed(*right)) == (left == right)
+
+
+def test_shots_depend_on_seed_task_language_and_item() -> None:
+    usual = _texts(_prompter(shots=3))
+    assert usual == _texts(_prompter(shots=3))
+    assert len(set(usual)) == 3
+    others = [
+        _texts(_prompter(shots=3, seed=1)),
+        _texts(_prompter(shots=3, task="other")),
+        _texts(_prompter(shots=3, language="de")),
+        _texts(_prompter(shots=3), "2"),
+    ]
+    assert all(other != usual for other in others)
+
+
+@given(st.integers(0, 12), st.integers(0, 12))
+def test_fewer_shots_are_the_first_of_more(more: int, fewer: int) -> None:
+    prompter = _prompter(shots=more)
+    assert _texts(prompter, count=fewer) == _texts(prompter, count=more)[:fewer]
+
+
+def test_there_are_no_more_shots_than_the_pool_has() -> None:
+    texts = _texts(_prompter(shots=50), count=50)
+    assert sorted(texts) == sorted(example.inputs["text"] for example in POOL)
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_without_shots_only_the_item_is_asked(chat: bool) -> None:
+    asked = _prompter(chat=chat).generation(_example("1", None), 0)
+    expected: Any = "Judge.\n\nQ: text 1\nA:"
+    if chat:
+        expected = (Turn(role="system", text="Judge."), Turn(role="user", text="Q: text 1\nA:"))
+    assert asked == expected
+
+
+def test_shots_stand_before_the_item_with_their_answers() -> None:
+    prompter = _prompter(shots=2)
+    shots = prompter.shots_of(_example("1"), 2)
+    before = "".join(f"Q: {shot.fields['text']}\nA: {shot.gold}\n\n" for shot in shots)
+    ranked = prompter.ranking(_example("1"), 2)
+    assert ranked.context == f"Judge.\n\n{before}Q: text 1\nA:"
+    assert ranked.continuations == (" yes", " no")
+    assert prompter.generation(_example("1"), 2) == ranked.context
+
+
+def test_a_conversation_has_turns_for_every_shot() -> None:
+    prompter = _prompter(shots=2, chat=True)
+    shots = prompter.shots_of(_example("1"), 2)
+    asked = prompter.generation(_example("1"), 2)
+    expected = [Turn(role="system", text="Judge.")]
+    for shot in shots:
+        assert shot.gold is not None
+        expected += [
+            Turn(role="user", text=f"Q: {shot.fields['text']}\nA:"),
+            Turn(role="assistant", text=shot.gold),
+        ]
+    assert asked == (*expected, Turn(role="user", text="Q: text 1\nA:"))
+
+
+def test_a_prompt_without_a_system_text_has_no_system_turn() -> None:
+    asked = _prompter(prompt=_prompt(system=""), chat=True).generation(_example("1"), 0)
+    assert asked == (Turn(role="user", text="Q: text 1\nA:"),)
+
+
+def test_shots_may_have_words_of_another_language() -> None:
+    prompter = _prompter(prompt=_prompt("de"), shot_prompt=_prompt("en"), shots=1)
+    ranked = prompter.ranking(_example("1"), 1)
+    assert ranked.continuations == (" ja", " nein")
+    assert ranked.context.split("\n\n")[1].split("A: ")[1] in LABELS
+
+
+def test_the_context_without_the_item_stays_without_shots() -> None:
+    """Sums of PMI are asked once for all items, so what stands before them must not enter."""
+    prompter = _prompter(prompt=_prompt(unconditional="A:"), shots=3)
+    assert prompter.ranking(_example("1"), 3).unconditional == "A:"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, (7, ("\n",), None, None)),
+        ({"constrained": True}, (7, ("\n",), LABELS, "x+")),
+        # A chat model ends its turn itself, and a line end in it is no end of the answer.
+        ({"chat": True}, (7, (), None, None)),
+    ],
+)
+def test_how_an_answer_is_generated(settings: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    options = _prompter(**settings).options(_example("1"), choices=LABELS, regex="x+")
+    assert (options.max_tokens, options.stop, options.choices, options.regex) == expected
+    assert options.temperature == 0.0
+
+
+def test_every_item_is_generated_with_its_seed() -> None:
+    prompter = _prompter()
+    seeds = [prompter.options(_example(name)).seed for name in "abc"]
+    assert len(set(seeds)) == 3
+    assert seeds == [item_seed(0, "own", "en", name) for name in "abc"]
+
+
+def test_parallel_items_have_the_same_shots_in_all_languages(compiled: Callable[..., Any]) -> None:
+    english = _prompter(language=None, shots=3)
+    swahili = _prompter(language=None, shots=3, prompt=compiled("xnli", "default", "sw"))
+    assert _texts(english) == _texts(swahili)
