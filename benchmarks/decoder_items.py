@@ -1,4 +1,4 @@
-"""The items of the decoder benchmarks: the published ones, or made-up ones, in our folders and as lm-eval's documents."""
+"""The items of the decoder benchmarks, published or made up: in our folders, and as lm-eval's documents."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["DecoderItems", "made_up", "published"]
+__all__ = ["LABELS", "LANGUAGES", "WORDS", "XNLI", "DecoderItems", "made_up", "published"]
 
 XNLI, XCOPA, XQUAD = "en", "it", "en"
+LANGUAGES = {"xnli": XNLI, "xcopa": XCOPA, "xquad": XQUAD}
 """The languages that are taken."""
 LABELS = ("entailment", "neutral", "contradiction")
 """In the order of lm-eval's choices, and of the hub's class ids."""

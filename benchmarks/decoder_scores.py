@@ -20,7 +20,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.decoder_items import LABELS, XCOPA, XNLI, XQUAD, DecoderItems, made_up, published
+from benchmarks.decoder_items import LABELS, LANGUAGES, DecoderItems, made_up, published
 from benchmarks.lm_eval_peer import ask
 from harness.api import evaluate, open_session
 from harness_hf.causal import Causal
@@ -32,7 +32,6 @@ SHORT = "lm_eval-short"
 """The same prompt of XQuAD, with short answers."""
 CHOICES = {"xnli": LABELS, "xcopa": ("choice1", "choice2")}
 """In lm-eval's order."""
-LANGUAGES = {"xnli": XNLI, "xcopa": XCOPA, "xquad": XQUAD}
 METRICS = {"xnli": ("accuracy", "acc"), "xcopa": ("accuracy", "acc"), "xquad": ("f1", "f1")}
 CLOSE = 1e-3
 FASTER = 1.4
@@ -45,11 +44,11 @@ def measure(model: str, items: DecoderItems, max_tokens: int) -> dict[str, dict[
         folder = Path(name)
         items.write(folder / "data")
         _write_short_prompt(folder / "specs", max_tokens)
-        for task in LANGUAGES:
+        for task, language in LANGUAGES.items():
             seconds = [0.0, 0.0]
             with _Clock(seconds):
                 run = evaluate(
-                    f"{task}:{LANGUAGES[task]}",
+                    f"{task}:{language}",
                     f"hf-causal:{model}",
                     options={"dtype": "float32", "device": "cpu"},
                     data=folder / "data",

@@ -2,7 +2,7 @@
 
 ``python benchmarks/lm_eval_peer.py ANSWER`` reads one job as JSON on standard input and writes the answer to the file
 ANSWER; `ask` starts it. Tasks are lm-eval's own files with our documents in place of the download. Jobs:
-``evaluate`` scores tasks with `simple_evaluate`, ``build`` makes the requests of a task, ``rank`` scores given requests.
+``evaluate`` scores tasks with `simple_evaluate`, ``build`` makes the requests of a task, ``rank`` scores given ones.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import json
 import re
-import resource
 import string
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ask"]
+__all__ = ["MEGABYTE", "ask", "peak_memory", "resident_memory", "timed"]
 
 FILES = {"xnli": "xnli/xnli_{0}.yaml", "xcopa": "xcopa/default_{0}.yaml", "xquad": "xquad/xquad_{0}.yaml"}
 MEGABYTE = 10**6
@@ -55,7 +54,7 @@ def evaluate(job: dict[str, Any]) -> dict[str, Any]:
     model = _model(job)
     seconds: dict[str, list[float]] = {}
     for name in ("loglikelihood", "generate_until"):
-        setattr(model, name, _timed(getattr(model, name), seconds))
+        setattr(model, name, timed(getattr(model, name), seconds))
     answers = {}
     for family, given in job["documents"].items():
         task = _task(family, given, job.get("max_tokens"))
@@ -74,7 +73,7 @@ def build(job: dict[str, Any]) -> dict[str, Any]:
     """Return how many requests a task makes of its documents, and the seconds."""
     task = _task(job["family"], job["given"], None)
     seconds: dict[str, list[float]] = {}
-    _timed(task.build_all_requests, seconds)()
+    timed(task.build_all_requests, seconds)()
     return {"requests": len(task.instances), "seconds": seconds["build_all_requests"]}
 
 
@@ -82,14 +81,14 @@ def rank(job: dict[str, Any]) -> dict[str, Any]:
     """Return the sums of given requests, the seconds, and the memory in MB before and at most."""
     instance: Any = importlib.import_module("lm_eval.api.instance")
     model = _model(job)
-    ready = _resident()
+    ready = resident_memory()
     requests = [
         instance.Instance(request_type="loglikelihood", doc={}, arguments=tuple(pair), idx=0)
         for pair in job["requests"]
     ]
     seconds: dict[str, list[float]] = {}
-    answers = _timed(model.loglikelihood, seconds)(requests)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
+    answers = timed(model.loglikelihood, seconds)(requests)
+    peak = peak_memory()
     sums = [total for total, _ in answers]
     return {"sums": sums, "seconds": seconds["loglikelihood"], "ready": ready, "peak": peak}
 
@@ -141,7 +140,7 @@ def _tokens(text: str) -> list[str]:
     return re.sub(r"\b(a|an|the)\b", " ", plain).split()
 
 
-def _timed(work: Any, seconds: dict[str, list[float]]) -> Any:
+def timed(work: Any, seconds: dict[str, list[float]]) -> Any:
     """Return `work` so that its CPU and wall seconds are kept under its name."""
 
     def run(*arguments: Any, **options: Any) -> Any:
@@ -154,9 +153,19 @@ def _timed(work: Any, seconds: dict[str, list[float]]) -> Any:
     return run
 
 
-def _resident() -> float:
+def resident_memory() -> float:
+    """Return the memory of this process in MB."""
+    return _memory("VmRSS")
+
+
+def peak_memory() -> float:
+    """Return the most memory that this process had, in MB; `getrusage` would count the parent's before the start."""
+    return _memory("VmHWM")
+
+
+def _memory(name: str) -> float:
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) * 1024 / MEGABYTE
+    return int(re.findall(rf"{name}:\s+(\d+)", status)[0]) * 1024 / MEGABYTE
 
 
 if __name__ == "__main__":
