@@ -38,7 +38,8 @@ test_split: test
 doc_to_text: ''
 doc_to_target: label
 doc_to_choice: >-
-  {{{{[premise+", right? Yes, "+hypothesis, premise+", right? Also, "+hypothesis, premise+", right? No, "+hypothesis]}}}}
+  {{{{[premise+", right? Yes, "+hypothesis, premise+", right? Also, "+hypothesis,
+  premise+", right? No, "+hypothesis]}}}}
 metric_list: [{{metric: acc, aggregation: mean, higher_is_better: true}}]
 """
 """lm-eval's xnli_en over a local file."""
