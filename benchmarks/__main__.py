@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 
-from benchmarks import encoder_inference, retrieval, startup, vllm_client
+from benchmarks import (
+    decoder_endtoend,
+    decoder_scores,
+    encoder_inference,
+    large_vocabulary,
+    prompt_building,
+    retrieval,
+    startup,
+    vllm_client,
+)
 
 
 def main() -> None:
@@ -18,6 +27,10 @@ def main() -> None:
     startup.main([])
     retrieval.main([])
     vllm_client.main([])
+    prompt_building.main([])
+    decoder_endtoend.main([])
+    large_vocabulary.main([])
+    decoder_scores.main([] if given.data is None else ["--data", given.data])
     if given.data is None:
         print("Encoder inference needs the XNLI test set: give --data DIR or set HARNESS_DATA.")
     else:
