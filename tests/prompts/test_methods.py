@@ -95,8 +95,8 @@ def write(shipped: Session, compiled: Compile) -> Write:
 @pytest.mark.parametrize(
     ("task", "preset", "example", "text", "label"),
     [
-        ("xnli", "mega", XNLI, " No, never", "contradiction"),
-        ("xnli", "mega", XNLI, "yes.", "entailment"),
+        ("xnli", "mega", XNLI, " False, never", "contradiction"),
+        ("xnli", "mega", XNLI, "true.", "entailment"),
         ("xnli", "mega", XNLI, "Nothing", None),
         ("xnli", "mega", XNLI, "", None),
         ("xnli", "mt5", XNLI, "1", "neutral"),
@@ -121,7 +121,7 @@ def test_a_written_choice_is_its_name(
 @pytest.mark.parametrize(
     ("task", "preset", "example", "choices"),
     [
-        ("xnli", "mega", XNLI, {"Yes", "No", "Neither"}),
+        ("xnli", "mega", XNLI, {"True", "False", "Neither"}),
         ("xnli", "letters", XNLI, {"A", "B", "C"}),
         ("xcopa", "mega", XCOPA, {"The sky is grey.", "I sing."}),
         ("xcopa", "letters", XCOPA, {"A", "B"}),
