@@ -62,6 +62,8 @@ class PromptPlanner:
             view["prompt"] = prompt.spec.preset
         if prompt.pool is not None:
             view["shots"] = str(prompt.shots)
+            if self._config.shots_from != "train":
+                view["shots_from"] = self._config.shots_from
             if self._config.shots_language == "target":
                 view["shots_language"] = "target"
         if self._config.instruction_language is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.data.pool import CandidatePool
 from harness.data.sources import DataFinder
-from harness.errors import ContractError
+from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, read_examples
 from harness.plan import Cell, PoolPlan, ShotPool
 from harness.prompts.prompter import Prompter
@@ -62,6 +62,10 @@ class CellReader:
             if key not in self._shots:
                 self._shots[key] = self._read_shots(kind, prompt.pool)
             pool = self._shots[key]
+            if len(pool) < prompt.shots:
+                raise DataError(
+                    f"{prompt.pool.found.ref} has {len(pool)} labelled items, fewer than --shots {prompt.shots}."
+                )
         return Prompter(
             prompt=prompt.compiled(prompt.instruction),
             item=kind.prompt_item,

@@ -1,0 +1,253 @@
+"""Which prompt, words and shots a cell gets, and why a cell has none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import CapabilityError, UnknownNameError, UsageError
+from harness.plan import Cell, Plan, refuse_empty
+
+MakePlan = Callable[..., Plan]
+DataFolder = Callable[[Mapping[str, str | bytes]], Path]
+InstallPlugin = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def asks(install_plugin: InstallPlugin) -> None:
+    """Install the adapter ``asks``."""
+    source = Path(__file__).with_name("asking_adapter.py").read_text(encoding="utf-8")
+    install_plugin("asking_adapter", source)
+
+
+def _only(plan: Plan) -> Cell:
+    assert plan.skipped == ()
+    [cell] = plan.cells
+    return cell
+
+
+def _reasons(plan: Plan) -> set[str]:
+    return {skip.reason for skip in plan.skipped}
+
+
+@pytest.mark.parametrize(
+    ("task", "ref", "settings", "expected"),
+    [
+        ("xnli", "both", {}, ("rank", "xnli/default")),
+        ("xnli", "ranks", {}, ("rank", "xnli/default")),
+        ("xnli", "writes", {}, ("generate", "xnli/default")),
+        ("xnli", "both", {"prompt": "letters"}, ("rank", "xnli/letters")),
+        ("xnli", "both", {"prompt": "letters", "method": "generate"}, ("generate", "xnli/letters")),
+        # A conversation is gone on with, and nothing in it can be ranked.
+        ("xnli", "both", {"chat": True}, ("generate", "xnli/default")),
+        # mT5's format has no choices to rank, so a model that does both writes.
+        ("xnli", "both", {"prompt": "mt5"}, ("generate", "xnli/mt5")),
+        ("xquad", "both", {}, ("generate", "qa/default")),
+        ("udpos", "writes", {"prompt": "mega"}, ("generate", "udpos/mega")),
+        ("wikiann_raw", "writes", {}, ("generate", "wikiann_raw/default")),
+    ],
+)
+def test_a_model_that_is_asked_gets_a_method_and_its_prompt(
+    make_plan: MakePlan, task: str, ref: str, settings: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    cell = _only(make_plan(f"{task}:de", model=f"asks:{ref}", **settings))
+    assert cell.prompt is not None
+    assert (cell.pairing.protocol, cell.fit) == ("prompted", None)
+    assert (cell.pairing.method.name, cell.prompt.spec.prompt) == expected
+
+
+@pytest.mark.parametrize(
+    ("task", "ref", "settings", "reason"),
+    [
+        ("xnli", "both", {"prompt": "leters"}, "No prompt of 'xnli' named 'leters'. Did you mean 'letters'?"),
+        ("udpos_raw", "both", {}, "No prompt of 'udpos_raw' named 'default'."),
+        ("udpos_raw", "both", {"prompt": "mega"}, "No prompt of 'udpos_raw' named 'mega'."),
+        ("xnli", "ranks", {"prompt": "mt5"}, "'prompted' needs Generates; asks:ranks offers"),
+        ("xnli", "ranks", {"chat": True}, "'prompted' needs Generates; asks:ranks offers"),
+        ("xquad", "ranks", {}, "needs Generates; asks:ranks offers"),
+        (
+            "udpos",
+            "both",
+            {"method": "rank"},
+            "the method 'rank' does not serve the protocol 'prompted' of task 'udpos'",
+        ),
+        ("xcopa", "embeds", {"protocols": ("prompted",)}, "needs Generates or ScoresContinuations"),
+    ],
+)
+def test_what_cannot_be_asked_is_skipped_with_a_reason(
+    make_plan: MakePlan, task: str, ref: str, settings: dict[str, Any], reason: str
+) -> None:
+    code = "sw" if task == "xcopa" else "de"
+    settings = {"protocols": ("prompted",), **settings}
+    plan = make_plan(f"{task}:{code}", model=f"asks:{ref}", **settings)
+    assert plan.cells == ()
+    [found] = _reasons(plan)
+    assert reason in found
+    with pytest.raises(CapabilityError, match="Nothing is left to run"):
+        refuse_empty(plan)
+
+
+def test_an_encoder_is_trained_whatever_prompt_is_named(make_plan: MakePlan) -> None:
+    cell = _only(make_plan("xnli:de", prompt="letters", shots=2, recipe="quick"))
+    assert (cell.prompt, cell.pairing.method.name, dict(cell.view)) == (None, "head", {})
+
+
+@pytest.mark.parametrize(
+    ("settings", "view"),
+    [
+        ({}, {}),
+        ({"prompt": "default"}, {}),
+        ({"prompt": "letters"}, {"prompt": "letters"}),
+        ({"shots": 2}, {"shots": "2"}),
+        ({"shots": 2, "shots_from": "validation"}, {"shots": "2", "shots_from": "validation"}),
+        ({"shots_language": "target"}, {}),
+        ({"instruction_language": "en"}, {"instruction": "en"}),
+        ({"chat": True, "constrained": True}, {"chat": "yes", "constrained": "yes"}),
+        ({"literals": "fail"}, {}),
+    ],
+)
+def test_what_is_unusual_of_a_prompt_is_in_the_view(
+    make_plan: MakePlan, settings: dict[str, Any], view: dict[str, str]
+) -> None:
+    assert dict(_only(make_plan("xnli:sw", model="asks:both", **settings)).view) == view
+
+
+def test_other_prompts_are_other_cells(make_plan: MakePlan) -> None:
+    given: list[dict[str, Any]] = [
+        {},
+        {"prompt": "letters"},
+        {"shots": 1},
+        {"shots": 2},
+        {"shots": 2, "shots_from": "validation"},
+        {"instruction_language": "en"},
+        {"chat": True, "method": "generate"},
+        {"constrained": True},
+        {"literals": "fail"},
+    ]
+    digests = [_only(make_plan("xnli:sw", model="asks:both", **settings)).digest for settings in given]
+    assert len(set(digests)) == len(given)
+    assert _only(make_plan("xnli:sw", model="asks:both")).digest == digests[0]
+
+
+def _shots_from(plan: Plan) -> tuple[str, str, str, list[str]]:
+    prompt = _only(plan).prompt
+    assert prompt is not None
+    assert prompt.pool is not None
+    pool = prompt.pool
+    return pool.owner, pool.language, pool.split, [path.name for path in pool.found.files.paths]
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "expected"),
+    [
+        ("xnli:sw", {}, ("mnli", "en", "train", ["en.train.jsonl"])),
+        ("xnli:sw", {"shots_from": "validation"}, ("xnli", "en", "validation", ["en.validation.jsonl"])),
+        ("udpos:de", {}, ("udpos", "en", "train", ["en.train.jsonl"])),
+        ("xcopa:sw", {}, ("copa", "en", "train", ["en.train.jsonl"])),
+        ("xquad:de", {}, ("squad", "en", "train", ["en.train.jsonl"])),
+    ],
+)
+def test_shots_are_the_training_data_in_the_source_language(
+    make_plan: MakePlan, task: str, settings: dict[str, Any], expected: tuple[Any, ...]
+) -> None:
+    assert _shots_from(make_plan(task, model="asks:both", shots=2, **settings)) == expected
+
+
+TRAIN = "The\tDET\n\nA\tDET\n"
+
+
+def test_shots_in_the_language_of_the_items(make_plan: MakePlan, data_folder: DataFolder) -> None:
+    folder = data_folder(
+        {"udpos/train-de.tsv": TRAIN, "udpos/test-de.tsv": TRAIN, "udpos/test-hi.tsv": TRAIN}
+    )
+    plan = make_plan("udpos:de+hi", model="asks:both", data=folder, shots=1, shots_language="target")
+    [cell] = plan.cells
+    assert cell.prompt is not None
+    assert cell.prompt.pool is not None
+    assert (cell.language.code, cell.prompt.pool.language) == ("de", "de")
+    assert dict(cell.view) == {"shots": "1", "shots_language": "target"}
+    [skip] = plan.skipped
+    assert skip.language == "hi"
+    assert skip.reason.startswith("No train data in 'hi' were found for the shots of 'udpos'")
+    assert "Try --shots-from validation" in skip.reason
+
+
+def test_a_dev_file_that_stands_in_for_the_test_file_gives_no_shots(
+    make_plan: MakePlan, data_folder: DataFolder
+) -> None:
+    folder = data_folder({"udpos-xtreme/dev-de.tsv": TRAIN, "udpos-xtreme/dev-en.tsv": TRAIN})
+    asked = {"model": "asks:both", "data": folder, "shots": 1, "shots_from": "validation"}
+    plan = make_plan("udpos:de", shots_language="target", **asked)
+    assert plan.cells == ()
+    [reason] = _reasons(plan)
+    assert "apart from what is tested" in reason
+    assert "Try --shots-from train" in reason
+    # The English file holds other sentences.
+    assert _shots_from(make_plan("udpos:de", **asked))[3] == ["dev-en.tsv"]
+
+
+def test_the_dev_set_of_a_parallel_task_gives_no_shots_where_one_language_is_tested_on_it(
+    make_plan: MakePlan, data_folder: DataFolder, tmp_path: Path
+) -> None:
+    rows = "".join(json.dumps({"id": n, "text": f"t{n}", "label": "a"}) + "\n" for n in range(3))
+    folder = data_folder({"dev-en.jsonl": rows, "dev-de.jsonl": rows, "test-fr.jsonl": rows})
+    (tmp_path / "mine.yaml").write_text(
+        "task: mine\nkind: sequence_classification\nversion: 1\ndescription: d\ncitation: c\nlicense: l\n"
+        "inputs: [text]\nlabels: [a, b]\nmetrics: [accuracy]\nparallel: true\n"
+        "transfer: {source: en, stages: [mine]}\n"
+        "splits:\n  validation: {local: 'dev-{language}.jsonl', reader: jsonl}\n"
+        "  test: {local: ['test-{language}.jsonl', {path: 'dev-{language}.jsonl', split: validation}], reader: jsonl}\n"
+        "languages: {en: {}, de: {}, fr: {}}\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "prompt.yaml").write_text(
+        "prompt: mine/default\ntasks: [mine]\nkind: sequence_classification\nformulation: cloze\ndescription: d\n"
+        "source: s\nitem: '{text}'\nchoice: ' {label}'\n"
+        "literals: {mul: {provenance: native, words: {label.a: x, label.b: y}}}\n",
+        encoding="utf-8",
+    )
+    files = (tmp_path / "mine.yaml", tmp_path / "prompt.yaml")
+    asked = {
+        "model": "asks:both",
+        "data": folder,
+        "tasks_from": files,
+        "shots": 1,
+        "shots_from": "validation",
+    }
+    plan = make_plan("mine:de+fr", **asked)
+    assert [cell.language.code for cell in plan.cells] == ["fr"]
+    assert [skip.language for skip in plan.skipped] == ["de"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"shots": -1}, "--shots -1 is not a number of examples; expected 0 or more."),
+        ({"shots_from": "test"}, "--shots-from test is none of train, validation."),
+        ({"shots_language": "de"}, "--shots-language de is none of source, target."),
+        ({"literals": "german"}, "--literals german is none of english, fail."),
+    ],
+)
+def test_wrong_settings_are_told(make_plan: MakePlan, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make_plan("xnli:de", model="asks:both", **settings)
+    assert caught.value.message == message
+
+
+def test_an_unknown_language_of_the_instruction_is_told(make_plan: MakePlan) -> None:
+    with pytest.raises(UnknownNameError, match="'xx'"):
+        make_plan("xnli:de", model="asks:both", instruction_language="xx")
+
+
+def test_the_words_are_those_of_the_item_unless_the_user_says_otherwise(make_plan: MakePlan) -> None:
+    def words(**settings: Any) -> str:
+        prompt = _only(make_plan("xnli:sw", model="asks:both", **settings)).prompt
+        assert prompt is not None
+        return str(prompt.to_json(prompt.compiled(prompt.instruction))["words"])
+
+    assert (words(), words(instruction_language="de")) == ("sw", "de")
+    assert words(instruction_language="yo") == "en"
