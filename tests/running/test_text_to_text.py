@@ -122,7 +122,7 @@ def test_unlabelled_training_items_are_refused(
 ) -> None:
     rows = [{"id": "1", "text": "t", "label": "a"}, {"id": "2", "text": "u"}]
     lines = [json.dumps(row) + "\n" for row in rows]
-    folder = data_folder({"train-en.jsonl": "".join(lines), "test-en.jsonl": lines[0]})
+    folder = data_folder({"train-en.jsonl": lines[1], "test-en.jsonl": lines[0]})
     (tmp_path / "mine.yaml").write_text(
         "task: mine\nkind: sequence_classification\nversion: 1\ndescription: d\ncitation: c\nlicense: l\n"
         "inputs: [text]\nlabels: [a, b]\nmetrics: [accuracy]\ntransfer: {source: en, stages: [mine]}\n"
