@@ -36,13 +36,14 @@ class PromptPlanner:
     ) -> PromptPlan | None:
         """Return the prompt of a cell, or None where its method needs none.
 
-        Raises `MissingDataError` where shots are asked for and there are no data to draw them from.
+        Raises `MissingDataError` where shots are asked for and there are no data to draw them from, and where the
+        prompt lacks words that the user did not let be English, and `UnknownNameError` for an unknown preset.
         """
         if not pairing.method.prompted:
             return None
         spec = self._catalog.prompt(entry.spec.task, self.preset(fits=pairing.fits))
         shots = 0 if pairing.fits else self._config.shots
-        return PromptPlan(
+        prompt = PromptPlan(
             spec=spec,
             inherited=self._catalog.inherited_prompt(spec),
             policy=self._config.literals,
@@ -52,6 +53,8 @@ class PromptPlanner:
             chat=self._config.chat,
             constrained=self._config.constrained,
         )
+        prompt.compiled(prompt.instruction)
+        return prompt
 
     def view(self, prompt: PromptPlan | None, *, fits: bool) -> dict[str, str]:
         """Return the conditions of a cell that its prompt makes; what is usual is left out."""

@@ -128,8 +128,10 @@ def test_other_prompts_are_other_cells(make_plan: MakePlan) -> None:
         {"constrained": True},
         {"literals": "fail"},
     ]
-    digests = [_only(make_plan("xnli:sw", model="asks:both", **settings)).digest for settings in given]
+    cells = [_only(make_plan("xnli:sw", model="asks:both", **settings)) for settings in given]
+    digests = [cell.digest for cell in cells]
     assert len(set(digests)) == len(given)
+    assert len({cell.prompt.digest for cell in cells if cell.prompt is not None}) == len(given)
     assert _only(make_plan("xnli:sw", model="asks:both")).digest == digests[0]
 
 

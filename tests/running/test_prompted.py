@@ -1,0 +1,257 @@
+"""Whole runs of a model that is asked: what it is asked, what is stored, and what is counted."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import CapabilityError
+from harness.generation import Turn
+from harness.prompts.prompter import item_seed
+from harness.results import Run
+
+RunTasks = Callable[..., Run]
+InstallPlugin = Callable[..., Path]
+Calls = Callable[[], list[Any]]
+
+
+@pytest.fixture
+def calls(install_plugin: InstallPlugin) -> Calls:
+    """Install the adapter ``asks``; what its models were asked since the last call."""
+    source = Path(__file__).with_name("asking_adapter.py").read_text(encoding="utf-8")
+    install_plugin("asking_adapter", source)
+
+    def taken() -> list[Any]:
+        kept = importlib.import_module("asking_adapter").CALLS
+        found = [asked for _, asked in kept]
+        kept.clear()
+        return found
+
+    return taken
+
+
+def _contexts(asked: list[Any]) -> set[str]:
+    return {request.context for request in asked}
+
+
+def _cell(run: Run) -> dict[str, Any]:
+    [cell] = run.cells
+    assert cell["status"] == "ok", cell["reason"]
+    return dict(cell)
+
+
+def test_ranked_answers_are_stored_with_all_that_other_views_need(run: RunTasks, calls: Calls) -> None:
+    finished = run("xnli:sw", "asks:ranks", prompt="letters")
+    cell = _cell(finished)
+    assert (cell["method"], cell["protocol"], cell["view"]) == ("rank", "prompted", {"prompt": "letters"})
+    asked = calls()
+    assert len(asked) == 15
+    for record in finished.records(cell):
+        assert record.prediction == {
+            "label": "contradiction",
+            "scores": [-1.0, -1.0, -1.0],
+            "tokens": [1, 1, 1],
+            "characters": [2, 2, 2],
+            "bytes": [2, 2, 2],
+            "greedy": [False] * 3,
+        }
+        assert record.flags == {"truncated": False, "unparsed": False}
+    golds = [record.reference for record in finished.records(cell)]
+    assert cell["metrics"]["accuracy"]["value"] == pytest.approx(golds.count("contradiction") / 5)
+    assert cell["prompt"]["name"] == "xnli/letters"
+    assert (cell["prompt"]["words"], cell["prompt"]["shots"], cell["prompt"]["shots_data"]) == ("sw", 0, None)
+    assert len(cell["prompt"]["digest"]) == 16
+
+
+def test_what_is_written_is_stored_and_its_tokens_are_counted(run: RunTasks, calls: Calls) -> None:
+    finished = run("xnli:en", "asks:writes", prompt="mega", options={"says": " True"})
+    cell = _cell(finished)
+    assert (cell["unparsed"], cell["truncated"], cell["tokens"]) == (0, 0, 10)
+    assert {str(record.prediction) for record in finished.records(cell)} == {
+        "{'label': 'entailment', 'raw': ' True'}"
+    }
+    for _, options in calls():
+        assert (options.temperature, options.choices, options.stop) == (0.0, None, ("\n",))
+
+
+def test_what_cannot_be_read_is_wrong_and_counted(run: RunTasks, calls: Calls) -> None:
+    finished = run("xnli:en", "asks:writes", prompt="mega", options={"says": " Who knows?"})
+    cell = _cell(finished)
+    assert (cell["unparsed"], cell["n"]) == (5, 5)
+    assert cell["metrics"]["accuracy"]["value"] == 0.0
+    for record in finished.records(cell):
+        assert record.prediction == {"label": None, "raw": " Who knows?"}
+        assert record.flags["unparsed"]
+        assert record.scores == {"accuracy": 0.0}
+
+
+@pytest.mark.parametrize("task", ["udpos", "xquad", "wikiann_raw"])
+def test_unreadable_answers_of_other_kinds_are_wrong_too(run: RunTasks, calls: Calls, task: str) -> None:
+    says = " " if task == "xquad" else "PER: nobody at all"
+    cell = _cell(run(f"{task}:de", "asks:writes", options={"says": says}))
+    assert cell["unparsed"] == cell["n"] == 5
+    assert cell["metrics"]
+    assert {metric["value"] for metric in cell["metrics"].values()} == {0.0}
+
+
+def test_cut_prompts_are_counted(run: RunTasks, calls: Calls) -> None:
+    for ref in ("ranks", "writes"):
+        cell = _cell(run("xnli:en", f"asks:{ref}", options={"cuts": "true"}))
+        assert cell["truncated"] == 5
+
+
+def test_every_item_is_generated_with_a_seed_of_its_own(run: RunTasks, calls: Calls) -> None:
+    finished = run("udpos:de+hi", "asks:writes")
+    seeds = [options.seed for _, options in calls()]
+    assert len(set(seeds)) == 10
+    expected = [
+        item_seed(42, "udpos", cell["language"], record.id)
+        for cell in finished.cells
+        for record in finished.records(cell)
+    ]
+    assert seeds == expected
+
+
+def test_shots_are_the_same_for_any_limit_and_chunk(
+    run: RunTasks, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"shots": 3, "limit": None}
+    run("udpos:de", "asks:writes", **settings)
+    whole = [asked for asked, _ in calls()]
+    monkeypatch.setattr("harness.running.CHUNK", 2)
+    run("udpos:de", "asks:writes", **settings)
+    assert [asked for asked, _ in calls()] == whole
+    run("udpos:de", "asks:writes", shots=3, limit=4)
+    few = [asked for asked, _ in calls()]
+    assert len(few) == 4
+    assert set(few) < set(whole)
+
+
+def test_parallel_items_have_the_same_shots_in_every_language(run: RunTasks, calls: Calls) -> None:
+    """With words of one language, the prompts of two languages differ in nothing but the item."""
+    run("xnli:de+sw", "asks:ranks", shots=2, instruction_language="en")
+    contexts = list(dict.fromkeys(request.context for request in calls()))
+    german, swahili = contexts[:5], contexts[5:]
+    assert len(swahili) == 5
+    shots = [[context.rsplit("\n\n", maxsplit=1)[0] for context in half] for half in (german, swahili)]
+    assert shots[0] == shots[1]
+    assert len(set(shots[0])) > 1
+
+
+def test_other_seeds_draw_other_shots(run: RunTasks, calls: Calls) -> None:
+    run("xnli:de", "asks:ranks", shots=2, seeds=(1,))
+    first = _contexts(calls())
+    run("xnli:de", "asks:ranks", shots=2, seeds=(2,))
+    assert _contexts(calls()) != first
+
+
+def test_no_tested_item_is_a_shot(run: RunTasks, calls: Calls) -> None:
+    finished = run("udpos:en", "asks:writes", shots=4, limit=None)
+    data = _cell(finished)["prompt"]["shots_data"]
+    assert (data["split"], data["stands_in"]) == ("train", False)
+    prompts = [asked for asked, _ in calls()]
+    items = [prompt.rsplit("\n\n", maxsplit=1)[1] for prompt in prompts]
+    assert len(set(items)) == len(items)
+    assert not any(item in other.rsplit("\n\n", maxsplit=1)[0] for item in items for other in prompts)
+
+
+def test_shots_that_do_not_fit_are_dropped_and_counted(run: RunTasks, calls: Calls) -> None:
+    run("xnli:de", "asks:ranks", shots=3)
+    asked = {request.context for request in calls()}
+    longest = max(len(context.split()) for context in asked)
+    cell = _cell(run("xnli:de", "asks:ranks", shots=3, options={"context": longest - 20}))
+    kept = {request.context for request in calls()}
+    assert all(len(context.split()) <= longest - 20 for context in kept)
+    dropped = sum(3 - context.count("\n\n") for context in kept)
+    assert cell["dropped_shots"] == dropped > 0
+    assert cell["view"] == {"shots": "3"}
+
+
+def test_more_shots_than_there_are_items_fail_the_cell(run: RunTasks, calls: Calls) -> None:
+    [cell] = run("udpos:de", "asks:writes", shots=1000).cells
+    assert cell["status"] == "failed"
+    assert cell["reason"].startswith("'udpos' in 'en' (train) has ")
+    assert cell["reason"].endswith(" labelled items, fewer than --shots 1000.")
+
+
+def test_a_conversation_has_roles_and_no_stop_string(run: RunTasks, calls: Calls) -> None:
+    cell = _cell(run("udpos:de", "asks:both", shots=1, chat=True))
+    assert (cell["method"], cell["view"]) == ("generate", {"chat": "yes", "shots": "1"})
+    for turns, options in calls():
+        assert all(isinstance(turn, Turn) for turn in turns)
+        assert [turn.role for turn in turns][-3:] == ["user", "assistant", "user"]
+        assert options.stop == ()
+
+
+def test_constraints_reach_the_model_only_where_they_are_asked_for(run: RunTasks, calls: Calls) -> None:
+    run("xnli:en", "asks:writes", prompt="letters", constrained=True)
+    assert {options.choices for _, options in calls()} == {("A", "B", "C")}
+    run("xnli:en", "asks:writes", prompt="letters")
+    assert {options.choices for _, options in calls()} == {None}
+
+
+def test_words_that_are_lacking_are_english_unless_the_user_refuses(run: RunTasks, calls: Calls) -> None:
+    settings = {"instruction_language": "yo", "prompt": "default"}
+    assert _cell(run("xnli:en", "asks:ranks", **settings))["prompt"]["words"] == "en"
+    with pytest.raises(
+        CapabilityError, match="The prompt 'xnli/default' has no words in 'yo'; it has: ar, bg"
+    ):
+        run("xnli:en", "asks:ranks", literals="fail", **settings)
+
+
+def test_the_command_takes_the_same_options(cli: Callable[..., Any], calls: Calls) -> None:
+    command = (
+        *("eval", "--tasks", "xnli:sw", "--model", "asks:both", "--data", "sample", "--limit", "3"),
+        *("--prompt", "letters", "--shots", "2", "--shots-from", "validation", "--shots-language", "source"),
+        *("--instruction-language", "en", "--literals", "fail", "--chat", "--constrained"),
+        *("-o", "says=B", "--output", "run"),
+    )
+    status, _, err = cli(*command)
+    assert status == 0, err
+    cell = _cell(Run(Path("run")))
+    assert cell["view"] == {
+        "chat": "yes",
+        "constrained": "yes",
+        "instruction": "en",
+        "prompt": "letters",
+        "shots": "2",
+        "shots_from": "validation",
+    }
+    assert (cell["method"], cell["unparsed"]) == ("generate", 0)
+    assert cell["prompt"]["shots_data"]["split"] == "validation"
+    asked = calls()
+    assert len(asked) == 3
+    for turns, options in asked:
+        assert [turn.role for turn in turns if turn.role != "system"] == ["user", "assistant"] * 2 + ["user"]
+        assert options.choices == ("A", "B", "C")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--shots", "-1"), "--shots -1 is not a number of examples; expected 0 or more."),
+        (("--shots-from", "test"), "--shots-from test is none of train, validation."),
+        (("--shots-language", "sw"), "--shots-language sw is none of source, target."),
+        (("--literals", "swahili"), "--literals swahili is none of english, fail."),
+    ],
+)
+def test_wrong_options_are_told(
+    cli: Callable[..., Any], calls: Calls, option: tuple[str, str], message: str
+) -> None:
+    for command in ("eval", "plan"):
+        status, _, err = cli(
+            command, "--tasks", "xnli:sw", "--model", "asks:both", "--data", "sample", *option
+        )
+        assert (status, err.splitlines()[-1]) == (2, f"Error: {message}")
+
+
+def test_the_plan_tells_what_is_not_asked(cli: Callable[..., Any], calls: Calls) -> None:
+    command = ("plan", "--tasks", "xnli:de,udpos_raw:de", "--model", "asks:both", "--data", "sample")
+    status, out, _ = cli(*command)
+    assert status == 0
+    assert "asks:both (asks): 1 cells, 0 models to fit, 1 skipped" in out
+    assert "udpos_raw de: No prompt of 'udpos_raw' named 'default'" in " ".join(out.split())
