@@ -112,7 +112,7 @@ def main(arguments: list[str] | None = None) -> None:
             f"Short choices (limits {FASTER} times, {MOST_MEGABYTES} MB, {CLOSE})": short_choices(
                 given.contexts
             ),
-            "Whole sentences": whole_sentences(given.contexts // 4),
+            "Whole sentences": whole_sentences(given.contexts // 2),
         }
         texts = [context + text for requests in cases.values() for context, text in requests]
         write_decoder(folder, texts, vocabulary=VOCABULARY, hidden=HIDDEN)

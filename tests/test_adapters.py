@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,24 @@ def test_what_is_opened_must_be_an_adapter(install_plugin: InstallPlugin) -> Non
     description = ModelDescription(adapter="mine", ref="x", offers=frozenset())
     with pytest.raises(AdapterError, match=r"'mine' opened something that lacks identity\(\) or close\(\)"):
         _entry().open(description, AdapterOptions())
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("fails", [True, False])
+def test_no_garbage_is_looked_for_while_a_model_is_opened(
+    install_plugin: InstallPlugin, enabled: bool, fails: bool
+) -> None:
+    body = "assert not gc.isenabled()\ndef open(description, options):\n    assert not gc.isenabled()\n"
+    body += "    raise KeyError" if fails else "    return types.SimpleNamespace(identity=None, close=None)"
+    install_plugin("mine", f"import gc, types\n{body}\n")
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(KeyError) if fails else nullcontext():
+            _entry().open(ModelDescription(adapter="mine", ref="x", offers=frozenset()), AdapterOptions())
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_a_description_may_lead_to_another_adapter(install_plugin: InstallPlugin) -> None:
