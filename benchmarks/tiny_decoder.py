@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -32,9 +33,11 @@ def write_decoder(
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    PreTrainedTokenizerFast(
+    fast: Any = PreTrainedTokenizerFast
+    wrapped = fast(
         tokenizer_object=tokenizer, bos_token=END, eos_token=END, pad_token=END, model_max_length=window
-    ).save_pretrained(folder)
+    )
+    wrapped.save_pretrained(folder)
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=vocabulary or tokenizer.get_vocab_size(),
