@@ -62,8 +62,14 @@ def examples_of(session: Session, task: str, folder: Path) -> list[Any]:
     source = spec.source(language, "test")
     assert source is not None
     finder = DataFinder(data_options([folder]), session.registry, folder / "cache")
-    place = {"owner": spec.task, "language": entry.languages.get(language), "split": "test"}
-    found = finder.find(source, data_ref(source, folder=entry.folders[language], **place))
+    ref = data_ref(
+        source,
+        owner=spec.task,
+        language=entry.languages.get(language),
+        split="test",
+        folder=entry.folders[language],
+    )
+    found = finder.find(source, ref)
     context = ReadContext(
         owner=spec.task,
         language=language,
