@@ -1,8 +1,8 @@
 """From command to command: 200 documents with three choices each and a tiny model, ``harness eval`` beside ``lm-eval``.
 
 Wall time from the start of the process to its end, with the answers of all items written. The same weights and items,
-and the same prompt: XNLI's of lm-eval. The limit is a quarter of lm-eval's time. What Python needs to import the network
-that both sides run is shown beside: no harness that runs it through transformers can be faster than that.
+and the same prompt: XNLI's of lm-eval. The limit is a quarter of lm-eval's time. The import of the network through
+transformers, which both sides need, is timed alone beside them.
 Run: make bench, or python -m benchmarks.decoder_endtoend [--documents N] [--rounds N]
 """
 
