@@ -1,7 +1,8 @@
 """From command to command: 200 documents with three choices each and a tiny model, ``harness eval`` beside ``lm-eval``.
 
 Wall time from the start of the process to its end, with the answers of all items written. The same weights and items,
-and the same prompt: XNLI's of lm-eval. The limit is a quarter of lm-eval's time.
+and the same prompt: XNLI's of lm-eval. The limit is a quarter of lm-eval's time. The import of the network through
+transformers, which both sides need, is timed alone beside them.
 Run: make bench, or python -m benchmarks.decoder_endtoend [--documents N] [--rounds N]
 """
 
@@ -29,6 +30,7 @@ from harness.results import Run
 __all__ = ["main"]
 
 LIMIT = 0.25
+IMPORT = "import torch; from transformers import AutoTokenizer, LlamaForCausalLM"
 TASK = """\
 task: made_up_xnli
 dataset_path: json
@@ -57,7 +59,7 @@ def write_inputs(folder: Path, items: DecoderItems) -> None:
 
 
 def commands(folder: Path, peer: str, number: int) -> dict[str, list[str]]:
-    """Return the commands of both sides; `number` keeps the outputs of the rounds apart."""
+    """Return the commands of both sides, and the import; `number` keeps the outputs of the rounds apart."""
     ours = [sys.executable, "-m", "harness", "eval", "--tasks", f"xnli:{XNLI}"]
     ours += [
         "--model",
@@ -82,7 +84,11 @@ def commands(folder: Path, peer: str, number: int) -> dict[str, list[str]]:
     ]
     theirs += ["--model_args", f"pretrained={folder / 'model'},dtype=float32", "--log_samples"]
     theirs += ["--include_path", str(folder / "tasks"), "--output_path", str(folder / f"theirs{number}")]
-    return {"harness eval": [*ours, "--output", str(folder / f"ours{number}")], "lm-eval run": theirs}
+    return {
+        "harness eval": [*ours, "--output", str(folder / f"ours{number}")],
+        "import of the network alone": [sys.executable, "-c", IMPORT],
+        "lm-eval run": theirs,
+    }
 
 
 def run(command: Sequence[str]) -> tuple[float, float]:

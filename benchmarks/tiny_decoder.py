@@ -34,10 +34,9 @@ def write_decoder(
     )
     tokenizer.train_from_iterator(texts, trainer)
     fast: Any = PreTrainedTokenizerFast
-    wrapped = fast(
+    fast(
         tokenizer_object=tokenizer, bos_token=END, eos_token=END, pad_token=END, model_max_length=window
-    )
-    wrapped.save_pretrained(folder)
+    ).save_pretrained(folder)
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=vocabulary or tokenizer.get_vocab_size(),
