@@ -298,6 +298,24 @@ def _skipped(run: Run) -> tuple[SkippedGroup, ...]:
     )
 
 
+def _prompt_notes(scored: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return how prompts differ from what was asked for: shots that did not fit, and words of another language."""
+    notes = []
+    dropped = sum(cell.get("dropped_shots", 0) for cell in scored)
+    if dropped:
+        notes.append(f"{dropped:,} shots did not fit and were dropped")
+    lacking = dict[str, set[str]]()
+    for cell in scored:
+        prompt = cell.get("prompt")
+        if prompt and prompt["words"] != cell["view"].get("instruction", cell["language"]):
+            lacking.setdefault(prompt["name"], set()).add(f"{cell['task']}:{cell['language']}")
+    notes += [
+        f"{name} lacks the language's words and took English ones: {', '.join(sorted(cells))}"
+        for name, cells in sorted(lacking.items())
+    ]
+    return notes
+
+
 def _release_notes(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return which release each test set is, where the task knows several or this one is none of them."""
     found: dict[tuple[str, str], list[str]] = {}
@@ -352,6 +370,7 @@ def _notes(run: Run) -> tuple[str, ...]:
         count = sum(cell[name] for cell in scored)
         if count:
             notes.append(f"{count:,} items were {name}")
+    notes += _prompt_notes(scored)
     unscored = sorted({f"{cell['task']}:{cell['language']}" for cell in scored if not cell["metrics"]})
     if unscored:
         notes.append(f"predicted but not scored, since the test file has no labels: {', '.join(unscored)}")

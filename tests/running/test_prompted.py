@@ -12,6 +12,7 @@ import pytest
 from harness.errors import CapabilityError
 from harness.generation import Turn
 from harness.prompts.prompter import item_seed
+from harness.reporting.console import render_text
 from harness.results import Run
 
 RunTasks = Callable[..., Run]
@@ -163,11 +164,13 @@ def test_shots_that_do_not_fit_are_dropped_and_counted(run: RunTasks, calls: Cal
     run("xnli:de", "asks:ranks", shots=3)
     asked = {request.context for request in calls()}
     longest = max(len(context.split()) for context in asked)
-    cell = _cell(run("xnli:de", "asks:ranks", shots=3, options={"context": longest - 20}))
+    finished = run("xnli:de", "asks:ranks", shots=3, options={"context": longest - 20})
+    cell = _cell(finished)
     kept = {request.context for request in calls()}
     assert all(len(context.split()) <= longest - 20 for context in kept)
     dropped = sum(3 - context.count("\n\n") for context in kept)
     assert cell["dropped_shots"] == dropped > 0
+    assert f"{dropped} shots did not fit and were dropped" in render_text([finished], width=100)
     assert cell["view"] == {"shots": "3"}
 
 
@@ -196,7 +199,11 @@ def test_constraints_reach_the_model_only_where_they_are_asked_for(run: RunTasks
 
 def test_words_that_are_lacking_are_english_unless_the_user_refuses(run: RunTasks, calls: Calls) -> None:
     settings = {"instruction_language": "yo", "prompt": "default"}
-    assert _cell(run("xnli:en", "asks:ranks", **settings))["prompt"]["words"] == "en"
+    finished = run("xnli:en", "asks:ranks", **settings)
+    assert _cell(finished)["prompt"]["words"] == "en"
+    told = "xnli/default lacks the language's words and took English ones: xnli:en"
+    assert told in render_text([finished], width=100)
+    assert "took English ones" not in render_text([run("xnli:sw", "asks:ranks")], width=100)
     with pytest.raises(
         CapabilityError, match="The prompt 'xnli/default' has no words in 'yo'; it has: ar, bg"
     ):
