@@ -23,7 +23,9 @@ from harness_vllm.server import server_command
 Open = Callable[..., Any]
 OPTIONS = GenerateOptions(max_tokens=8)
 OWNER = """
-import sys, time
+import signal, sys, time
+# Where the tests run in the background of a shell, its children ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from harness.options import parse_options
 from harness_vllm import harness_register_adapters
 [entry] = [entry for entry in harness_register_adapters() if entry.name == "vllm"]
@@ -151,7 +153,10 @@ def test_no_server_outlives_the_harness(
         assert owner.stdout.readline() == b"ready\n"
         assert all(map(runs, pids()))
         owner.send_signal(number)
-        owner.wait(30)
+        try:
+            owner.wait(30)
+        finally:
+            owner.kill()
     assert wait_until(lambda: not any(map(runs, pids())))
 
 
@@ -170,6 +175,7 @@ def test_ctrl_c_while_it_loads_ends_it(
     own: Open, tmp_path: Path, pids: Any, runs: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STAND_IN", "hangs")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt() -> None:
         wait_until(lambda: (tmp_path / "pids").exists() and (tmp_path / "pids").read_text() != "")
@@ -177,9 +183,12 @@ def test_ctrl_c_while_it_loads_ends_it(
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        own()
-    thread.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            own()
+    finally:
+        thread.join()
+        signal.signal(signal.SIGINT, before)
     assert wait_until(lambda: not any(map(runs, pids())))
 
 
