@@ -37,7 +37,18 @@ WRITE_EVERY = 5.0
 """Seconds between two writes of ``results.json`` while cells are finishing."""
 LIMIT_SEED = 0
 """Which items a limit keeps never depends on the training seed, so that seeds are compared on the same items."""
-GOLD_FIELDS = {"label", "tags", "answers", "targets", "languages", "spans", "cluster", "group", "meta"}
+GOLD_FIELDS = {
+    "label",
+    "labels",
+    "tags",
+    "answers",
+    "targets",
+    "languages",
+    "spans",
+    "cluster",
+    "group",
+    "meta",
+}
 
 
 class Runner:

@@ -26,7 +26,7 @@ from harness.specs.schema import ProtocolName, Source, TaskSpec
 
 __all__ = ["KIND", "METHODS", "RankedRetrievalSpec"]
 
-EMBED_CHUNK = 8192
+EMBED_CHUNK = 2048
 """Candidates that are embedded in one call: enough to sort by length, few enough for progress."""
 
 

@@ -19,6 +19,8 @@ from harness.results import Run
 __all__ = ["render_matrices", "render_summary", "render_text"]
 
 LABEL_WIDTH = 22
+WIDEST_LABEL = 30
+"""In the small tables, whose rows may be paths of models."""
 NO_SCORE = "-"
 SAMPLE_WARNING = (
     "SAMPLE DATA: a few items written for this project. These scores show that the machinery works; "
@@ -150,7 +152,7 @@ def render_matrices(summary: Summary) -> RenderableType:
 
 def _plain_table(corner: str, heads: Sequence[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(corner, no_wrap=True)
+    table.add_column(corner, no_wrap=True, max_width=WIDEST_LABEL)
     for head in heads:
         table.add_column(Text(head), justify="right")
     return table

@@ -1,0 +1,25 @@
+"""The digest that tells whether two runs asked the same item."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.data.records import ClassificationExample
+from harness.running import _inputs_digest
+
+EXAMPLE = ClassificationExample(
+    id="1", inputs={"premise": "a", "hypothesis": "b"}, label="yes", labels=("yes", "no")
+)
+
+
+def test_gold_and_the_list_of_labels_do_not_enter() -> None:
+    """An unlabelled copy, or a spec that names its labels in another order, asks the same."""
+    assert _inputs_digest(replace(EXAMPLE, label=None)) == _inputs_digest(EXAMPLE)
+    assert _inputs_digest(replace(EXAMPLE, labels=("no", "yes"))) == _inputs_digest(EXAMPLE)
+
+
+def test_every_input_enters() -> None:
+    assert _inputs_digest(replace(EXAMPLE, inputs={"premise": "a", "hypothesis": "c"})) != _inputs_digest(
+        EXAMPLE
+    )
+    assert _inputs_digest(replace(EXAMPLE, id="2")) != _inputs_digest(EXAMPLE)
