@@ -6,7 +6,7 @@ empty list with an empty list. Nothing here imports a model library.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -202,11 +202,14 @@ class FitOptions:
     """Where and how one training stage runs."""
 
     directory: Path
-    """An empty folder that belongs to this stage: the fitted model is saved into it."""
+    """A folder that belongs to this stage: the fitted model is saved into it. It is empty, or holds what an
+    interrupted training of the same stage left there, from which it may be gone on."""
     settings: TrainingSettings
     seed: int
     describe: str = ""
     """What is being trained, for progress lines: ``mnli (en), 9,888 examples``."""
+    stopping: Callable[[], bool] = lambda: False
+    """Whether the user wants the run to stop: training then saves where it is, and raises `KeyboardInterrupt`."""
 
 
 # Protocols --------------------------------------------------------------------------------------------
@@ -308,7 +311,11 @@ class CountsTokens(Protocol):
 
 @runtime_checkable
 class Fits(Protocol):
-    """Can be fine-tuned; what `fit` returns has the head's capability."""
+    """Can be fine-tuned; what `fit` returns has the head's capability.
+
+    In a run of several processes the leading one fits alone and the others load the result, unless the adapter has an
+    attribute ``fits_together`` that is true: then `fit` is called in all of them with the same arguments.
+    """
 
     def fit(
         self, train: Sequence[Any], validation: Sequence[Any], spec: HeadSpec, options: FitOptions

@@ -13,6 +13,7 @@
     |  `- MissingExtraError           an optional dependency is not installed
     |- DataError            exit 1    a data file that does not hold what its spec says
     |  `- MissingDataError            no data of this source can be found here
+    |- StorageError         exit 1    a run folder or cache that cannot be written: the run stops, and can be resumed
     `- AdapterError         exit 1    a model backend failed
        |- TrainingError               fine-tuning failed (a NaN loss, no training split)
        `- ContractError               an adapter broke its contract (wrong count, NaN scores)
@@ -41,6 +42,7 @@ __all__ = [
     "PluginError",
     "Problem",
     "SpecError",
+    "StorageError",
     "TrainingError",
     "UnknownNameError",
     "UsageError",
@@ -166,6 +168,10 @@ class DataError(HarnessError):
 
 class MissingDataError(DataError):
     """No data of a source can be found where the user asked to look."""
+
+
+class StorageError(HarnessError):
+    """A file of a run or of the cache cannot be written: nothing that follows could be kept."""
 
 
 class AdapterError(HarnessError):

@@ -1,0 +1,145 @@
+"""The processes of one run: how many there are, and how they tell each other what they found.
+
+All processes walk through the same plan in the same order; each asks the model its share of the requests. A process
+that fails says so in its next message, so that the others leave the same step instead of waiting for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from harness.errors import HarnessError
+
+__all__ = ["Crew", "Launcher", "OneProcess", "PeerError", "Processes", "launched"]
+
+_GOOD, _FAILED, _STOPPED = b"g", b"f", b"s"
+
+
+class Processes(Protocol):
+    """The processes that one run was started with."""
+
+    rank: int
+    """Number of this process, from 0; process 0 writes the results."""
+    count: int
+
+    def gather(self, message: bytes) -> list[bytes]:
+        """Return the messages of all processes, by rank; every process calls it equally often."""
+
+    def close(self) -> None:
+        """Leave; a second call does nothing."""
+
+
+class OneProcess:
+    """A run that is alone."""
+
+    rank = 0
+    count = 1
+
+    def gather(self, message: bytes) -> list[bytes]:
+        """Return the message."""
+        return [message]
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launcher:
+    """The declaration of a way to start several processes; targets are ``module:callable``, imported when needed."""
+
+    name: str
+    start: str
+    """Called as ``start(arguments, count)``: runs ``harness ARGUMENTS`` in `count` processes of this machine and
+    returns its exit status."""
+    join: str
+    """Called as ``join()`` in a process that a launcher started: returns its `Processes`. Raises `UsageError` where
+    fewer processes are running than were asked for."""
+    extra: str | None = None
+    """The extra that installs what it needs."""
+
+
+def launched() -> bool:
+    """Return whether a launcher (torchrun, accelerate) started this process, as its environment says."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 or "ACCELERATE_MIXED_PRECISION" in os.environ
+
+
+class PeerError(HarnessError):
+    """Another process failed at this step."""
+
+
+class Crew:
+    """The processes of a run, kept in step."""
+
+    def __init__(self, processes: Processes | None = None) -> None:
+        self._processes = processes or OneProcess()
+        self.rank = self._processes.rank
+        self.count = self._processes.count
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes the results."""
+        return self.rank == 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether there are no other processes."""
+        return self.count == 1
+
+    def gather(self, body: bytes) -> list[bytes]:
+        """Return what every process sent, by rank; raises `PeerError` or `KeyboardInterrupt` where one failed."""
+        if self.alone:
+            return [body]
+        return self._read(self._processes.gather(_GOOD + body))
+
+    def share(self, value: Any) -> Any:
+        """Return the leading process's value, which is plain JSON."""
+        if self.alone:
+            return value
+        return json.loads(self.gather(json.dumps(value).encode() if self.leads else b"null")[0])
+
+    def wait(self) -> None:
+        """Return once all processes are here."""
+        self.gather(b"")
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Hold a piece of work that all processes do: where one fails or stops, all leave it.
+
+        The error is raised as it is in the process that failed, and as `PeerError` in the others.
+        """
+        try:
+            yield
+        except PeerError:
+            raise
+        except KeyboardInterrupt as error:
+            if not getattr(error, "told", False):
+                self._tell(_STOPPED, b"")
+            raise
+        except BaseException as error:
+            reason = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
+            self._tell(_FAILED, reason.encode())
+            raise
+        self.wait()
+
+    def close(self) -> None:
+        """Leave the other processes; a second call does nothing."""
+        self._processes.close()
+
+    def _tell(self, sign: bytes, body: bytes) -> None:
+        if not self.alone:
+            self._processes.gather(sign + body)
+
+    def _read(self, messages: list[bytes]) -> list[bytes]:
+        for rank, message in enumerate(messages):
+            if message[:1] == _FAILED:
+                raise PeerError(f"Process {rank} failed: {message[1:].decode(errors='replace')}")
+        if any(message[:1] == _STOPPED for message in messages):
+            stopped = KeyboardInterrupt()
+            stopped.told = True  # type: ignore[attr-defined]
+            raise stopped
+        return [message[1:] for message in messages]
