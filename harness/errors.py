@@ -13,6 +13,7 @@
     |  `- MissingExtraError           an optional dependency is not installed
     |- DataError            exit 1    a data file that does not hold what its spec says
     |  `- MissingDataError            no data of this source can be found here
+    |- StoppedError         exit 130  the user stopped a command
     |- StorageError         exit 1    a run folder or cache that cannot be written: the run stops, and can be resumed
     `- AdapterError         exit 1    a model backend failed
        |- TrainingError               fine-tuning failed (a NaN loss, no training split)
@@ -42,6 +43,7 @@ __all__ = [
     "PluginError",
     "Problem",
     "SpecError",
+    "StoppedError",
     "StorageError",
     "TrainingError",
     "UnknownNameError",
@@ -168,6 +170,12 @@ class DataError(HarnessError):
 
 class MissingDataError(DataError):
     """No data of a source can be found where the user asked to look."""
+
+
+class StoppedError(HarnessError):
+    """The user stopped a command; the message says how to go on."""
+
+    exit_code = 130
 
 
 class StorageError(HarnessError):

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -18,16 +17,23 @@ from harness.capabilities import HEAD_CAPABILITY, Adapter, FitOptions, Fits, Hea
 from harness.data.records import TextPair
 from harness.data.sampling import draw
 from harness.data.sources import DataFinder, FoundData
-from harness.errors import ContractError, DataError, TrainingError
+from harness.errors import ContractError, DataError, StorageError, TrainingError
+from harness.file_lock import FileLock
+from harness.interruption import Interruption
 from harness.kinds.kind import ReadContext, read_examples
 from harness.plan import FitPlan, StagePlan
+from harness.processes import Crew
 from harness.progress import Progress
 from harness.results import write_atomically
 
 __all__ = ["FitStore", "Fitted", "cache_folder"]
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the training code changes what the same digest would give."""
+RECORD = "fit.json"
+"""Written last: a folder without it is no finished fit."""
+FIT_PATIENCE = 24 * 3600.0
+"""Seconds that a run waits for another one which is making the same fit."""
 DATA_SEED = 0
 """Which training items a limit keeps depends on the item alone, so that seeds train on the same items."""
 
@@ -50,19 +56,27 @@ class Fitted:
 
 
 class FitStore:
-    """Trains a fit once and reuses it afterwards."""
+    """Trains a fit once and reuses it afterwards, whichever run of this cache asks for it first."""
 
-    def __init__(self, cache: Path, finder: DataFinder, progress: Progress) -> None:
+    def __init__(
+        self,
+        cache: Path,
+        finder: DataFinder,
+        progress: Progress,
+        crew: Crew | None = None,
+        interruption: Interruption | None = None,
+    ) -> None:
         self._folder = cache / "fits"
         self._finder = finder
         self._progress = progress
+        self._crew = crew or Crew()
+        self._interruption = interruption or Interruption()
 
     def fit(self, adapter: Adapter, plan: FitPlan) -> Fitted:
         """Return the model fitted by a plan, from the cache where it has been fitted before."""
         digests = _stage_digests(adapter, plan)
-        first = max(
-            (i + 1 for i, digest in enumerate(digests) if (self._folder / digest).is_dir()), default=0
-        )
+        done = [i + 1 for i, digest in enumerate(digests) if self._has(digest)]
+        first = self._crew.share(max(done, default=0))
         current = adapter
         records = [
             self._cached(stage, digest) for stage, digest in zip(plan.stages[:first], digests, strict=False)
@@ -71,55 +85,111 @@ class FitStore:
             self._progress.announce(f"Reusing the fit {digests[first - 1]}: {plan.title}.")
             current = self._load(adapter, digests[first - 1], plan.stages[first - 1].head)
         for stage, digest in zip(plan.stages[first:], digests[first:], strict=True):
-            fitted, record = self._train(current, stage, digest, plan)
+            self._interruption.check()
+            record = self._train(current, stage, digest, plan)
             records.append(record)
+            fitted = self._load(current, digest, stage.head)
             if current is not adapter:
                 current.close()
             current = fitted
         return Fitted(adapter=current, digest=digests[-1], stages=tuple(records))
 
+    def _has(self, digest: str) -> bool:
+        return (self._folder / digest / RECORD).is_file()
+
     def _cached(self, stage: StagePlan, digest: str) -> Mapping[str, Any]:
-        file = self._folder / digest / "fit.json"
-        known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        known: dict[str, Any] = json.loads((self._folder / digest / RECORD).read_text(encoding="utf-8"))
         return {"stage": stage.name, "digest": digest, **known, "reused": True}
 
     def _load(self, adapter: Adapter, digest: str, head: HeadSpec) -> Adapter:
         assert isinstance(adapter, Fits)
+        if not (self._folder / digest).is_dir():
+            raise StorageError(
+                f"Process {self._crew.rank} does not see the fitted model in {str(self._folder / digest)!r}.",
+                hint="Let HARNESS_CACHE name a folder that all hosts share.",
+            )
         fitted = adapter.load_fit(self._folder / digest, head)
         needed = HEAD_CAPABILITY[head.head]
         if not isinstance(fitted, capability_protocols()[needed]):
             raise ContractError(f"The model fitted with the head {head.head.value!r} lacks {needed.value}.")
         return fitted
 
-    def _train(
-        self, adapter: Adapter, stage: StagePlan, digest: str, plan: FitPlan
-    ) -> tuple[Adapter, Mapping[str, Any]]:
+    def _train(self, adapter: Adapter, stage: StagePlan, digest: str, plan: FitPlan) -> Mapping[str, Any]:
+        """Train one stage, in all processes or in the leading one, and return what is recorded of it."""
         if not isinstance(adapter, Fits):
             raise ContractError(f"The model cannot be trained on {stage.name!r}: it lacks Fits.")
+        lock = FileLock(self._folder / f".{digest}.lock")
+        if self._crew.leads:
+            self._make_folder()
+            lock.acquire(
+                patience=FIT_PATIENCE, waiting=self._tell_waiting, stopping=self._interruption.requested
+            )
+            self._interruption.check()
+        try:
+            if self._crew.share(self._has(digest)):
+                # Another run finished the same fit meanwhile.
+                return self._cached(stage, digest)
+            together = bool(getattr(adapter, "fits_together", False))
+            record: Mapping[str, Any] = {}
+            if together or self._crew.leads:
+                record = self._train_here(adapter, stage, digest, plan)
+            self._crew.wait()
+            if self._crew.leads:
+                self._keep(digest, record)
+            self._crew.wait()
+            return {"stage": stage.name, "digest": digest, **record, "reused": False}
+        finally:
+            lock.release()
+
+    def _make_folder(self) -> None:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(
+                f"The cache folder {str(self._folder)!r} cannot be written: {error.strerror}.",
+                hint="Let HARNESS_CACHE name another one.",
+            ) from error
+
+    def _tell_waiting(self, holder: str) -> None:
+        self._progress.announce(f"Waiting for the same fit, which {holder} is making.")
+
+    def _train_here(self, adapter: Fits, stage: StagePlan, digest: str, plan: FitPlan) -> Mapping[str, Any]:
         train, validation = self._examples(stage)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=self._folder, prefix=f".{digest}."))
+        # A stable name, so that training which was killed is gone on from where it was.
+        partial = self._partial(digest)
+        if self._crew.leads:
+            partial.mkdir(exist_ok=True)
         title = f"{stage.name} ({'+'.join(code for code, _ in stage.train)}), {len(train):,} examples"
         self._progress.announce(f"Fine-tuning on {title}, seed {plan.seed}, recipe {plan.recipe}.")
         started = time.monotonic()
+        options = FitOptions(
+            directory=partial,
+            settings=stage.settings,
+            seed=plan.seed,
+            describe=title,
+            stopping=self._interruption.requested,
+        )
         try:
-            options = FitOptions(directory=temporary, settings=stage.settings, seed=plan.seed, describe=title)
             adapter.fit(train, validation, stage.head, options).close()
-            record = _record(stage, plan, len(train), len(validation), time.monotonic() - started)
-            write_atomically(temporary / "fit.json", json.dumps(record, ensure_ascii=False, indent=1))
-            self._keep(temporary, digest)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-        fitted = self._load(adapter, digest, stage.head)
-        return fitted, {"stage": stage.name, "digest": digest, **record, "reused": False}
+        except KeyboardInterrupt:
+            raise
+        except Exception:
+            # What failed by itself would fail again.
+            if self._crew.leads:
+                shutil.rmtree(partial, ignore_errors=True)
+            raise
+        return _record(stage, plan, len(train), len(validation), time.monotonic() - started)
 
-    def _keep(self, temporary: Path, digest: str) -> None:
-        try:
-            temporary.rename(self._folder / digest)
-        except OSError:
-            # Another run finished the same fit meanwhile; both are what the digest names.
-            if not (self._folder / digest).is_dir():
-                raise
+    def _partial(self, digest: str) -> Path:
+        return self._folder / f".{digest}.partial"
+
+    def _keep(self, digest: str, record: Mapping[str, Any]) -> None:
+        """Give the fitted model its name, the record of its making in it: all or nothing."""
+        partial = self._partial(digest)
+        write_atomically(partial / RECORD, json.dumps(record, ensure_ascii=False, indent=1))
+        broken = self._folder / digest
+        shutil.rmtree(broken, ignore_errors=True)
+        partial.rename(broken)
 
     def _examples(self, stage: StagePlan) -> tuple[list[Any], list[Any]]:
         train: list[Any] = []

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from harness.kinds.kind import TaskKind
     from harness.methods import Method
     from harness.metrics.metric import Metric
+    from harness.processes import Launcher
     from harness.reporting.formats import ReportFormat
 
 __all__ = ["HookSpecs", "hookimpl", "hookspec"]
@@ -75,6 +76,10 @@ class HookSpecs:
     @hookspec
     def harness_register_adapters(self) -> Iterable[AdapterEntry]:
         """Return declarations of model adapters; they name their code, which is imported when a model is opened."""
+
+    @hookspec
+    def harness_register_launchers(self) -> Iterable[Launcher]:
+        """Return ways to run several processes; the first by name is used. Called only where there are several."""
 
     @hookspec
     def harness_register_reports(self) -> Iterable[ReportFormat]:

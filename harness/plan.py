@@ -77,6 +77,14 @@ class RunConfig:
     """Whether metrics that are programs of others may run."""
     with_baselines: bool = False
     with_published: bool = False
+    num_processes: int | None = None
+    """How many processes share the work; None takes those that a launcher started, or one."""
+    shard: str | None = None
+    """``2/4``: only the second of four parts of the cells."""
+    reuse: tuple[Path, ...] = ()
+    """Run folders whose answers are taken over where they are answers to the same requests of the same model."""
+    locked: Path | None = None
+    """Lock file that data, specs and model must agree with."""
     output: Path | None = None
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.kinds.kind import TaskKind
     from harness.methods import Method
     from harness.metrics.metric import Metric
+    from harness.processes import Launcher
     from harness.reporting.formats import ReportFormat
 
 __all__ = ["Registry", "Table"]
@@ -124,6 +125,11 @@ class Registry:
         return self._named(
             "report format", "harness_register_reports", "harness.reporting.formats.ReportFormat"
         )
+
+    @cached_property
+    def launchers(self) -> Table[Launcher]:
+        """Ways to run several processes."""
+        return self._named("launcher", "harness_register_launchers", "harness.processes.Launcher")
 
     @cached_property
     def methods(self) -> Table[Method]:

@@ -76,7 +76,7 @@ class RunFolder:
         ):
             raise UsageError(
                 f"The folder {str(self.path)!r} already holds a run.",
-                hint="Give another folder with --output, or remove that one.",
+                hint=f"Go on with it (harness eval --resume {self.path}), or give another folder with --output.",
             )
         existing = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
         fault = errno.ENOTDIR if not existing.is_dir() else errno.EACCES
@@ -153,6 +153,11 @@ class Run:
                 f"{path / 'results.json'}: expected schema {SCHEMA}, found {self.results.get('schema')!r}; "
                 "it was written by another version of the harness."
             )
+
+    @staticmethod
+    def read_manifest(path: Path) -> dict[str, Any]:
+        """Return the manifest of a run, a finished one or not; raises `UsageError` where there is none."""
+        return _read_json(path / "manifest.json")
 
     @property
     def cells(self) -> list[dict[str, Any]]:

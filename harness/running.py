@@ -6,28 +6,32 @@ import hashlib
 import json
 import time
 import traceback
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from harness.aggregation import aggregate_suites, aggregate_tasks
+from harness.asking import Asker
 from harness.capabilities import Adapter
 from harness.data.pool import CandidatePool
 from harness.data.records import Example, Prediction
 from harness.data.sampling import draw
 from harness.data.sources import DataFinder
 from harness.documents import empty_result, pool_summary, release_summary, suite_summaries, task_summaries
-from harness.errors import ContractError, HarnessError
+from harness.errors import ContractError, HarnessError, StorageError
 from harness.fitting import FitStore, Fitted
 from harness.methods import MethodContext
 from harness.metrics.metric import MetricContext
 from harness.plan import Cell, FitPlan, Plan
+from harness.processes import PeerError
 from harness.progress import Progress
 from harness.reading import CellReader
 from harness.registry import Registry
 from harness.results import SCHEMA, ItemRecord, RunFolder
+from harness.run_state import RunState
 from harness.scoring import CellScores, ScoreInput, score_cell
 from harness.specs.schema import TaskSpec
+from harness.streaming import HasNotices
 
 __all__ = ["Runner", "metric_context"]
 
@@ -52,7 +56,11 @@ GOLD_FIELDS = {
 
 
 class Runner:
-    """One run of one model, from its plan to the results on disk."""
+    """One run of one model, from its plan to the results on disk.
+
+    All processes of a run walk through the same cells; each asks the model its share, and the leading one scores and
+    writes.
+    """
 
     def __init__(
         self,
@@ -62,6 +70,8 @@ class Runner:
         store: FitStore,
         folder: RunFolder,
         progress: Progress,
+        asker: Asker,
+        state: RunState,
     ) -> None:
         self._plan = plan
         self._registry = registry
@@ -69,12 +79,14 @@ class Runner:
         self._store = store
         self._folder = folder
         self._progress = progress
+        self._asker = asker
+        self._crew = asker.crew
+        self._state = state
         self._cells: dict[str, dict[str, Any]] = {}
         self._cache: dict[str, Any] = {}
-        self._fits: dict[str, Fitted] = {}
-        self._model: dict[str, Any] = {}
+        self._fits: dict[str, FitSummary] = {}
+        self._notices: dict[str, None] = {}
         self._header: dict[str, Any] = {}
-        self._requests = {"planned": 0, "asked": 0, "reused": 0}
         self._started = time.monotonic()
         self._written = 0.0
 
@@ -84,23 +96,50 @@ class Runner:
         Args:
             header: The ``run`` object of the results, without its counts.
             limit: At most so many items a cell.
+
+        Raises:
+            StorageError: Where nothing can be kept any more.
+            PeerError: Where another process could not open the model.
         """
         self._header = header
+        self._take_finished()
         try:
             self._run_groups(limit)
         finally:
             results = self._results()
-            self._folder.write_results(results)
-        self._announce(self._registry.run_finished(self._folder.path))
+            if self._crew.leads:
+                self._folder.write_results(results)
+        if self._crew.leads:
+            self._announce(self._registry.run_finished(self._folder.path))
         return results
 
+    def _take_finished(self) -> None:
+        """Take over the cells that an earlier attempt finished."""
+        finished = self._crew.share(dict(self._state.finished_cells()))
+        for digest, kept in finished.items():
+            self._cells[digest] = kept["result"]
+            self._asker.counts.add({**kept["requests"], "asked": 0, "reused": kept["requests"]["planned"]})
+            if kept["fit"] is not None:
+                self._fits[kept["fit"]["key"]] = FitSummary(**kept["fit"])
+        if finished and self._crew.leads:
+            self._progress.announce(f"{len(finished)} of {len(self._plan.cells)} cells are done already.")
+
     def _run_groups(self, limit: int | None) -> None:
+        left = [
+            (fit, [cell for cell in cells if cell.digest not in self._cells])
+            for fit, cells in self._plan.groups()
+        ]
+        if not any(cells for _, cells in left):
+            return
         model = self._plan.model
-        adapter = model.entry.open(model.description, model.options)
+        with self._crew.step():
+            adapter = model.entry.open(model.description, model.options)
         try:
-            self._model = dict(adapter.identity())
-            for fit, cells in self._plan.groups():
-                self._run_group(adapter, fit, cells, limit)
+            with self._crew.step():
+                self._state.keep_identity(dict(adapter.identity()), self._crew)
+            for fit, cells in left:
+                if cells:
+                    self._run_group(adapter, fit, cells, limit)
         finally:
             adapter.close()
 
@@ -111,43 +150,63 @@ class Runner:
         self._cache = {}
         if fit is not None:
             try:
-                fitted = self._store.fit(adapter, fit)
+                with self._crew.step():
+                    fitted = self._store.fit(adapter, fit)
+            except StorageError:
+                raise
             except Exception as error:  # noqa: BLE001, RUF100  one failed fit leaves the other cells alone
                 for cell in cells:
                     self._fail(cell, error)
                 return
-            self._fits[fit.key] = fitted
+            self._fits[fit.key] = FitSummary(
+                key=fit.key, digest=fitted.digest, title=fit.title, stages=list(fitted.stages)
+            )
+        chosen = adapter if fitted is None else fitted.adapter
         try:
+            identity = {**chosen.identity(), **({} if fitted is None else {"harness.fit": fitted.digest})}
+            asked = self._asker.wrap(chosen, identity)
             for cell in cells:
-                self._run_cell(adapter if fitted is None else fitted.adapter, cell, limit)
+                self._asker.interruption.check()
+                self._run_cell(asked, cell, limit)
+                self._take_notices(chosen)
         finally:
             if fitted is not None:
                 fitted.adapter.close()
 
-    def _run_cell(self, adapter: Adapter, cell: Cell, limit: int | None) -> None:
+    def _run_cell(self, adapter: Any, cell: Cell, limit: int | None) -> None:
         started = time.monotonic()
+        before = self._asker.counts.to_json()
+        result: dict[str, Any] = {}
         try:
-            result = self._evaluate(adapter, cell, limit)
+            with self._crew.step():
+                result = self._evaluate(adapter, cell, limit, started, before)
+        except StorageError:
+            raise
         except Exception as error:  # noqa: BLE001, RUF100  one failed cell leaves the others alone
             self._fail(cell, error)
             return
         finally:
             self._progress.finish()
-        result["seconds"] = round(time.monotonic() - started, 3)
         self._cells[cell.digest] = result
+        if not self._crew.leads:
+            return
         self._announce(self._registry.cell_finished(result))
         if time.monotonic() - self._written > WRITE_EVERY:
             self._folder.write_results(self._results())
             self._written = time.monotonic()
 
-    def _evaluate(self, adapter: Adapter, cell: Cell, limit: int | None) -> dict[str, Any]:
+    def _evaluate(
+        self, adapter: Any, cell: Cell, limit: int | None, started: float, before: Mapping[str, int]
+    ) -> dict[str, Any]:
+        """Ask all items of a cell; in the leading process score them, and write records and result."""
         examples, pool = self._reader.read(cell)
         language = None if cell.spec.parallel else cell.language.code
         ids = [example.id for example in examples]
         kept = draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language)
         chosen = [examples[index] for index in kept]
-        self._requests["planned"] += len(chosen)
         predictions = self._predict(adapter, cell, chosen, self._context(cell, examples, pool))
+        if not self._crew.leads:
+            return self._cell_head(cell)
         kind = self._registry.kinds.get(cell.spec.kind)
         inputs = [
             ScoreInput(
@@ -163,12 +222,19 @@ class Runner:
         scores = score_cell(metrics, inputs, metric_context(cell.spec, cell.language.code))
         path = self._folder.records_path(cell.spec.task, cell.language.code, cell.digest)
         self._folder.write_records(path, _records(chosen, predictions, inputs, scores))
-        return {
+        result = {
             **self._cell_result(cell, predictions, scores),
             "size": len(examples),
             "release": release_summary(cell, len(examples)),
             "pool": None if pool is None else pool_summary(pool),
+            "seconds": round(time.monotonic() - started, 3),
         }
+        self._asker.journal.sync()
+        after = self._asker.counts.to_json()
+        fit = None if cell.fit is None else asdict(self._fits[cell.fit.key])
+        requests = {name: after[name] - before[name] for name in after}
+        self._state.keep_cell(cell.digest, {"result": result, "requests": requests, "fit": fit}, path)
+        return result
 
     def _context(self, cell: Cell, examples: Sequence[Example], pool: CandidatePool | None) -> MethodContext:
         return MethodContext(
@@ -194,14 +260,15 @@ class Runner:
         predictions: list[Prediction] = []
         for start in range(0, len(chosen), size):
             chunk = chosen[start : start + size]
+            meter = _Meter(self._progress, len(chunk))
+            self._asker.meter = meter.move
             answered = method.predict(adapter, chunk, context)
             if [prediction.id for prediction in answered] != [example.id for example in chunk]:
                 raise ContractError(
                     f"The method {method.name!r} answered {len(answered)} items for {len(chunk)}, or in another order."
                 )
             predictions += answered
-            self._requests["asked"] += len(chunk)
-            self._progress.advance(len(chunk))
+            meter.move(1, 1)
         return predictions
 
     def _cell_result(
@@ -245,10 +312,10 @@ class Runner:
         reason = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
         self._progress.announce(f"{cell.title} failed: {reason}")
         trace = "".join(traceback.format_exception(error))
-        folder = self._folder.path / "failures"
-        folder.mkdir(exist_ok=True)
-        file = folder / f"{cell.digest}.txt"
-        file.write_text(f"{cell.title}\n{trace}", encoding="utf-8")
+        name = f"{cell.digest}.txt" if self._crew.leads else f"{cell.digest}-{self._crew.rank}.txt"
+        file = self._folder.path / "failures" / name
+        if self._crew.leads or not isinstance(error, PeerError):
+            self._state.write(file, f"{cell.title}\n{trace}")
         self._cells[cell.digest] = {
             **self._cell_head(cell),
             "n": 0,
@@ -260,6 +327,15 @@ class Runner:
             "unparsed": 0,
             "seconds": 0.0,
         }
+
+    def _take_notices(self, adapter: Any) -> None:
+        """Put what an adapter has to say of its answers among the run's notes, and tell it once."""
+        own = list(adapter.notices()) if isinstance(adapter, HasNotices) else []
+        for message in self._crew.gather(json.dumps(own).encode()):
+            for notice in json.loads(message):
+                if notice not in self._notices:
+                    self._notices[notice] = None
+                    self._progress.announce(notice)
 
     def _announce(self, messages: Sequence[str]) -> None:
         for message in messages:
@@ -287,25 +363,50 @@ class Runner:
             "run": {
                 **self._header,
                 "seconds": round(time.monotonic() - self._started, 2),
-                "requests": self._requests,
+                "requests": self._asker.counts.to_json(),
             },
             "model": {
                 "adapter": description.adapter,
                 "ref": description.ref,
                 "revision": description.revision,
                 "parameters": description.parameters,
-                "metadata": {**description.metadata, **self._model},
+                "metadata": {**description.metadata, **self._state.identity},
             },
             "fits": {
-                fitted.digest: {"title": fit.title, "stages": list(fitted.stages)}
+                fitted.digest: {"title": fitted.title, "stages": fitted.stages}
                 for fit in self._plan.fits
                 if (fitted := self._fits.get(fit.key)) is not None
             },
-            "notes": list(self._plan.notes),
+            "notes": [*self._plan.notes, *self._notices],
             "cells": [*done, *skipped],
             "tasks": (rows := aggregate_tasks([*done, *skipped], task_summaries(self._plan))),
             "suites": aggregate_suites(rows, suite_summaries(self._plan)),
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitSummary:
+    """What results say of a fit."""
+
+    key: str
+    digest: str
+    title: str
+    stages: list[Any]
+
+
+class _Meter:
+    """Moves the bar of a cell by the answers to a chunk of its items, which may be several requests each."""
+
+    def __init__(self, progress: Progress, items: int) -> None:
+        self._progress = progress
+        self._items = items
+        self._told = 0
+
+    def move(self, done: int, total: int) -> None:
+        moved = self._items * done // total if total else 0
+        if moved > self._told:
+            self._progress.advance(moved - self._told)
+            self._told = moved
 
 
 def metric_context(spec: TaskSpec, language: str) -> MetricContext:

@@ -10,13 +10,15 @@ from harness.specs.loading import Document, read_yaml
 
 __all__ = ["read_configuration"]
 
-LISTS = frozenset({"tasks", "languages", "data", "protocols", "train_languages", "tasks_from", "variants"})
+LISTS = frozenset(
+    {"tasks", "languages", "data", "protocols", "train_languages", "tasks_from", "variants", "reuse"}
+)
 """Options that take one text or a list of texts."""
 NAMES = {"protocol": "protocols", "option": "options"}
 """Options whose name on the command line is a singular."""
 EXPECTED = {
     **dict.fromkeys(LISTS, "a text or a list of texts"),
-    **dict.fromkeys(("limit", "train_limit"), "a whole number"),
+    **dict.fromkeys(("limit", "train_limit", "batch_tokens", "num_processes"), "a whole number"),
     "with_baselines": "true or false",
     "chat": "true or false",
     "constrained": "true or false",
@@ -69,7 +71,7 @@ def _fits(key: str, value: Any) -> bool:
         return isinstance(value, str) or _is_list_of(value, str)
     whole = type(value) is int  # a truth value is an int to Python, and no number to a user
     match key:
-        case "limit" | "train_limit" | "shots":
+        case "limit" | "train_limit" | "shots" | "batch_tokens" | "num_processes":
             return whole
         case "seeds":
             return whole or isinstance(value, str) or _is_list_of(value, int)

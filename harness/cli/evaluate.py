@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from typing import Any
+
 import typer
 
 from harness.cli import option as o
 
 app = typer.Typer(add_completion=False)
+
+WITH_RESUME = frozenset({"model", "options", "num_processes", "batch_tokens", "reuse", "json_file"})
+"""Options that may be given beside ``--resume``: they change no answer, or a changed one is noticed."""
 
 
 @app.command()
@@ -35,9 +42,15 @@ def evaluate(
     chat: o.Chat = False,
     constrained: o.Constrained = False,
     allow_code: o.AllowCode = False,
+    locked: o.Locked = None,
+    num_processes: o.NumProcesses = None,
+    shard: o.ShardName = None,
+    batch_tokens: o.BatchTokens = None,
+    reuse: o.Reuse = None,
     with_baselines: o.WithBaselines = False,
     with_published: o.WithPublished = False,
     output: o.Output = None,
+    resume: o.Resume = None,
     config: o.ConfigFile = None,
     json_file: o.JsonFile = None,
 ) -> int:
@@ -46,17 +59,45 @@ def evaluate(
     Example: harness eval --tasks xnli,xquad --model hf:xlm-roberta-base --data hub
     """
     given = dict(locals())
-    del given["config"], given["json_file"]
-    from harness.api import execute, open_session, prepare, refuse_output
-    from harness.cli.display import ConsoleProgress, broken_told, refuse_file, show_plan, show_run
+    del given["config"], given["json_file"], given["resume"]
+    from harness.cli.display import refuse_file
 
-    run_config = o.make_config(given, config)
-    refuse_output(run_config)
+    run_config = o.make_config(given, config) if resume is None else o.resumed_config(given, config, resume)
+    if resume is None:
+        from harness.api import refuse_output
+
+        refuse_output(run_config)
     refuse_file(json_file)
+    return _run(run_config, resume, json_file)
+
+
+def _run(run_config: Any, resume: Path | None, json_file: Path | None) -> int:
+    from harness.api import execute, open_session, prepare, prepare_together
+    from harness.cli.display import ConsoleProgress, broken_told, show_plan, show_run
+    from harness.errors import StoppedError
+    from harness.interruption import Interrupted
+    from harness.launching import open_crew, start_processes
+    from harness.processes import launched
+    from harness.progress import SilentProgress
+
+    wanted = run_config.num_processes
     session = open_session(run_config.tasks_from, allow_code=run_config.allow_code)
-    with broken_told(session.registry.plugins, session.catalog):
-        prepared = prepare(run_config, session)
-    show_plan(prepared.plan, brief=True)
-    with ConsoleProgress() as progress:
-        folder = execute(run_config, prepared, progress)
-    return show_run(folder, json_file)
+    if wanted is not None and wanted > 1 and not launched():
+        with broken_told(session.registry.plugins, session.catalog):
+            prepare(run_config, session)  # what is wrong is told once, before processes are started
+        return start_processes(session.registry, sys.argv[1:], wanted)
+    crew = open_crew(session.registry, wanted=wanted, cpu=run_config.options.get("device") == "cpu")
+    try:
+        with broken_told(session.registry.plugins, session.catalog):
+            prepared = prepare_together(run_config, session, crew)
+        if not crew.leads:
+            execute(run_config, prepared, SilentProgress(), crew=crew, resume=resume is not None)
+            return 0
+        show_plan(prepared.plan, brief=True)
+        with ConsoleProgress() as progress:
+            folder = execute(run_config, prepared, progress, crew=crew, resume=resume is not None)
+        return show_run(folder, json_file)
+    except Interrupted as error:
+        raise StoppedError(error.message) from error
+    finally:
+        crew.close()

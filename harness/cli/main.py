@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import os
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from harness.errors import BrokenPluginError, HarnessError, UnknownNameError
+from harness.errors import BrokenPluginError, HarnessError, StoppedError, UnknownNameError
 
 __all__ = ["main", "run"]
 
@@ -53,6 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = [item for item in given if item != "--debug"]
     try:
         return _dispatch(given)
+    except StoppedError as error:
+        _tell(str(error), debug=debug)
+        return error.exit_code
     except HarnessError as error:
         _tell(f"Error: {error}", debug=debug)
         return error.exit_code
@@ -143,9 +147,12 @@ def _plugin_commands() -> dict[str, importlib.metadata.EntryPoint]:
 def _tell(message: str, *, debug: bool = False) -> None:
     if debug:
         traceback.print_exc()
-    sys.stderr.write(f"{message}\n")
+    rank = os.environ.get("RANK", "0")
+    sys.stderr.write(f"{message}\n" if rank == "0" else f"Process {rank}: {message}\n")
 
 
 def run() -> None:
     """Run the command line and exit."""
-    sys.exit(main())
+    from harness.launching import leave_status
+
+    sys.exit(leave_status(main()))

@@ -9,9 +9,10 @@ import typer
 
 from harness.errors import UsageError
 
-__all__ = ["key_values", "make_config"]
+__all__ = ["key_values", "make_config", "resumed_config"]
 
 RUN, DATA, TRAINING, OUTPUT = "What to run", "Data", "Training", "Output"
+MACHINES = "Processes and machines"
 PROMPTS = "Prompts"
 
 Tasks = Annotated[
@@ -140,6 +141,47 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "--out", help="The run folder; default runs/<id>.", rich_help_panel=OUTPUT),
 ]
+NumProcesses = Annotated[
+    int | None,
+    typer.Option("--num-processes", min=1, help="Share the work among so many.", rich_help_panel=MACHINES),
+]
+ShardName = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Only part I of N of the cells; 'harness merge' joins the runs.",
+        rich_help_panel=MACHINES,
+    ),
+]
+BatchTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-tokens",
+        min=1,
+        help="Tokens in a batch; halved where memory lacks.",
+        rich_help_panel=MACHINES,
+    ),
+]
+Reuse = Annotated[
+    list[Path] | None,
+    typer.Option("--reuse", metavar="RUN", help="Take over answers of this run.", rich_help_panel=MACHINES),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        "--resume", metavar="RUN", help="Go on with this run, as it was begun.", rich_help_panel=OUTPUT
+    ),
+]
+Locked = Annotated[
+    Path | None,
+    typer.Option(
+        "--locked",
+        metavar="FILE",
+        help="Refuse data, specs and models that FILE does not name.",
+        rich_help_panel=DATA,
+    ),
+]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="YAML file with any of these options.", rich_help_panel=RUN)
 ]
@@ -172,6 +214,11 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         "output",
         "with_baselines",
         "with_published",
+        "shard",
+        "reuse",
+        "locked",
+        "batch_tokens",
+        "num_processes",
     }  # plan takes the configuration of eval and needs not all of it
     # That the programs of others may run is for the command line to say, not for a file that came from them.
     known.discard("allow_code")
@@ -191,7 +238,7 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
     return RunConfig(
         tasks=tuple(split_names(values["tasks"])),
         model=values["model"],
-        options=key_values(values.get("options")),
+        options=_options(values),
         languages=tuple(split_names(languages)) if languages else None,
         tasks_from=tuple(Path(path) for path in values.get("tasks_from") or ()),
         data=data_options(values.get("data") or []),
@@ -215,8 +262,19 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         allow_code=bool(values.get("allow_code")),
         with_baselines=bool(values.get("with_baselines")),
         with_published=bool(values.get("with_published")),
+        num_processes=values.get("num_processes"),
+        shard=values.get("shard"),
+        reuse=tuple(Path(path) for path in values.get("reuse") or ()),
+        locked=None if values.get("locked") is None else Path(values["locked"]),
         output=None if values.get("output") is None else Path(values["output"]),
     )
+
+
+def _options(values: dict[str, Any]) -> dict[str, str]:
+    """Return the adapter's options; ``--batch-tokens`` is one of them, which every adapter calls the same."""
+    options = key_values(values.get("options"))
+    tokens = values.get("batch_tokens")
+    return options if tokens is None else {**options, "batch_tokens": str(tokens)}
 
 
 def _seeds(text: str | None) -> tuple[int, ...]:
@@ -241,3 +299,31 @@ def _protocols(names: list[str]) -> list[str]:
         if name not in get_args(ProtocolName):
             raise UnknownNameError("protocol", name, get_args(ProtocolName))
     return names
+
+
+def resumed_config(given: dict[str, Any], config_file: Path | None, folder: Path) -> Any:
+    """Return the configuration of a run that is gone on with; raises `UsageError` for options that it has already."""
+    from dataclasses import replace
+
+    from harness.cli.evaluate import WITH_RESUME
+    from harness.results import Run
+    from harness.resuming import read_configuration_of
+
+    further = [
+        name
+        for name, value in given.items()
+        if name not in WITH_RESUME and value is not None and value is not False and value not in ([], "")
+    ]
+    if further or config_file is not None:
+        name = further[0] if further else "config"
+        raise UsageError(
+            f"--resume goes on with a run as it was begun: --{name.replace('_', '-')} cannot be given with it."
+        )
+    own = read_configuration_of(Run.read_manifest(folder), folder)
+    return replace(
+        own,
+        model=given["model"] or own.model,
+        options={**own.options, **_options(given)},
+        reuse=(*own.reuse, *(given["reuse"] or ())),
+        num_processes=given["num_processes"],
+    )

@@ -1,0 +1,130 @@
+"""Everything that a run needs before a model is loaded: plugins, specs, data, and the plans of model and baselines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.data.resolve import DataOptions
+from harness.data.sources import DataFinder
+from harness.discovery import discover
+from harness.errors import UsageError
+from harness.fitting import cache_folder
+from harness.metrics.external import FAMILY, evaluate_family
+from harness.plan import Model, Plan, RunConfig
+from harness.planning import make_plan, resolve_model
+from harness.processes import Crew
+from harness.registry import Registry
+from harness.results import RunFolder
+from harness.specs.catalog import Catalog
+
+__all__ = [
+    "Prepared",
+    "Session",
+    "data_options",
+    "open_session",
+    "prepare",
+    "prepare_together",
+    "refuse_output",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What one command works with."""
+
+    registry: Registry
+    catalog: Catalog
+
+
+def open_session(tasks_from: Sequence[Path] = (), *, allow_code: bool = False) -> Session:
+    """Return the plugins and specs of this environment; `tasks_from` adds files or folders of specs.
+
+    `allow_code` lets metrics that are programs of others run (``evaluate:NAME``).
+    """
+    registry = Registry(discover(), metric_families={FAMILY: evaluate_family(allow_code=allow_code)})
+    models = {kind.name: kind.spec_model for kind in registry.kinds}
+    catalog = Catalog(registry.task_spec_folders(), kind_models=models, extra_paths=tasks_from)
+    return Session(registry=registry, catalog=catalog)
+
+
+def data_options(data: Sequence[str | Path]) -> DataOptions:
+    """Return where data are looked for: ``hub`` (default), ``sample``, or folders; ``$HARNESS_DATA`` adds folders.
+
+    Raises `UsageError` for a folder that is not there, and for ``hub`` or ``sample`` beside anything else.
+    """
+    variable = os.environ.get("HARNESS_DATA", "").split(os.pathsep)
+    given = [str(item) for item in data] or [item for item in variable if item]
+    modes = [item for item in given if item in {"hub", "sample"}]
+    if modes and len(given) > 1:
+        raise UsageError(f"--data {modes[0]} stands alone; it was given together with {len(given) - 1} more.")
+    if modes == ["sample"]:
+        return DataOptions(mode="sample")
+    if not given or modes == ["hub"]:
+        return DataOptions(mode="hub")
+    for folder in given:
+        if not Path(folder).is_dir():
+            raise UsageError(
+                f"The data folder {folder!r} does not exist.",
+                hint="Give --data hub, --data sample, or a folder that holds the published files.",
+            )
+    return DataOptions(mode="local", folders=tuple(Path(item) for item in given))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Plans that are ready to run: the model's own, and those of the baselines beside it."""
+
+    session: Session
+    finder: DataFinder
+    plan: Plan
+    baselines: tuple[Plan, ...]
+
+
+def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
+    """Return the plans of a configuration; loads no model and trains nothing."""
+    session = session or open_session(config.tasks_from, allow_code=config.allow_code)
+    finder = DataFinder(config.data, session.registry, cache_folder() / "data")
+    model = resolve_model(session.registry, config.model, config.options)
+    plan = make_plan(config, session.registry, session.catalog, finder, model)
+    baselines = []
+    if config.with_baselines:
+        plain = replace(config, options={}, protocols=(), method=None)
+        for baseline in _baselines(session.registry, model):
+            baselines.append(make_plan(plain, session.registry, session.catalog, finder, baseline))
+    return Prepared(session=session, finder=finder, plan=plan, baselines=tuple(baselines))
+
+
+def refuse_output(config: RunConfig) -> None:
+    """Raise `UsageError` where the run folder could not be written, before data are looked for or downloaded."""
+    RunFolder(config.output or Path("runs") / "next").refuse_unusable()
+
+
+def _baselines(registry: Registry, model: Model) -> list[Model]:
+    names = [name for entry in registry.adapters for name in entry.baselines]
+    return [resolve_model(registry, name, {}) for name in names if name != str(model.reference)]
+
+
+def prepare_together(config: RunConfig, session: Session, crew: Crew) -> Prepared:
+    """Return the plans of a configuration in every process, the leading one first: it may download data.
+
+    Raises `UsageError` where the processes come to different plans.
+    """
+    prepared: Prepared | None = None
+    with crew.step():
+        if crew.leads:
+            prepared = prepare(config, session)
+    with crew.step():
+        prepared = prepared or prepare(config, session)
+        cells = [cell.digest for plan in (prepared.plan, *prepared.baselines) for cell in plan.cells]
+        digest = hashlib.sha256(json.dumps(cells).encode()).hexdigest()
+        if crew.share(digest) != digest:
+            raise UsageError(
+                f"Process {crew.rank} plans other cells than process 0.",
+                hint="Let all hosts have the same plugins, specs and data.",
+            )
+    return prepared

@@ -1,0 +1,104 @@
+"""Going on with a run: the configuration it was begun with, and whether all that it is made of is still the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.data.resolve import DataOptions
+from harness.data.sources import FoundData
+from harness.errors import DataError, UsageError
+from harness.plan import Plan, RunConfig
+
+__all__ = ["data_rows", "read_configuration_of", "refuse_changes"]
+
+PATHS = frozenset({"output", "locked"})
+LISTS_OF_PATHS = frozenset({"tasks_from", "reuse"})
+HINT = "Begin a new run with --reuse RUN: it takes over the answers that are still valid."
+
+
+def read_configuration_of(manifest: Mapping[str, Any], folder: Path) -> RunConfig:
+    """Return the configuration that a run was begun with; its output is `folder`, wherever that lies now."""
+    given = dict(manifest["config"])
+    data = given.pop("data")
+    unknown = sorted(set(given) - set(RunConfig.__slots__))
+    if unknown:
+        raise UsageError(
+            f"The run {str(folder)!r} was begun with {unknown[0]!r}, which this version does not know.",
+            hint=f"Go on with version {manifest['versions']['multilingual-harness']}.",
+        )
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in LISTS_OF_PATHS:
+            values[name] = tuple(Path(item) for item in value)
+        elif name in PATHS:
+            values[name] = None if value is None else Path(value)
+        else:
+            values[name] = tuple(value) if isinstance(value, list) else value
+    values["data"] = DataOptions(
+        mode=data["mode"], folders=tuple(Path(directory) for directory in data["folders"])
+    )
+    values["output"] = folder
+    return RunConfig(**values)
+
+
+def data_rows(plan: Plan) -> list[dict[str, Any]]:
+    """Return which files a plan reads and their digests, each once: test data, training data, pools and shots."""
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for found in _found(plan):
+        ref, files = found.ref, found.files
+        key = (ref.owner, ref.language, ref.split, files.describe)
+        if key not in rows:
+            named = {"owner": ref.owner, "language": ref.language, "split": ref.split}
+            rows[key] = {**named, "files": files.describe, "digest": found.digest()}
+    return list(rows.values())
+
+
+def _found(plan: Plan) -> Iterator[FoundData]:
+    for cell in plan.cells:
+        yield cell.test
+        if cell.pool is not None:
+            yield from (found for _, found in cell.pool.parts)
+        if cell.prompt is not None and cell.prompt.pool is not None:
+            yield cell.prompt.pool.found
+    for fit in plan.fits:
+        for stage in fit.stages:
+            yield from (found for _, found in stage.train)
+            if stage.validation is not None:
+                yield stage.validation[1]
+
+
+def refuse_changes(manifest: Mapping[str, Any], plan: Plan, version: str | None) -> None:
+    """Raise where a run would go on with other data, specs or code than it was begun with.
+
+    Raises `DataError` with both digests for data, `UsageError` for anything else.
+    """
+    begun = manifest["versions"]["multilingual-harness"]
+    if begun != version:
+        raise UsageError(
+            f"The run was begun with version {begun} of the harness, this is version {version}.", hint=HINT
+        )
+    before = {_data_key(row): row["digest"] for row in manifest["data"]}
+    for row in data_rows(plan):
+        known = before.get(_data_key(row), row["digest"])
+        if known != row["digest"]:
+            raise DataError(
+                f"The {row['split']} data of {row['owner']!r} in {row['language']!r} ({row['files']}) changed since "
+                f"the run began: their digest was {known}, now it is {row['digest']}.",
+                hint=f"Put the former files back. {HINT}",
+            )
+    planned = {cell.digest: cell for cell in plan.cells}
+    lost = [cell for cell in manifest["cells"] if cell["digest"] not in planned]
+    added = set(planned) - {cell["digest"] for cell in manifest["cells"]}
+    if lost or added:
+        title = f"{lost[0]['task']}:{lost[0]['language']}" if lost else planned[min(added)].title
+        raise UsageError(
+            f"The plan is not the one that the run began with, first at {title}: a spec, a prompt, a recipe or the "
+            "data that are found changed.",
+            hint=HINT,
+        )
+
+
+def _data_key(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return (row["owner"], row["language"], row["split"], row["files"])

@@ -1,0 +1,101 @@
+"""What a run keeps besides its results so that it can be gone on with: finished cells, and which model it is of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+from harness.processes import Crew
+from harness.results import RunFolder, write_atomically
+
+__all__ = ["RunState"]
+
+HINT = "Begin a new run with --reuse RUN: it takes over the answers that are still valid."
+
+
+class RunState:
+    """The state of a run folder; ``cells/<digest>.json`` stands for a cell whose records are written."""
+
+    def __init__(self, folder: RunFolder, manifest: dict[str, Any]) -> None:
+        self._folder = folder
+        self._manifest = manifest
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """What makes the model's answers what they are; empty before it was opened."""
+        return dict(self._manifest.get("identity", {}))
+
+    def keep_identity(self, identity: dict[str, str], crew: Crew) -> None:
+        """Write down which model the run is of.
+
+        Raises `UsageError` where it is another one than when the run began, or than in the leading process.
+        """
+        leading = crew.share(identity)
+        if leading != identity:
+            name = _first_difference(leading, identity)
+            raise UsageError(
+                f"Process {crew.rank} opened another model than process 0: {name} is "
+                f"{identity.get(name)!r}, not {leading.get(name)!r}."
+            )
+        known = self._manifest.get("identity")
+        if known is not None and known != identity:
+            name = _first_difference(known, identity)
+            raise UsageError(
+                f"The model is not the one that the run {str(self._folder.path)!r} began with: {name} was "
+                f"{known.get(name)!r}, now it is {identity.get(name)!r}.",
+                hint=HINT,
+            )
+        if known is None:
+            self._manifest["identity"] = identity
+            if crew.leads:
+                self._folder.write_manifest(self._manifest)
+
+    def keep_cell(self, digest: str, content: Mapping[str, Any], records: Path) -> None:
+        """Write down that a cell is finished; its records are on disk."""
+        text = json.dumps(
+            {**content, "records": _digest(records)},
+            ensure_ascii=False,
+            allow_nan=False,
+            separators=(",", ":"),
+        )
+        self.write(self._folder.path / "cells" / f"{digest}.json", text)
+
+    def finished_cells(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the digest and content of every cell that is finished and whose records are as they were written."""
+        known = {cell["digest"] for cell in self._manifest["cells"]}
+        for file in sorted((self._folder.path / "cells").glob("*.json")):
+            content = _read(file)
+            if file.stem not in known or content is None:
+                continue
+            result = content["result"]
+            records = self._folder.records_path(result["task"], result["language"], file.stem)
+            if records.is_file() and _digest(records) == content["records"]:
+                yield file.stem, content
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a file of the run, its folder too where that is missing."""
+        path.parent.mkdir(exist_ok=True)
+        write_atomically(path, text)
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _first_difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
+    return next(name for name in sorted({*one, *other}) if one.get(name) != other.get(name))
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    """Return the content of a file; None where it is broken: then the cell is scored again from the journal."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    complete = isinstance(content, dict) and {"result", "requests", "fit", "records"} <= content.keys()
+    return content if complete else None

@@ -1,0 +1,21 @@
+"""Several processes through accelerate and torchrun; this module only declares them."""
+
+from __future__ import annotations
+
+from harness.hookspecs import hookimpl
+from harness.processes import Launcher
+
+__all__ = ["harness_register_launchers"]
+
+
+@hookimpl
+def harness_register_launchers() -> list[Launcher]:
+    """Return the launcher, without importing torch or accelerate."""
+    return [
+        Launcher(
+            name="accelerate",
+            start="harness_accelerate.starting:start",
+            join="harness_accelerate.joining:join",
+            extra="hf",
+        )
+    ]

@@ -1,0 +1,40 @@
+"""How many processes ``accelerate launch`` was asked for, when it started only one and says nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from accelerate.commands.config.config_args import default_config_file, load_config_from_file
+from accelerate.commands.launch import launch_command_parser
+
+__all__ = ["asked_processes", "read_asked"]
+
+
+def asked_processes() -> int | None:
+    """Return the number that this process's parent was asked for, None where the parent is no ``accelerate launch``."""
+    if "ACCELERATE_MIXED_PRECISION" not in os.environ:
+        return None
+    try:
+        line = Path(f"/proc/{os.getppid()}/cmdline").read_bytes()
+    except OSError:
+        return None
+    return read_asked([part.decode(errors="replace") for part in line.split(b"\0") if part])
+
+
+def read_asked(command: list[str]) -> int | None:
+    """Return the number of processes that an ``accelerate launch`` command line asks for, None where it says none."""
+    if "launch" not in command or not any(
+        "accelerate" in part for part in command[: command.index("launch")]
+    ):
+        return None
+    try:
+        arguments, _ = launch_command_parser().parse_known_args(command[command.index("launch") + 1 :])
+    except SystemExit:
+        return None
+    if arguments.num_processes is not None:
+        return int(arguments.num_processes)
+    if arguments.config_file is None and not Path(default_config_file).is_file():
+        return None
+    number = getattr(load_config_from_file(arguments.config_file), "num_processes", None)
+    return None if number is None or int(number) < 1 else int(number)

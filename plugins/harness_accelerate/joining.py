@@ -1,0 +1,111 @@
+"""How a process that torchrun or accelerate started finds the others."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import threading
+import time
+from pathlib import Path
+
+import torch
+from accelerate import PartialState
+
+from harness.errors import AdapterError, UsageError
+from harness.launching import STATUS_VARIABLE
+from harness_accelerate.asked import asked_processes
+
+__all__ = ["TorchProcesses", "join"]
+
+PATIENCE = datetime.timedelta(hours=24)
+"""How long a process may be alone at work, scoring or fitting; one that is gone is noticed at once."""
+WATCH_EVERY = 1.0
+LOST = 3
+"""Exit status of a process whose launcher is gone."""
+
+
+class TorchProcesses:
+    """The processes of torch's default group; messages go over gloo, whatever tensors go over."""
+
+    def __init__(self) -> None:
+        self.rank = int(torch.distributed.get_rank())
+        self.count = int(torch.distributed.get_world_size())
+        self._group = torch.distributed.new_group(backend="gloo", timeout=PATIENCE)
+
+    def gather(self, message: bytes) -> list[bytes]:
+        """Return the messages of all processes, by rank; raises `AdapterError` where one of them is gone."""
+        try:
+            return self._gather(message)
+        except RuntimeError as error:
+            raise AdapterError(
+                f"Process {self.rank} lost another one of the {self.count}: {str(error).splitlines()[0]}.",
+                hint="See its last lines above; then go on with --resume.",
+            ) from error
+
+    def _gather(self, message: bytes) -> list[bytes]:
+        size = torch.tensor([len(message)], dtype=torch.int64)
+        sizes = [torch.zeros_like(size) for _ in range(self.count)]
+        torch.distributed.all_gather(sizes, size, group=self._group)
+        longest = max(1, *(int(one) for one in sizes))
+        padded = torch.zeros(longest, dtype=torch.uint8)
+        if message:
+            padded[: len(message)] = torch.frombuffer(bytearray(message), dtype=torch.uint8)
+        parts = [torch.empty_like(padded) for _ in range(self.count)]
+        torch.distributed.all_gather(parts, padded, group=self._group)
+        return [part[: int(one)].numpy().tobytes() for part, one in zip(parts, sizes, strict=True)]
+
+    def close(self) -> None:
+        """Leave the group; a second call does nothing."""
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+
+
+def join(*, cpu: bool = False) -> TorchProcesses | None:
+    """Return the processes that this one was started with, None where it is the only one.
+
+    Args:
+        cpu: Whether the model runs on the CPU although there are GPUs.
+
+    Raises `UsageError` where fewer processes run than were asked for: ``accelerate launch --cpu`` runs a single one,
+    whatever its ``--num_processes`` says.
+    """
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    asked = asked_processes()
+    if asked is not None and asked != count:
+        raise UsageError(
+            f"accelerate was asked for {asked} processes and started {count}: it knows no other way on a CPU.",
+            hint=f"Run 'harness eval --num-processes {asked} ...', or 'ACCELERATE_USE_CPU=true torchrun "
+            f"--nproc_per_node {asked} -m harness eval ...'.",
+        )
+    if count == 1:
+        return None
+    _tell_process()
+    _watch_launcher()
+    state = PartialState(cpu=cpu or not torch.cuda.is_available() or _says_cpu())
+    if state.num_processes != count:
+        raise UsageError(
+            f"{count} processes were started, but accelerate sees {state.num_processes} of them."
+        )
+    return TorchProcesses()
+
+
+def _says_cpu() -> bool:
+    return os.environ.get("ACCELERATE_USE_CPU", "").lower() in {"1", "true", "yes"}
+
+
+def _tell_process() -> None:
+    folder = os.environ.get(STATUS_VARIABLE)
+    if folder is not None:
+        (Path(folder) / f"{os.environ['RANK']}.pid").write_text(str(os.getpid()), encoding="ascii")
+
+
+def _watch_launcher() -> None:
+    """End this process soon after its launcher was killed: nobody else would."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_EVERY)
+        os._exit(LOST)
+
+    threading.Thread(target=watch, name="harness-launcher-watch", daemon=True).start()
