@@ -67,8 +67,9 @@ class FileLock:
         """Let others have it; a second call does nothing."""
         handle, self._handle = self._handle, None
         if handle is not None:
+            # Removed while it is held: who waits for it finds that the file has changed, and takes the new one.
             with contextlib.suppress(OSError):
-                os.ftruncate(handle, 0)
+                self.path.unlink()
             os.close(handle)
 
     def _try(self) -> bool:
@@ -85,9 +86,19 @@ class FileLock:
             if error.errno not in UNSUPPORTED or self._is_alive():
                 os.close(handle)
                 return False
+        if not self._is_current(handle):
+            os.close(handle)
+            return self._try()
         self._handle = handle
         self._write(handle)
         return True
+
+    def _is_current(self, handle: int) -> bool:
+        """Return whether the open file is still the one of that name: its last holder removed it."""
+        try:
+            return os.path.samestat(os.fstat(handle), self.path.stat())
+        except FileNotFoundError:
+            return False
 
     def _write(self, handle: int) -> None:
         since = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")

@@ -41,7 +41,7 @@ def _status(run: Run) -> dict[str, tuple[str, str]]:
     [
         ("raises", "RuntimeError: planted failure"),
         ("nan", "classify() returned scores that are not finite for task 'xnli'."),
-        ("count", "classify() returned scores of shape (4, 3); expected (5, 3)."),
+        ("count", "classify() returned 4 answers to 5 requests."),
         ("columns", "classify() returned scores of shape (5, 2); expected (5, 3)."),
     ],
 )
@@ -128,7 +128,7 @@ def test_the_exit_status_is_1_where_a_cell_failed(cli: Cli) -> None:
 def test_what_is_done_stays_after_ctrl_c(cli: Cli) -> None:
     status, out, err = cli(*EVAL, "--tasks", "xnli:de+hi+sw", "--model", "planted:interrupt")
     assert (status, out) == (130, "")
-    assert err.endswith("Stopped. What was finished is kept in the run folder.\n")
+    assert err.endswith("Stopped. All answers so far are kept. Go on with: harness eval --resume run\n")
     run = Run(Path("run"))
     stopped = ("skipped", "the run was stopped before this cell")
     assert _status(run) == {"de": ("ok", ""), "hi": stopped, "sw": stopped}
@@ -189,7 +189,7 @@ def test_a_folder_that_holds_a_run_is_refused_before_any_work(
     status, _, err = _eval_here(cli, "run")
     assert status == 2
     assert err == (
-        "Error: The folder 'run' already holds a run. Give another folder with --output, or remove that one.\n"
+        "Error: The folder 'run' already holds a run. Go on with it (harness eval --resume run), or give another folder with --output.\n"
     )
     assert Path("run/results.json").read_text(encoding="utf-8") == "{}"
 

@@ -114,7 +114,7 @@ def test_every_item_is_generated_with_a_seed_of_its_own(run: RunTasks, calls: Ca
         for cell in finished.cells
         for record in finished.records(cell)
     ]
-    assert seeds == expected
+    assert sorted(seeds) == sorted(expected)
 
 
 def test_shots_are_the_same_for_any_limit_and_chunk(
@@ -125,7 +125,7 @@ def test_shots_are_the_same_for_any_limit_and_chunk(
     whole = [asked for asked, _ in calls()]
     monkeypatch.setattr("harness.running.CHUNK", 2)
     run("udpos:de", "asks:writes", **settings)
-    assert [asked for asked, _ in calls()] == whole
+    assert sorted(asked for asked, _ in calls()) == sorted(whole)
     run("udpos:de", "asks:writes", shots=3, limit=4)
     few = [asked for asked, _ in calls()]
     assert len(few) == 4
@@ -138,7 +138,8 @@ def test_parallel_items_have_the_same_shots_in_every_language(run: RunTasks, cal
     contexts = list(dict.fromkeys(request.context for request in calls()))
     german, swahili = contexts[:5], contexts[5:]
     assert len(swahili) == 5
-    shots = [[context.rsplit("\n\n", maxsplit=1)[0] for context in half] for half in (german, swahili)]
+    # A model is asked the longest texts first, so that the items of a language come in any order.
+    shots = [sorted(context.rsplit("\n\n", maxsplit=1)[0] for context in half) for half in (german, swahili)]
     assert shots[0] == shots[1]
     assert len(set(shots[0])) > 1
 
