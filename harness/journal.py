@@ -9,6 +9,7 @@ import errno
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -148,13 +149,16 @@ class Journal:
             raise self._unwritable(error) from error
 
     def close(self) -> None:
-        """Close all files; a second call does nothing."""
+        """Close all files; a second call does nothing. Raises `StorageError` where a write fails only now."""
         for descriptor in self._readers.values():
             os.close(descriptor)
         self._readers.clear()
-        if self._writer is not None:
-            os.close(self._writer)
-            self._writer = None
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            try:
+                os.close(writer)
+            except OSError as error:
+                raise self._unwritable(error) from error
 
     def _read_logs(self, folders: Sequence[Path]) -> None:
         seen = set()
@@ -186,12 +190,13 @@ class Journal:
         self._writer = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         # What is left of a broken header stays: a reader finds the records behind it without one.
         if not os.fstat(self._writer).st_size:
-            os.write(self._writer, HEADER)
+            written = 0
+            while written < len(HEADER):
+                written += os.write(self._writer, HEADER[written:])
             folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
+            with suppress(OSError):  # not every network file system can
                 os.fsync(folder)
-            finally:
-                os.close(folder)
+            os.close(folder)
 
     def _write(self, records: Sequence[bytes], keys: Sequence[bytes]) -> None:
         """Write records and enter those that came whole to the disk under `keys`."""

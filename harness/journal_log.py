@@ -3,12 +3,14 @@
 A log is a header line, ``harness journal 1 CRC32``, and records one after another::
 
     marker    8 bytes    ends in the version of the format
-    length    4 bytes    of what follows the checksum; integers are little-endian
-    checksum  4 bytes    CRC-32 of what follows, started with the length
+    length    4 bytes    of the content; integers are little-endian
+    checksum  4 bytes    CRC-32 of the content, started with the length
     content              key (16 bytes), ability (1 byte), source (8 bytes), body
+    end       1 byte     a line feed
 
-The content is escaped so that the marker never occurs within a record. A reader that meets damage goes on at the
-next marker, and can neither pass over a good record nor take a part of a body for one.
+The content is escaped so that the marker never occurs within a record, and no marker has the end's byte, so that a
+torn record is not completed by the beginning of the next. A reader that meets damage goes on at the next marker,
+and can neither pass over a good record nor take a part of a body for one.
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ _STEM = b"\x9f\xd5JRNL\xb7"
 _ESCAPED = _STEM + b"\0"
 _MARKER = _STEM + bytes([VERSION])
 _HEAD = struct.Struct("<8sII")
+_END = b"\n"
 _HEADER_LINE = re.compile(rb"(harness journal ([0-9]{1,9})) ([0-9a-f]{8})\n")
 
 
@@ -88,15 +91,15 @@ def encode(key: bytes, ability: int, source: bytes, body: bytes) -> bytes:
     length = len(content)
     if length > LONGEST:
         raise ValueError(f"An answer has {len(body):,} bytes; a record holds at most {LONGEST:,}.")
-    return _HEAD.pack(_MARKER, length, zlib.crc32(content, length)) + content
+    return _HEAD.pack(_MARKER, length, zlib.crc32(content, length)) + content + _END
 
 
 def decode(record: bytes) -> bytes | None:
     """Return the content of a whole record; None where it is damaged."""
-    if len(record) < _HEAD.size + BODY_AT:
+    if len(record) < _HEAD.size + BODY_AT or record[-1:] != _END:
         return None
     marker, length, checksum = _HEAD.unpack_from(record)
-    content = record[_HEAD.size :]
+    content = record[_HEAD.size : -1]
     if marker != _MARKER or length != len(content) or zlib.crc32(content, length) != checksum:
         return None
     return content.replace(_ESCAPED, _STEM)
@@ -163,7 +166,7 @@ class Log:
         return found.end()
 
     def _good_records(self, start: int) -> Iterator[tuple[int, int, bytes]]:
-        head, unpack, checksum_of = _HEAD.size, _HEAD.unpack_from, zlib.crc32
+        head, unpack, checksum_of, end = _HEAD.size, _HEAD.unpack_from, zlib.crc32, _END[0]
         position = base = good_until = start
         data = b""
         while position < self.size:
@@ -174,28 +177,25 @@ class Log:
                     break
             marker, length, checksum = unpack(data, at)
             stop = at + head + length
-            if stop > len(data) and marker == _MARKER and self._may_reach(position, length):
-                data, base, at, stop = (
-                    self._read(position, max(BLOCK, head + length)),
-                    position,
-                    0,
-                    head + length,
-                )
+            if stop >= len(data) and marker == _MARKER and self._may_reach(position, length):
+                data = self._read(position, max(BLOCK, head + length + 1))
+                base, at, stop = position, 0, head + length
             content = data[at + head : stop]
             if (
                 marker != _MARKER
-                or not BODY_AT <= length == len(content)
+                or length < BODY_AT
+                or stop >= len(data)
+                or data[stop] != end
                 or checksum_of(content, length) != checksum
             ):
                 within = data.find(_MARKER, at + 1)
-                position = (
-                    base + within if within >= 0 else self._find(max(position + 1, base + len(data) - 7))
-                )
+                unread = max(position + 1, base + len(data) - len(_MARKER) + 1)
+                position = base + within if within >= 0 else self._find(unread, self.size)
                 continue
             if position > good_until:
                 self.bad.append(BadStretch(path=self.path, start=good_until, stop=position))
-            yield position, head + length, content.replace(_ESCAPED, _STEM) if _STEM in content else content
-            position = good_until = base + stop
+            yield position, stop + 1 - at, content.replace(_ESCAPED, _STEM) if _STEM in content else content
+            position = good_until = base + stop + 1
         if good_until < self.size:
             self.bad.append(BadStretch(path=self.path, start=good_until, stop=self.size))
 
@@ -204,12 +204,11 @@ class Log:
 
         A damaged length must not make us read the rest of a large file into memory.
         """
-        stop = position + _HEAD.size + length
+        stop = position + _HEAD.size + length + 1
         return length <= LONGEST and stop <= self.size and self._find(position + 1, stop) == stop
 
-    def _find(self, start: int, stop: int | None = None) -> int:
-        """Return where the next marker begins that lies before `stop` (the end of the log); `stop` without one."""
-        stop = self.size if stop is None else stop
+    def _find(self, start: int, stop: int) -> int:
+        """Return where the next marker begins that lies before `stop`; `stop` without one."""
         while start + len(_MARKER) <= stop:
             data = self._read(start, min(BLOCK, stop - start))
             within = data.find(_MARKER)

@@ -19,6 +19,7 @@ COMMANDS = {
     "plan": ("harness.cli.plan", "Show what eval would do, without doing it."),
     "score": ("harness.cli.score", "Score a run again from its records; needs no model."),
     "report": ("harness.cli.report", "Print or write the report of a run."),
+    "journal": ("harness.cli.journal", "Show or check the answers that a run has written down."),
     "compare": ("harness.cli.compare", "Compare runs item by item: scores, differences, agreement."),
     "tasks": ("harness.cli.tasks", "List, show and validate task specs; print their JSON schema."),
     "models": ("harness.cli.models", "List the model adapters, or show what a model can do."),

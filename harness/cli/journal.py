@@ -1,0 +1,181 @@
+"""``harness journal stats|verify``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from harness.journal_index import KeyIndex
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Show or check the answers that a run has written down."
+)
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
+SHORT = 12
+"""Characters of a digest that are shown."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Contents:
+    """What one log holds, or all logs together."""
+
+    name: str
+    answers: int = 0
+    distinct: int = 0
+    """Different keys."""
+    bytes: int = 0
+    bad: int = 0
+    """Stretches that are no records."""
+    abilities: Counter[str] = field(default_factory=Counter)
+    sources: Counter[str] = field(default_factory=Counter)
+    """Answers by source, in hexadecimal digits."""
+    identities: dict[str, Any] = field(default_factory=dict)
+    """What the sources stand for."""
+
+    def add(self, other: Contents) -> None:
+        """Add what another log holds; keys in common are not known here."""
+        self.answers += other.answers
+        self.bytes += other.bytes
+        self.bad += other.bad
+        self.abilities += other.abilities
+        self.sources += other.sources
+        self.identities |= other.identities
+
+    def as_row(self) -> dict[str, Any]:
+        """Return a row of plain objects."""
+        return {
+            "log": self.name,
+            "answers": self.answers,
+            "distinct": self.distinct,
+            "repeated": self.answers - self.distinct,
+            "bytes": self.bytes,
+            "abilities": dict(sorted(self.abilities.items())),
+            "sources": [
+                {"source": source, "answers": count, "identity": self.identities.get(source)}
+                for source, count in sorted(self.sources.items())
+            ],
+            "bad": self.bad,
+        }
+
+
+@app.command()
+def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
+    """Count the answers of each log: by ability, by source, and those that were asked more than once."""
+    from harness.cli.display import print_table, write_rows
+    from harness.journal_index import KeyIndex
+
+    everything, total = KeyIndex(), Contents(name="all")
+    rows = []
+    for path in _logs(folder):
+        contents = _read_contents(path, everything)
+        total.add(contents)
+        rows.append(contents.as_row())
+    total.distinct = len(everything)
+    rows.append(total.as_row())
+    heads = ["log", "answers", "distinct", "repeated", "bytes", "bad", "abilities"]
+    print_table(heads, [_shown(row) for row in rows])
+    for source in rows[-1]["sources"]:
+        typer.echo(f"{source['source']}: {source['answers']:,} answers of {_identity(source['identity'])}")
+    if total.bad:
+        typer.echo(f"Some bytes are no records; harness journal verify {folder} shows which.", err=True)
+    if json_file is not None:
+        write_rows(json_file, rows)
+
+
+@app.command()
+def verify(folder: RunArgument, json_file: JsonFile = None) -> int:
+    """Read all logs, and name the bytes that are no good records; exit status 1 where there are any."""
+    from harness.cli.display import write_rows
+    from harness.journal_log import DESCRIPTION, KEY_BYTES, Log
+
+    rows: list[dict[str, Any]] = []
+    answers = 0
+    logs = [Log(path) for path in _logs(folder)]
+    for log in logs:
+        answers += sum(content[KEY_BYTES] != DESCRIPTION for _, _, content in log.records())
+        for bad in log.bad:
+            typer.echo(f"{log.path}: bytes {bad.start:,} to {bad.stop - 1:,} are no good records.")
+            rows.append({"log": log.path.name, "from": bad.start, "to": bad.stop})
+    counted = [
+        _count(len(logs), "log"),
+        _count(answers, "good answer"),
+        _count(len(rows), "bad stretch", "es"),
+    ]
+    lost = sum(row["to"] - row["from"] for row in rows)
+    end = f" ({lost:,} bytes); a resumed run asks again what is missing" if rows else ""
+    typer.echo(f"{', '.join(counted)}{end}.")
+    if json_file is not None:
+        write_rows(json_file, rows)
+    return int(bool(rows))
+
+
+def _logs(folder: Path) -> list[Path]:
+    """Return the logs of a run, finished or not; raises `UsageError` where there is no run or no journal."""
+    from harness.errors import UsageError
+    from harness.journal_log import log_paths
+
+    if not folder.is_dir():
+        raise UsageError(f"The run folder {str(folder)!r} does not exist.", hint="Look below 'runs'.")
+    if (folder / "journal").is_dir():
+        return log_paths(folder / "journal")
+    if (folder / "manifest.json").is_file():
+        raise UsageError(f"The run {str(folder)!r} has no journal: it has no folder 'journal'.")
+    raise UsageError(
+        f"The folder {str(folder)!r} is no run: it has no manifest.json.",
+        hint="A run folder is what 'harness eval --output DIR' wrote.",
+    )
+
+
+def _read_contents(path: Path, everything: KeyIndex) -> Contents:
+    """Return what a log holds, and add its keys to those of all logs."""
+    from harness.journal_index import KeyIndex
+    from harness.journal_log import BODY_AT, DESCRIPTION, KEY_BYTES, Log, ability_name
+
+    contents, log, own = Contents(name=path.name), Log(path), KeyIndex()
+    counts: Counter[bytes] = Counter()
+    for position, size, content in log.records():
+        ability_and_source = content[KEY_BYTES:BODY_AT]
+        if ability_and_source[0] == DESCRIPTION:
+            contents.identities[ability_and_source[1:].hex()] = json.loads(content[BODY_AT:])
+            continue
+        counts[ability_and_source] += 1
+        own.add(content[:KEY_BYTES], 0, position, size)
+        everything.add(content[:KEY_BYTES], 0, position, size)
+    for ability_and_source, count in counts.items():
+        contents.abilities[ability_name(ability_and_source[0])] += count
+        contents.sources[ability_and_source[1:].hex()] += count
+    contents.answers, contents.distinct = counts.total(), len(own)
+    contents.bytes, contents.bad = log.size, len(log.bad)
+    return contents
+
+
+def _shown(row: Mapping[str, Any]) -> list[str]:
+    numbers = [f"{row[name]:,}" for name in ("answers", "distinct", "repeated", "bytes", "bad")]
+    abilities = ", ".join(f"{name} {count:,}" for name, count in row["abilities"].items())
+    return [row["log"], *numbers, abilities]
+
+
+def _identity(identity: Mapping[str, str] | None) -> str:
+    """Return one line, the adapter first; long values, such as digests, are cut."""
+    if identity is None:
+        return "a source that is not described"
+    names: Sequence[str] = sorted(identity, key=lambda name: (name != "adapter", name))
+    return ", ".join(f"{name} {_short(identity[name])}" for name in names)
+
+
+def _short(value: str) -> str:
+    digest = len(value) > 2 * SHORT and set(value) <= set("0123456789abcdef")
+    return value[:SHORT] if digest else value
+
+
+def _count(number: int, unit: str, plural: str = "s") -> str:
+    return f"{number:,} {unit}{'' if number == 1 else plural}"
