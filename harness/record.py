@@ -30,6 +30,8 @@ RECORD_COLUMNS = (
 )
 ROW_GROUP = 16_384
 """Records that a file of records compresses together, and that are held while it is written or read."""
+# json.dumps makes an encoder a call where it gets options.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)
 READ_TOGETHER = 2_048
 """Records that are turned into Python objects at a time."""
 
@@ -226,4 +228,4 @@ def _chunks(records: Iterator[ItemRecord], size: int) -> Iterator[list[ItemRecor
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)
+    return _ENCODER.encode(value)

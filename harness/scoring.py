@@ -167,13 +167,12 @@ def score_cell(metrics: Sequence[Metric], items: Sequence[ScoreInput], context: 
     )
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
 _NONE = Interval(se=None, low=None, high=None, method=None)
 
 
 def _packed(item: ScoreInput) -> str:
-    return json.dumps(
-        [item.prediction, item.reference], ensure_ascii=False, separators=(",", ":"), default=dict
-    )
+    return _ENCODER.encode([item.prediction, item.reference])
 
 
 def _computed(
