@@ -2,18 +2,145 @@
 
 from __future__ import annotations
 
+import itertools
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from hashlib import blake2b
+from typing import Any, overload
 
 from harness.data.pool import CandidatePool
+from harness.data.sampling import draw_items
 from harness.data.sources import DataFinder
 from harness.errors import ContractError, DataError
-from harness.kinds.kind import ReadContext, TaskKind, read_examples
+from harness.kinds.kind import ReadContext, TaskKind, iter_examples, read_examples
 from harness.plan import Cell, PoolPlan, ShotPool
 from harness.prompts.prompter import Prompter
 from harness.registry import Registry
 
-__all__ = ["CellReader"]
+__all__ = ["HELD", "CellItems", "CellReader"]
+
+HELD = 16_384
+"""Items that are kept once they were read; larger files are read again instead."""
+
+
+class CellItems:
+    """The items of a cell that a limit keeps, chunk by chunk and as often as wanted; few items are held, more not.
+
+    Made by one pass over the file, in which all faults of its items are found.
+    """
+
+    def __init__(self, read: Callable[[], Iterator[Any]], limit: int | None, seed: int, cell: Cell) -> None:
+        """Read all items once; raises `DataError` for their faults.
+
+        Args:
+            read: Called for the examples of the split, in the order of the file; checks them.
+            limit: At most so many are kept, those that `draw` keeps.
+            seed: Of the draw.
+            cell: Gives the names of the draw, and the task for messages.
+        """
+        self._read = read
+        self._task = cell.spec.task
+        self.size = 0
+        """Number of items in the split, also of those that the limit left out."""
+        self._held: list[Any] | None = []
+        self._indices: array[int] | None = None
+        self._order = blake2b(digest_size=16)
+        language = None if cell.spec.parallel else cell.language.code
+        passing = self._counted()
+        if limit is None:
+            self._hold(passing)
+        elif limit <= HELD:
+            kept = draw_items(passing, limit, _id_of, seed=seed, task=cell.spec.task, language=language)
+            self._held = [example for _, example in kept]
+        else:
+            ids = map(_id_of, passing)
+            drawn = draw_items(ids, limit, str, seed=seed, task=cell.spec.task, language=language)
+            self._held, self._indices = None, array("Q", (index for index, _ in drawn))
+        self.pool = _Pool(self.size, self._again)
+        """All items of the split, read when one of them is asked for."""
+
+    def __len__(self) -> int:
+        """Return the number of items that are kept."""
+        if self._held is not None:
+            return len(self._held)
+        return self.size if self._indices is None else len(self._indices)
+
+    def chunks(self, size: int) -> Iterator[list[Any]]:
+        """Yield the items that are kept, `size` at a time; raises `DataError` where the file has changed meanwhile."""
+        items = iter(self)
+        while chunk := list(itertools.islice(items, size)):
+            yield chunk
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the items that are kept, in the order of the file."""
+        if self._held is not None:
+            return iter(self._held)
+        return self._again() if self._indices is None else self._drawn(self._indices)
+
+    def _counted(self) -> Iterator[Any]:
+        for example in self._read():
+            self.size += 1
+            self._order.update(_named(example))
+            yield example
+
+    def _hold(self, passing: Iterator[Any]) -> None:
+        held = list(itertools.islice(passing, HELD + 1))
+        self._held = held if len(held) <= HELD else None
+        del held
+        for _ in passing:
+            pass
+
+    def _drawn(self, indices: array[int]) -> Iterator[Any]:
+        wanted = iter(indices)
+        next_index = next(wanted, None)
+        for index, example in enumerate(self._again()):
+            if index == next_index:
+                yield example
+                next_index = next(wanted, None)
+
+    def _again(self) -> Iterator[Any]:
+        order = blake2b(digest_size=16)
+        for example in self._read():
+            order.update(_named(example))
+            yield example
+        if order.digest() != self._order.digest():
+            raise DataError(f"The test items of {self._task!r} changed while they were read.")
+
+
+class _Pool(Sequence[Any]):
+    """All items of a split for methods that look at them, which few do; read at the first look."""
+
+    def __init__(self, size: int, read: Callable[[], Iterator[Any]]) -> None:
+        self._size = size
+        self._read = read
+        self._items: list[Any] | None = None
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if self._items is None:
+            self._items = list(self._read())
+        return self._items[index]
+
+
+def _id_of(example: Any) -> str:
+    identifier: str = example.id
+    return identifier
+
+
+def _named(example: Any) -> bytes:
+    # The length keeps ids apart, whatever characters they hold.
+    encoded = _id_of(example).encode()
+    return b"%d:%b" % (len(encoded), encoded)
 
 
 class CellReader:
@@ -31,21 +158,30 @@ class CellReader:
         Raises `DataError` where a row is malformed, an id repeats, or a gold is not in the pool.
         """
         kind = self._registry.kinds.get(cell.spec.kind)
-        context = ReadContext(
-            owner=cell.spec.task,
-            language=cell.language.code,
-            split="test",
-            inputs=cell.spec.input_names,
-            labels=cell.spec.label_names,
-            label_map=cell.test.label_map,
-            cluster=cell.spec.cluster,
-            phrases=cell.spec.input_phrases,
-        )
+        context = _test_context(cell)
         examples = read_examples(kind, self._finder.rows(cell.test), context)
         if cell.pool is None or kind.candidate is None or kind.join is None:
             return examples, None
         pool = self._pool(cell, cell.pool, kind, context)
         return kind.join(examples, pool), pool
+
+    def needs_list(self, cell: Cell) -> bool:
+        """Return whether a cell takes all of its items at once, from `read`; other cells can take `stream`."""
+        return cell.pool is not None or cell.pairing.method.needs_all
+
+    def stream(self, cell: Cell, *, limit: int | None, seed: int) -> CellItems:
+        """Return the items of a cell without a pool of candidates; raises what `read` does, after one pass.
+
+        Args:
+            cell: One that does not need a list.
+            limit: At most so many items are kept, the same ones as `draw` keeps.
+            seed: Of that draw.
+        """
+        if cell.pool is not None:
+            raise ValueError(f"The cell {cell.title!r} has a pool of candidates: take 'read'.")
+        kind = self._registry.kinds.get(cell.spec.kind)
+        rows = partial(self._finder.rows, cell.test)
+        return CellItems(partial(iter_examples, kind, rows, _test_context(cell)), limit, seed, cell)
 
     def prompter(self, cell: Cell) -> Prompter | None:
         """Return what builds the prompts of a cell, its shots read once for all cells; None where it needs none."""
@@ -106,3 +242,16 @@ class CellReader:
                 missing=plan.missing,
             )
         return self._pools[plan.key]
+
+
+def _test_context(cell: Cell) -> ReadContext:
+    return ReadContext(
+        owner=cell.spec.task,
+        language=cell.language.code,
+        split="test",
+        inputs=cell.spec.input_names,
+        labels=cell.spec.label_names,
+        label_map=cell.test.label_map,
+        cluster=cell.spec.cluster,
+        phrases=cell.spec.input_phrases,
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,15 @@ from typing import Any
 from harness.aggregation import aggregate_suites, aggregate_tasks
 from harness.errors import UsageError
 from harness.metrics.metric import Metric, MetricContext
+from harness.record import ItemRecord, RecordWriter
 from harness.registry import Registry
-from harness.results import ItemRecord, Run, RunFolder, with_baselines
-from harness.scoring import CellScores, ScoreInput, score_cell
+from harness.results import Run, RunFolder, with_baselines
+from harness.scoring import CellScorer, MetricScore, ScoreInput
 
 __all__ = ["rescore"]
+
+CHUNK = 2_048
+"""Records that are scored together."""
 
 
 def rescore(path: Path, registry: Registry, further: Sequence[str] = ()) -> None:
@@ -42,67 +48,86 @@ def rescore(path: Path, registry: Registry, further: Sequence[str] = ()) -> None
             )
         if metric.ready is not None:
             metric.ready()
-    scored = [_score_run(run, registry, wanted) for run in with_baselines(own)]
-    for item in scored:
-        _write(item)
+    with ExitStack() as unfinished:
+        scored = [_score_run(run, registry, wanted, unfinished) for run in with_baselines(own)]
+        for item in scored:
+            _write(item)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rescored:
-    """A run with its new scores, before anything of it is written."""
+    """A run with its new scores, before a reader can see anything of it."""
 
     run: Run
     specs: Mapping[str, dict[str, Any]]
-    scores: Mapping[str, CellScores]
+    metrics: Mapping[str, Mapping[str, MetricScore]]
     """By the digest of the cell."""
+    records: Sequence[RecordWriter]
+    """The new records of all scored cells, sealed."""
 
 
-def _score_run(run: Run, registry: Registry, further: Sequence[Metric]) -> _Rescored:
+def _score_run(run: Run, registry: Registry, further: Sequence[Metric], unfinished: ExitStack) -> _Rescored:
     specs = {name: dict(spec) for name, spec in run.manifest["tasks"].items()}
     for spec in specs.values():
         added = [metric.name for metric in further if spec["kind"] in metric.kinds]
         spec["metrics"] = list(dict.fromkeys([*spec["metrics"], *added]))
         spec["shown"] = list(dict.fromkeys([*(spec.get("shown") or spec["headline"]), *added]))
-    scores = {}
+    scores, writers = {}, []
     for cell in run.cells:
         if cell["status"] == "ok":
             spec = specs[cell["task"]]
             named = [registry.metrics.get(name) for name in spec["metrics"]]
             metrics = [metric for metric in named if metric.scores_method(cell["method"])]
-            scores[cell["digest"]] = _score(list(run.records(cell)), cell, spec, metrics)
-    return _Rescored(run=run, specs=specs, scores=scores)
+            folder = RunFolder(run.path)
+            path = folder.records_path(cell["task"], cell["language"], cell["digest"])
+            writer = unfinished.enter_context(RecordWriter(path))
+            scores[cell["digest"]] = _score(run.records(cell), cell, spec, metrics, writer)
+            writers.append(writer)
+    return _Rescored(run=run, specs=specs, metrics=scores, records=writers)
 
 
 def _score(
-    records: Sequence[ItemRecord], cell: Mapping[str, Any], spec: Mapping[str, Any], metrics: Sequence[Metric]
-) -> CellScores:
+    records: Iterator[ItemRecord],
+    cell: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    metrics: Sequence[Metric],
+    writer: RecordWriter,
+) -> Mapping[str, MetricScore]:
+    """Return the metrics of a cell, whose records are read, and written with their new scores, chunk by chunk."""
     context = MetricContext(
         language=cell["language"], labels=tuple(spec["labels"]), options=spec["metric_options"]
     )
-    inputs = [
-        ScoreInput(
-            id=record.id, prediction=record.prediction, reference=record.reference, cluster=record.cluster
-        )
-        for record in records
-    ]
-    return score_cell(metrics, inputs, context)
+    scorer = CellScorer(metrics, context)
+    while chunk := list(itertools.islice(records, CHUNK)):
+        labelled = [record for record in chunk if record.reference is not None]
+        contributions = scorer.add([_score_input(record) for record in labelled])
+        places = itertools.count()
+        scored = []
+        for record in chunk:
+            place = None if record.reference is None else next(places)
+            own = {} if place is None else {name: values[place] for name, values in contributions.items()}
+            scored.append(replace(record, scores=own))
+        writer.add(scored)
+    scores = scorer.finish()
+    writer.seal(scores.items)
+    return scores.metrics
+
+
+def _score_input(record: ItemRecord) -> ScoreInput:
+    return ScoreInput(
+        id=record.id, prediction=record.prediction, reference=record.reference, cluster=record.cluster
+    )
 
 
 def _write(item: _Rescored) -> None:
     run, folder = item.run, RunFolder(item.run.path)
+    for writer in item.records:
+        writer.close()
     cells = []
     for cell in run.cells:
-        scores = item.scores.get(cell.get("digest", ""))
-        if scores is None:
-            cells.append(cell)
-            continue
-        records = [
-            replace(record, scores={name: values[index] for name, values in scores.items.items()})
-            for index, record in enumerate(run.records(cell))
-        ]
-        folder.write_records(folder.records_path(cell["task"], cell["language"], cell["digest"]), records)
-        metrics = {name: score.to_json() for name, score in scores.metrics.items()}
-        cells.append({**cell, "metrics": metrics})
+        scores = item.metrics.get(cell.get("digest", ""))
+        own = {} if scores is None else {name: score.to_json() for name, score in scores.items()}
+        cells.append(cell if scores is None else {**cell, "metrics": own})
     rows = aggregate_tasks(cells, item.specs)
     suites = aggregate_suites(rows, run.manifest.get("suites", []))
     folder.write_results({**run.results, "cells": cells, "tasks": rows, "suites": suites})

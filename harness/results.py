@@ -6,61 +6,25 @@ import errno
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError, UsageError
+from harness.record import ItemRecord, RecordWriter, read_records
+from harness.storage import write_atomically
 
-__all__ = ["SCHEMA", "ItemRecord", "Run", "RunFolder", "with_baselines", "write_atomically"]
+__all__ = [
+    "SCHEMA",
+    "ItemRecord",
+    "Run",
+    "RunFolder",
+    "with_baselines",
+    "write_atomically",
+]
 
 SCHEMA = 1
-RECORD_COLUMNS = (
-    "id",
-    "inputs_digest",
-    "prediction",
-    "reference",
-    "scores",
-    "cluster",
-    "group",
-    "tags",
-    "flags",
-)
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
-
-
-def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write a file so that a reader sees the old content or the new one, never a part."""
-    data = content.encode() if isinstance(content, str) else content
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemRecord:
-    """One item of a finished cell, as it is stored."""
-
-    id: str
-    inputs_digest: str
-    prediction: Any
-    reference: Any
-    scores: Mapping[str, Any]
-    cluster: str | None
-    group: str | None
-    tags: Mapping[str, str]
-    flags: Mapping[str, bool]
-    """``truncated`` and ``unparsed``."""
 
 
 class RunFolder:
@@ -115,27 +79,10 @@ class RunFolder:
         return self.path / "records" / task / language / f"{digest}.parquet"
 
     def write_records(self, path: Path, records: Sequence[ItemRecord]) -> None:
-        """Write the records of a finished cell, once."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        table = pa.table(
-            {
-                "id": [record.id for record in records],
-                "inputs_digest": [record.inputs_digest for record in records],
-                "prediction": [_compact(record.prediction) for record in records],
-                "reference": [_compact(record.reference) for record in records],
-                "scores": [_compact(record.scores) for record in records],
-                "cluster": pa.array([record.cluster for record in records], pa.string()),
-                "group": pa.array([record.group for record in records], pa.string()),
-                "tags": [_compact(record.tags) for record in records],
-                "flags": [_compact(record.flags) for record in records],
-            }
-        )
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, sink.getvalue().to_pybytes())
+        """Write the records of a finished cell, once; raises `StorageError`."""
+        with RecordWriter(path) as writer:
+            writer.add(records)
+            writer.close()
 
 
 class Run:
@@ -166,33 +113,11 @@ class Run:
 
     def records(self, cell: Mapping[str, Any]) -> Iterator[ItemRecord]:
         """Yield the items of a finished cell; raises `DataError` where its records are missing or broken."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        path = RunFolder(self.path).records_path(cell["task"], cell["language"], cell["digest"])
-        try:
-            rows = pq.read_table(path, columns=list(RECORD_COLUMNS)).to_pylist()
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DataError(f"The records {str(path)!r} cannot be read: {error}.") from error
-        for row in rows:
-            yield ItemRecord(
-                id=row["id"],
-                inputs_digest=row["inputs_digest"],
-                cluster=row["cluster"],
-                group=row["group"],
-                **{
-                    name: json.loads(row[name])
-                    for name in ("prediction", "reference", "scores", "tags", "flags")
-                },
-            )
+        return read_records(RunFolder(self.path).records_path(cell["task"], cell["language"], cell["digest"]))
 
 
 def _pretty(content: Mapping[str, Any]) -> str:
     return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.errors import HarnessError
-from harness.metrics.metric import GroupScore, Metric, MetricContext
-from harness.statistics import clustered_mean
+import numpy as np
 
-__all__ = ["CellScores", "MetricScore", "ScoreInput", "score_cell"]
+from harness.errors import HarnessError
+from harness.metrics.metric import Floats, GroupScore, Metric, MetricContext, MetricResult
+from harness.statistics import ClusterCodes, Interval, mean_of_codes
+
+__all__ = ["CellScorer", "CellScores", "MetricScore", "ScoreInput", "score_cell"]
+
+ROUNDING = 1e-9
+"""What the value of a metric may differ from the mean of its items by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,31 +65,143 @@ class CellScores:
     """By metric: a float an item, or its list of sufficient statistics."""
 
 
+class CellScorer:
+    """Scores a cell whose items come chunk by chunk, in their order.
+
+    Of a metric that is declared `by_item` it keeps 8 bytes an item, or column sums only. For the others it keeps the
+    predictions and references of the cell as JSON, and computes them at the end.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], context: MetricContext) -> None:
+        self._metrics = tuple(metrics)
+        self._context = context
+        self._means: dict[str, list[Floats]] = {}
+        self._sums: dict[str, Floats] = {}
+        self._kept: list[str] = []
+        self._clusters = ClusterCodes()
+        self._count = 0
+
+    def add(self, items: Sequence[ScoreInput]) -> Mapping[str, list[Any]]:
+        """Return what the labelled ones of the next items contribute to the metrics that are `by_item`.
+
+        By metric: a float an item, or its list of sufficient statistics. Raises `HarnessError` where predictions do
+        not fit references, or where a metric is no mean of its items although it is declared so.
+        """
+        labelled = [item for item in items if item.reference is not None]
+        if not labelled:
+            return {}
+        contributions = {}
+        for metric in self._metrics:
+            if metric.by_item:
+                contributions[metric.name] = self._add(metric, labelled)
+        if len(contributions) < len(self._metrics):
+            self._kept += [_packed(item) for item in labelled]
+        self._clusters.add([item.cluster for item in labelled])
+        self._count += len(labelled)
+        return contributions
+
+    def finish(self) -> CellScores:
+        """Return the scores of all labelled items; `items` holds those of the metrics that are not `by_item`."""
+        if not self._count:
+            return CellScores(metrics={})
+        codes = self._clusters.codes()
+        pairs = [json.loads(text) for text in self._kept]
+        predictions, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        scores: dict[str, MetricScore] = {}
+        contributions: dict[str, list[Any]] = {}
+        for metric in self._metrics:
+            if metric.by_item:
+                result = self._total(metric)
+            else:
+                result = _computed(metric, predictions, references, self._context)
+                own = result.counts if result.items is None else result.items
+                if own is not None:
+                    contributions[metric.name] = own.tolist()
+            interval = _NONE if result.items is None else mean_of_codes(result.items, codes)
+            scores[metric.name] = MetricScore(
+                value=result.value,
+                se=interval.se,
+                low=interval.low,
+                high=interval.high,
+                ci_method=interval.method,
+                groups=result.groups,
+            )
+        return CellScores(metrics=scores, items=contributions)
+
+    def _add(self, metric: Metric, items: Sequence[ScoreInput]) -> list[Any]:
+        predictions = [item.prediction for item in items]
+        references = [item.reference for item in items]
+        first = None if self._count == 0 else items[0].id
+        result = _computed(metric, predictions, references, self._context, first=first)
+        if result.items is not None:
+            _refuse_whole(metric, result, float(result.items.mean()))
+            self._means.setdefault(metric.name, []).append(result.items)
+            own = result.items
+        elif result.counts is not None and metric.from_counts is not None:
+            _refuse_whole(metric, result, metric.from_counts(result.counts.sum(axis=0)))
+            before = self._sums.get(metric.name)
+            rows = result.counts if before is None else np.vstack([before, result.counts])
+            self._sums[metric.name] = rows.sum(axis=0)
+            own = result.counts
+        else:
+            raise _wrongly_declared(metric, "it gives neither items nor counts with 'from_counts'")
+        contributions: list[Any] = own.tolist()
+        return contributions
+
+    def _total(self, metric: Metric) -> MetricResult:
+        if metric.name in self._sums:
+            assert metric.from_counts is not None
+            return MetricResult(value=metric.from_counts(self._sums[metric.name]))
+        items = np.concatenate(self._means[metric.name])
+        return MetricResult(value=float(items.mean()), items=items)
+
+
 def score_cell(metrics: Sequence[Metric], items: Sequence[ScoreInput], context: MetricContext) -> CellScores:
     """Return the scores of the labelled items; raises `HarnessError` where predictions do not fit references."""
-    labelled = [item for item in items if item.reference is not None]
-    if not labelled:
-        return CellScores(metrics={})
-    predictions = [item.prediction for item in labelled]
-    references = [item.reference for item in labelled]
-    clusters = [item.cluster for item in labelled]
-    scores: dict[str, MetricScore] = {}
-    contributions: dict[str, list[Any]] = {}
-    for metric in metrics:
-        try:
-            result = metric.compute(predictions, references, context)
-        except ValueError as error:
-            raise HarnessError(
-                f"The metric {metric.name!r} cannot score these predictions: {str(error).rstrip('.')}."
-            ) from error
-        se = low = high = ci_method = None
-        if result.items is not None:
-            interval = clustered_mean(result.items, clusters)
-            se, low, high, ci_method = interval.se, interval.low, interval.high, interval.method
-            contributions[metric.name] = result.items.tolist()
-        elif result.counts is not None:
-            contributions[metric.name] = result.counts.tolist()
-        scores[metric.name] = MetricScore(
-            value=result.value, se=se, low=low, high=high, ci_method=ci_method, groups=result.groups
-        )
-    return CellScores(metrics=scores, items=contributions)
+    scorer = CellScorer(metrics, context)
+    contributions = scorer.add(items)
+    scores = scorer.finish()
+    own = {**contributions, **scores.items}
+    return CellScores(
+        metrics=scores.metrics, items={name: own[name] for name in scores.metrics if name in own}
+    )
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
+_NONE = Interval(se=None, low=None, high=None, method=None)
+
+
+def _packed(item: ScoreInput) -> str:
+    return _ENCODER.encode([item.prediction, item.reference])
+
+
+def _computed(
+    metric: Metric,
+    predictions: Sequence[Any],
+    references: Sequence[Any],
+    context: MetricContext,
+    *,
+    first: str | None = None,
+) -> MetricResult:
+    """Return a metric's result; `first` is the id of the first item where that is not the first of the cell."""
+    try:
+        return metric.compute(predictions, references, context)
+    except ValueError as error:
+        counted = "" if first is None else f" (counted from 0 at the item {first!r})"
+        raise HarnessError(
+            f"The metric {metric.name!r} cannot score these predictions: {str(error).rstrip('.')}{counted}."
+        ) from error
+
+
+def _refuse_whole(metric: Metric, result: MetricResult, value: float) -> None:
+    if result.groups:
+        raise _wrongly_declared(metric, "it gives groups")
+    if not abs(result.value - value) <= ROUNDING:
+        raise _wrongly_declared(metric, f"its value is {result.value:g}, and that of its items {value:g}")
+
+
+def _wrongly_declared(metric: Metric, reason: str) -> HarnessError:
+    return HarnessError(
+        f"The metric {metric.name!r} is declared with by_item=True, but {reason}.",
+        hint="Declare it with by_item=False.",
+    )

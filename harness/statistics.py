@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Interval", "clustered_mean", "paired_difference", "wilson"]
+__all__ = ["ClusterCodes", "Interval", "clustered_mean", "mean_of_codes", "paired_difference", "wilson"]
 
 SMALL_SAMPLE = 200
 """Below so many 0/1 items the normal approximation is poor and Wilson's interval is used."""
@@ -40,10 +41,18 @@ def clustered_mean(
         clusters: One key an item; None for an item that stands alone.
         level: Coverage of the interval.
     """
+    numbered = ClusterCodes()
+    numbered.add(clusters)
+    return mean_of_codes(items, numbered.codes(), level=level)
+
+
+def mean_of_codes(
+    items: npt.NDArray[np.float64], codes: npt.NDArray[np.int64], *, level: float = 0.95
+) -> Interval:
+    """Return what `clustered_mean` does, for clusters that are numbered 0, 1, ... G - 1; `codes` has shape (n,)."""
     n = len(items)
     if n == 0:
         return Interval(se=None, low=None, high=None, method=None)
-    codes = _cluster_codes(clusters)
     groups = int(codes.max()) + 1
     mean = float(items.mean())
     binary = bool(np.isin(items, (0.0, 1.0)).all())
@@ -61,6 +70,38 @@ def clustered_mean(
     reach = float(stdtrit(groups - 1, 0.5 + level / 2)) * se
     method = "t" if alone else "clustered t"
     return Interval(se=se, low=max(0.0, mean - reach), high=min(1.0, mean + reach), method=method)
+
+
+class ClusterCodes:
+    """Numbers the clusters of items that come in parts; keeps 16 bytes an item, and none where all stand alone.
+
+    A cluster is known by 128 bits of its key's BLAKE2b digest, so that two keys of any cell do not meet.
+    """
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._digests: bytearray | None = None
+
+    def add(self, clusters: Sequence[str | None]) -> None:
+        """Take the clusters of the next items; None for an item that stands alone."""
+        if self._digests is None and any(key is not None for key in clusters):
+            self._digests = bytearray(b"".join(map(_alone, range(self._seen))))
+        if self._digests is not None:
+            self._digests += b"".join(
+                _alone(number) if key is None else blake2b(key.encode(), digest_size=16).digest()
+                for number, key in enumerate(clusters, start=self._seen)
+            )
+        self._seen += len(clusters)
+
+    def codes(self) -> npt.NDArray[np.int64]:
+        """Return the number of every item's cluster, by first appearance: shape (n,)."""
+        if self._digests is None:
+            return np.arange(self._seen, dtype=np.int64)
+        digests = np.frombuffer(self._digests, dtype="S16")
+        _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
+        ranks = np.empty(len(first), dtype=np.int64)
+        ranks[np.argsort(first)] = np.arange(len(first))
+        return ranks[inverse]
 
 
 def paired_difference(
@@ -116,10 +157,8 @@ def wilson(successes: float, n: int, *, level: float = 0.95) -> tuple[float, flo
     return max(0.0, (centre - reach) / scale), min(1.0, (centre + reach) / scale)
 
 
-def _cluster_codes(clusters: Sequence[str | None]) -> npt.NDArray[np.int64]:
-    codes: dict[object, int] = {}
-    keys = [("alone", index) if key is None else key for index, key in enumerate(clusters)]
-    return np.array([codes.setdefault(key, len(codes)) for key in keys], dtype=np.int64)
+def _alone(number: int) -> bytes:
+    return blake2b(str(number).encode(), digest_size=16, person=b"alone").digest()
 
 
 def _linked_codes(keys: Sequence[Sequence[Hashable]]) -> npt.NDArray[np.int64]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
+from typing import TypeVar
 
-__all__ = ["draw"]
+Item = TypeVar("Item")
+
+__all__ = ["draw", "draw_items"]
 
 
 def draw(ids: Sequence[str], limit: int | None, *, seed: int, task: str, language: str | None) -> list[int]:
@@ -22,12 +25,32 @@ def draw(ids: Sequence[str], limit: int | None, *, seed: int, task: str, languag
     """
     if limit is None:
         return list(range(len(ids)))
-    if limit < 0:
-        raise ValueError(f"The limit must not be negative, found {limit}.")
     if len(set(ids)) != len(ids):
         raise ValueError(f"The ids of the items of {task!r} must be unique.")
-    keys = [_key(seed, task, language, identifier) for identifier in ids]
-    return sorted(heapq.nsmallest(limit, range(len(ids)), key=keys.__getitem__))
+    return [index for index, _ in draw_items(ids, limit, str, seed=seed, task=task, language=language)]
+
+
+def draw_items(
+    items: Iterable[Item],
+    limit: int,
+    identify: Callable[[Item], str],
+    *,
+    seed: int,
+    task: str,
+    language: str | None,
+) -> list[tuple[int, Item]]:
+    """Return the indices and items that `draw` keeps, in their order; holds no more than `limit` items at a time.
+
+    Goes through all items, whose ids must be unique (not checked). Raises `ValueError` for a negative limit.
+    """
+    if limit < 0:
+        raise ValueError(f"The limit must not be negative, found {limit}.")
+    stream = iter(items)
+    keyed = ((_key(seed, task, language, identify(item)), index, item) for index, item in enumerate(stream))
+    kept = heapq.nsmallest(limit, keyed)
+    for _ in stream:  # A limit of 0 takes nothing, but what checks the items on their way shall see them all.
+        pass
+    return sorted(((index, item) for _, index, item in kept), key=lambda pair: pair[0])
 
 
 def _key(seed: int, task: str, language: str | None, identifier: str) -> bytes:

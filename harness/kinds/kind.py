@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +17,7 @@ from harness.errors import DataError, near_names
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import Phrases, TaskSpec, TrainingSpec
 
-__all__ = ["ReadContext", "TaskKind", "cluster_of", "label_of", "read_examples", "text_of"]
+__all__ = ["ReadContext", "TaskKind", "cluster_of", "iter_examples", "label_of", "read_examples", "text_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,7 @@ def read_examples(kind: TaskKind, rows: Iterable[Row], context: ReadContext) -> 
     examples: list[Example] = []
     places: dict[str, str] = {}
     repeated: Counter[str] = Counter()
-    unlabelled: str | None = None
+    labels = _LabelCheck(kind)
     for number, row in enumerate(rows, start=1):
         example = kind.example(row, number, context)
         if context.split == "train":
@@ -77,24 +79,93 @@ def read_examples(kind: TaskKind, rows: Iterable[Row], context: ReadContext) -> 
             if repeated[example.id] > 1:
                 example = replace(example, id=f"{example.id}#{repeated[example.id]}")
         elif example.id in places:
-            raise DataError(
-                f"{row.where}: the item id {example.id!r} was already used at {places[example.id]}; "
-                f"ids must be unique in the {context.split} split of {context.owner!r}."
-            )
+            raise _repeated(example.id, row, places[example.id], context)
         places[example.id] = row.where
-        has_label = kind.reference(example) is not None
-        if number > 1 and has_label == (unlabelled is not None):
+        labels.add(row, example)
+        examples.append(example)
+    if not examples:
+        raise _nothing_in(context)
+    return examples
+
+
+def iter_examples(kind: TaskKind, rows: Callable[[], Iterable[Row]], context: ReadContext) -> Iterator[Any]:
+    """Yield the examples of a scored split, in memory that hardly grows: 8 bytes an item.
+
+    Raises what `read_examples` does, in the same words; that an id repeats is told after the last item, or before
+    another fault. A run must therefore go through all of them before it uses the first one.
+
+    Args:
+        kind: Whose examples they are.
+        rows: Called for the rows, and once more where an id seems to repeat, to tell the two places.
+        context: Of a split that is not ``train``, whose ids may repeat.
+    """
+    if context.split == "train":
+        raise ValueError("The ids of training data may repeat; read them with 'read_examples'.")
+    # Hashes of equal ids are equal; that those of others may be too is settled by `_refuse_repeated`.
+    hashes = array("q")
+    labels = _LabelCheck(kind)
+    try:
+        for number, row in enumerate(rows(), start=1):
+            example = kind.example(row, number, context)
+            hashes.append(hash(example.id))
+            labels.add(row, example)
+            yield example
+    except DataError:
+        _refuse_repeated(kind, rows, context, hashes)
+        raise
+    if not hashes:
+        raise _nothing_in(context)
+    _refuse_repeated(kind, rows, context, hashes)
+
+
+def _refuse_repeated(
+    kind: TaskKind, rows: Callable[[], Iterable[Row]], context: ReadContext, hashes: array[int]
+) -> None:
+    """Raise `DataError` at the first item whose id an earlier one has; `hashes` are those of the items to look at."""
+    import numpy as np
+
+    ordered = np.sort(np.frombuffer(hashes, dtype=np.int64))
+    suspects = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+    if not suspects:
+        return
+    places: dict[str, str] = {}
+    for number, row in enumerate(itertools.islice(rows(), len(hashes)), start=1):
+        example = kind.example(row, number, context)
+        if hash(example.id) not in suspects:
+            continue
+        if example.id in places:
+            raise _repeated(example.id, row, places[example.id], context)
+        places[example.id] = row.where
+
+
+class _LabelCheck:
+    """Refuses a file of which some items are labelled and others not."""
+
+    def __init__(self, kind: TaskKind) -> None:
+        self._kind = kind
+        self._labelled: bool | None = None
+
+    def add(self, row: Row, example: Any) -> None:
+        has_label = self._kind.reference(example) is not None
+        if self._labelled not in (None, has_label):
             raise DataError(
                 f"{row.where}: this item is {'' if has_label else 'not '}labelled, while earlier ones are"
                 f"{' not' if has_label else ''}; expected a fully labelled or a fully unlabelled file."
             )
-        unlabelled = None if has_label else row.where
-        examples.append(example)
-    if not examples:
-        raise DataError(
-            f"The {context.split} split of {context.owner!r} in {context.language!r} holds no items."
-        )
-    return examples
+        self._labelled = has_label
+
+
+def _repeated(identifier: str, row: Row, place: str, context: ReadContext) -> DataError:
+    return DataError(
+        f"{row.where}: the item id {identifier!r} was already used at {place}; "
+        f"ids must be unique in the {context.split} split of {context.owner!r}."
+    )
+
+
+def _nothing_in(context: ReadContext) -> DataError:
+    return DataError(
+        f"The {context.split} split of {context.owner!r} in {context.language!r} holds no items."
+    )
 
 
 def text_of(row: Row, name: str, context: ReadContext) -> str:

@@ -34,6 +34,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_LABELS,
         description="Share of items whose predicted label equals the gold label.",
         source=_XTREME,
+        by_item=True,
     ),
     Metric(
         name="f1",
@@ -41,6 +42,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_SPANS,
         description="Mean over questions of the best token F1, with the English normaliser.",
         source=_SQUAD,
+        by_item=True,
     ),
     Metric(
         name="exact_match",
@@ -48,6 +50,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_SPANS,
         description="Share of answers equal to a gold answer, with the English normaliser.",
         source=_SQUAD,
+        by_item=True,
     ),
     Metric(
         name="mlqa_f1",
@@ -55,6 +58,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_SPANS,
         description="Mean over questions of the best token F1, with the normaliser of the answer's language.",
         source=_MLQA,
+        by_item=True,
     ),
     Metric(
         name="mlqa_exact_match",
@@ -62,6 +66,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_SPANS,
         description="Share of answers equal to a gold answer, with the normaliser of the answer's language.",
         source=_MLQA,
+        by_item=True,
     ),
     Metric(
         name="chunk_f1",
@@ -70,6 +75,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Micro-averaged F1 over chunks; on bare tags, runs of equal tags are chunks.",
         source=_SEQEVAL,
         from_counts=chunk.f1_from_counts,
+        by_item=True,
     ),
     Metric(
         name="chunk_precision",
@@ -78,6 +84,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Share of predicted chunks that are gold chunks.",
         source=_SEQEVAL,
         from_counts=chunk.precision_from_counts,
+        by_item=True,
     ),
     Metric(
         name="chunk_recall",
@@ -86,6 +93,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Share of gold chunks that were predicted.",
         source=_SEQEVAL,
         from_counts=chunk.recall_from_counts,
+        by_item=True,
     ),
     Metric(
         name="token_accuracy",
@@ -94,6 +102,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Share of tokens whose predicted tag equals the gold tag.",
         source="The usual definition; XTREME-R prints chunk F1 instead.",
         from_counts=chunk.accuracy_from_counts,
+        by_item=True,
     ),
     Metric(
         name="span_f1",
@@ -102,6 +111,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Micro-averaged F1 over tagged character spans of raw text, exact matches only.",
         source=_CONLL,
         from_counts=chunk.f1_from_counts,
+        by_item=True,
     ),
     Metric(
         name="span_precision",
@@ -110,6 +120,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Share of predicted character spans that are gold spans.",
         source=_CONLL,
         from_counts=chunk.precision_from_counts,
+        by_item=True,
     ),
     Metric(
         name="span_recall",
@@ -118,6 +129,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Share of gold character spans that were predicted.",
         source=_CONLL,
         from_counts=chunk.recall_from_counts,
+        by_item=True,
     ),
     Metric(
         name="top1_accuracy",
@@ -125,6 +137,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_BITEXT,
         description="Share of queries whose nearest candidate is the translation.",
         source=f"Artetxe and Schwenk (2019), LASER; {_XTREME}",
+        by_item=True,
     ),
     Metric(
         name="map_at_20",
@@ -132,6 +145,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_RANKED,
         description="Mean average precision over the first 20 candidates.",
         source=f"{_XTREME_R} third_party/utils_lareqa.py",
+        by_item=True,
     ),
     Metric(
         name="mrr_at_20",
@@ -139,6 +153,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_RANKED,
         description="Mean reciprocal rank of the first right candidate among the first 20.",
         source=f"{_XTREME_R} third_party/utils_mewslix.py",
+        by_item=True,
     ),
     Metric(
         name="one_target_map_at_20",
@@ -154,6 +169,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Share of items whose choice of the largest log-probability divided by its characters is right.",
         source=_GAO,
         methods=_BY_RANK,
+        by_item=True,
     ),
     Metric(
         name="accuracy_byte",
@@ -162,6 +178,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Share of items whose choice of the largest log-probability divided by its UTF-8 bytes is right.",
         source=_GAO,
         methods=_BY_RANK,
+        by_item=True,
     ),
     Metric(
         name="accuracy_token",
@@ -170,6 +187,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Share of items whose choice of the largest log-probability divided by its tokens is right.",
         source=_BROWN,
         methods=_BY_RANK,
+        by_item=True,
     ),
     Metric(
         name="accuracy_pmi",
@@ -178,6 +196,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Share of items whose choice of the largest log-probability minus that without the item is right.",
         source=_HOLTZMAN,
         methods=_BY_RANK,
+        by_item=True,
     ),
     Metric(
         name="chrf",
@@ -187,6 +206,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         source="Popovic (2015), chrF; sacrebleu",
         from_counts=translation.chrf_from_counts,
         ready=translation.refuse_missing,
+        by_item=True,
     ),
     Metric(
         name="bleu",
@@ -196,5 +216,6 @@ METRICS: Final[tuple[Metric, ...]] = (
         source="Papineni et al. (2002); Post (2018), sacrebleu",
         from_counts=translation.bleu_from_counts,
         ready=translation.refuse_missing,
+        by_item=True,
     ),
 )

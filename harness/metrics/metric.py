@@ -69,6 +69,10 @@ class Metric:
     """Where the published definition stands."""
     from_counts: Callable[[Floats], float] | None = None
     """For set-level metrics: column sums of `MetricResult.counts` -> the value."""
+    by_item: bool = False
+    """Whether an item's row of `items` or `counts` depends on that item alone, and the value on nothing but the mean
+    of `items` or the column sums of `counts`. Then a cell is scored chunk by chunk, in memory that does not grow;
+    False is always right, and keeps all predictions of a cell until its end."""
     higher_is_better: bool = True
     methods: frozenset[str] | None = None
     """Names of the methods whose predictions it understands; None for all of its kinds. Other cells go without it."""

@@ -1,0 +1,54 @@
+"""Files that appear whole or not at all, and what is told where they cannot be written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+from harness.errors import StorageError
+
+__all__ = ["FileNotWrittenError", "publish", "write_atomically"]
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class FileNotWrittenError(StorageError, OSError):
+    """A file cannot be written; also an `OSError` with its number, so that a caller can tell the reason."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        reason = error.strerror or str(error)
+        full = error.errno in _FULL
+        super().__init__(
+            f"The file {str(path)!r} cannot be written: {reason}.",
+            hint="Make room there, then run the command again." if full else None,
+        )
+        self.errno, self.strerror, self.filename = error.errno, reason, str(path)
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Write a file so that a reader sees the old content or the new one, never a part.
+
+    Raises `StorageError`, which is an `OSError` too, where it cannot be written.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            publish(Path(temporary), path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise FileNotWrittenError(path, error) from error
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Give a finished file its name, in the place of an older one; raises `OSError`."""
+    temporary.chmod(0o644)
+    temporary.replace(path)
