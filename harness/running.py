@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from harness.aggregation import aggregate_suites, aggregate_tasks
 from harness.asking import Asker
 from harness.capabilities import Adapter
+from harness.cell_keeping import CellKeeper
 from harness.data.pool import CandidatePool
-from harness.data.records import Example, Prediction
+from harness.data.records import Prediction
 from harness.data.sampling import draw
 from harness.data.sources import DataFinder
 from harness.documents import empty_result, pool_summary, release_summary, suite_summaries, task_summaries
 from harness.errors import ContractError, HarnessError, StorageError
 from harness.fitting import FitStore, Fitted
-from harness.methods import MethodContext
-from harness.metrics.metric import MetricContext
+from harness.methods import Method, MethodContext
 from harness.plan import Cell, FitPlan, Plan
 from harness.processes import PeerError
 from harness.progress import Progress
-from harness.reading import CellReader
+from harness.reading import CellItems, CellReader
 from harness.registry import Registry
-from harness.results import SCHEMA, ItemRecord, RunFolder
+from harness.results import SCHEMA, RunFolder
 from harness.run_state import RunState
-from harness.scoring import CellScores, ScoreInput, score_cell
-from harness.specs.schema import TaskSpec
 from harness.streaming import HasNotices
 
-__all__ = ["Runner", "metric_context"]
+__all__ = ["Runner"]
 
 CHUNK = 2048
 """Items that a method gets in one call: enough to sort by length, few enough for progress and memory."""
@@ -41,18 +39,6 @@ WRITE_EVERY = 5.0
 """Seconds between two writes of ``results.json`` while cells are finishing."""
 LIMIT_SEED = 0
 """Which items a limit keeps never depends on the training seed, so that seeds are compared on the same items."""
-GOLD_FIELDS = {
-    "label",
-    "labels",
-    "tags",
-    "answers",
-    "targets",
-    "languages",
-    "spans",
-    "cluster",
-    "group",
-    "meta",
-}
 
 
 class Runner:
@@ -199,44 +185,55 @@ class Runner:
         self, adapter: Any, cell: Cell, limit: int | None, started: float, before: Mapping[str, int]
     ) -> dict[str, Any]:
         """Ask all items of a cell; in the leading process score them, and write records and result."""
-        examples, pool = self._reader.read(cell)
-        language = None if cell.spec.parallel else cell.language.code
-        ids = [example.id for example in examples]
-        kept = draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language)
-        chosen = [examples[index] for index in kept]
-        predictions = self._predict(adapter, cell, chosen, self._context(cell, examples, pool))
-        if not self._crew.leads:
-            return self._cell_head(cell)
-        kind = self._registry.kinds.get(cell.spec.kind)
-        inputs = [
-            ScoreInput(
-                id=example.id,
-                prediction=prediction.output,
-                reference=kind.reference(example),
-                cluster=example.cluster,
-            )
-            for example, prediction in zip(chosen, predictions, strict=True)
-        ]
-        named = [self._registry.metrics.get(name) for name in cell.spec.metrics]
-        metrics = [metric for metric in named if metric.scores_method(cell.pairing.method.name)]
-        scores = score_cell(metrics, inputs, metric_context(cell.spec, cell.language.code))
-        path = self._folder.records_path(cell.spec.task, cell.language.code, cell.digest)
-        self._folder.write_records(path, _records(chosen, predictions, inputs, scores))
-        result = {
-            **self._cell_result(cell, predictions, scores),
-            "size": len(examples),
-            "release": release_summary(cell, len(examples)),
-            "pool": None if pool is None else pool_summary(pool),
-            "seconds": round(time.monotonic() - started, 3),
-        }
+        items, pool = self._items(cell, limit)
+        context = self._context(cell, items.pool, pool)
+        method = cell.pairing.method
+        with ExitStack() as stack:
+            keeper = stack.enter_context(self._keeper(cell)) if self._crew.leads else None
+            if method.prepare is not None:
+                method.prepare(adapter, context)
+            self._progress.start(f"{cell.title} ({cell.pairing.protocol})", len(items), "items")
+            for chunk in items.chunks(max(1, len(items)) if method.needs_all else CHUNK):
+                predictions = self._predict(adapter, method, chunk, context)
+                if keeper is not None:
+                    keeper.add(chunk, predictions)
+            if keeper is None:
+                return self._cell_head(cell)
+            result = {
+                **self._cell_result(cell, keeper.finish()),
+                "size": items.size,
+                "release": release_summary(cell, items.size),
+                "pool": None if pool is None else pool_summary(pool),
+                "seconds": round(time.monotonic() - started, 3),
+            }
         self._asker.journal.sync()
         after = self._asker.counts.to_json()
         fit = None if cell.fit is None else asdict(self._fits[cell.fit.key])
         requests = {name: after[name] - before[name] for name in after}
-        self._state.keep_cell(cell.digest, {"result": result, "requests": requests, "fit": fit}, path)
+        self._state.keep_cell(cell.digest, {"result": result, "requests": requests, "fit": fit}, keeper.path)
         return result
 
-    def _context(self, cell: Cell, examples: Sequence[Example], pool: CandidatePool | None) -> MethodContext:
+    def _items(self, cell: Cell, limit: int | None) -> tuple[CellItems | HeldItems, CandidatePool | None]:
+        """Return the items of a cell, which are streamed unless its kind or method looks at all of them."""
+        if not self._reader.needs_list(cell):
+            return self._reader.stream(cell, limit=limit, seed=LIMIT_SEED), None
+        examples, pool = self._reader.read(cell)
+        language = None if cell.spec.parallel else cell.language.code
+        ids = [example.id for example in examples]
+        kept = draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language)
+        return HeldItems(examples, kept), pool
+
+    def _keeper(self, cell: Cell) -> CellKeeper:
+        return CellKeeper(
+            self._registry,
+            self._folder,
+            spec=cell.spec,
+            language=cell.language.code,
+            method=cell.pairing.method.name,
+            digest=cell.digest,
+        )
+
+    def _context(self, cell: Cell, examples: Sequence[Any], pool: CandidatePool | None) -> MethodContext:
         return MethodContext(
             spec=cell.spec,
             language=cell.language,
@@ -250,43 +247,21 @@ class Runner:
         )
 
     def _predict(
-        self, adapter: Adapter, cell: Cell, chosen: Sequence[Example], context: MethodContext
+        self, adapter: Any, method: Method, chunk: Sequence[Any], context: MethodContext
     ) -> list[Prediction]:
-        method = cell.pairing.method
-        if method.prepare is not None:
-            method.prepare(adapter, context)
-        self._progress.start(f"{cell.title} ({cell.pairing.protocol})", len(chosen), "items")
-        size = len(chosen) if method.needs_all else CHUNK
-        predictions: list[Prediction] = []
-        for start in range(0, len(chosen), size):
-            chunk = chosen[start : start + size]
-            meter = _Meter(self._progress, len(chunk))
-            self._asker.meter = meter.move
-            answered = method.predict(adapter, chunk, context)
-            if [prediction.id for prediction in answered] != [example.id for example in chunk]:
-                raise ContractError(
-                    f"The method {method.name!r} answered {len(answered)} items for {len(chunk)}, or in another order."
-                )
-            predictions += answered
-            meter.move(1, 1)
-        return predictions
+        meter = _Meter(self._progress, len(chunk))
+        self._asker.meter = meter.move
+        answered = method.predict(adapter, chunk, context)
+        if [prediction.id for prediction in answered] != [example.id for example in chunk]:
+            raise ContractError(
+                f"The method {method.name!r} answered {len(answered)} items for {len(chunk)}, or in another order."
+            )
+        meter.move(1, 1)
+        return answered
 
-    def _cell_result(
-        self, cell: Cell, predictions: Sequence[Prediction], scores: CellScores
-    ) -> dict[str, Any]:
-        reason = "" if scores.metrics else "the test file has no labels: predicted, not scored"
-        return {
-            **self._cell_head(cell),
-            "n": len(predictions),
-            "status": "ok",
-            "reason": reason,
-            "metrics": {name: score.to_json() for name, score in scores.metrics.items()},
-            "truncated": sum(prediction.truncated for prediction in predictions),
-            "unparsed": sum(prediction.unparsed for prediction in predictions),
-            "tied": sum(prediction.tied for prediction in predictions),
-            "dropped_shots": sum(prediction.dropped_shots for prediction in predictions),
-            "tokens": sum(prediction.tokens for prediction in predictions),
-        }
+    def _cell_result(self, cell: Cell, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        reason = "" if numbers["metrics"] else "the test file has no labels: predicted, not scored"
+        return {**self._cell_head(cell), "status": "ok", "reason": reason, **numbers}
 
     def _cell_head(self, cell: Cell) -> dict[str, Any]:
         fitted = self._fits.get(cell.fit.key) if cell.fit is not None else None
@@ -394,6 +369,24 @@ class FitSummary:
     stages: list[Any]
 
 
+class HeldItems:
+    """The items of a cell that are all in memory."""
+
+    def __init__(self, pool: Sequence[Any], kept: Sequence[int]) -> None:
+        self.pool = pool
+        self.size = len(pool)
+        self._kept = kept
+
+    def __len__(self) -> int:
+        """Return the number of items that a limit keeps."""
+        return len(self._kept)
+
+    def chunks(self, size: int) -> Iterator[list[Any]]:
+        """Yield the items that are kept, `size` at a time."""
+        for start in range(0, len(self._kept), size):
+            yield [self.pool[index] for index in self._kept[start : start + size]]
+
+
 class _Meter:
     """Moves the bar of a cell by the answers to a chunk of its items, which may be several requests each."""
 
@@ -407,36 +400,3 @@ class _Meter:
         if moved > self._told:
             self._progress.advance(moved - self._told)
             self._told = moved
-
-
-def metric_context(spec: TaskSpec, language: str) -> MetricContext:
-    """Return what the metrics of a task get to know about a cell."""
-    return MetricContext(language=language, labels=spec.label_names, options=spec.metric_options)
-
-
-def _records(
-    examples: Sequence[Any],
-    predictions: Sequence[Prediction],
-    inputs: Sequence[ScoreInput],
-    scores: CellScores,
-) -> list[ItemRecord]:
-    return [
-        ItemRecord(
-            id=example.id,
-            inputs_digest=_inputs_digest(example),
-            prediction=prediction.output,
-            reference=item.reference,
-            scores={name: values[index] for name, values in scores.items.items()},
-            cluster=example.cluster,
-            group=example.group,
-            tags=example.meta,
-            flags={"truncated": prediction.truncated, "unparsed": prediction.unparsed},
-        )
-        for index, (example, prediction, item) in enumerate(zip(examples, predictions, inputs, strict=True))
-    ]
-
-
-def _inputs_digest(example: Any) -> str:
-    content = {name: value for name, value in asdict(example).items() if name not in GOLD_FIELDS}
-    text = json.dumps(content, ensure_ascii=False, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,139 @@
+"""Keeps what a model answered in one cell: scores it and writes its records, chunk by chunk."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Self
+
+from harness.data.records import Example, Prediction
+from harness.metrics.metric import MetricContext
+from harness.record import ItemRecord, RecordWriter
+from harness.registry import Registry
+from harness.results import RunFolder
+from harness.scoring import CellScorer, MetricScore, ScoreInput
+from harness.specs.schema import TaskSpec
+
+__all__ = ["GOLD_FIELDS", "CellKeeper", "metric_context"]
+
+GOLD_FIELDS = {
+    "label",
+    "labels",
+    "tags",
+    "answers",
+    "targets",
+    "languages",
+    "spans",
+    "cluster",
+    "group",
+    "meta",
+}
+COUNTED = ("truncated", "unparsed", "tied", "dropped_shots", "tokens")
+
+
+class CellKeeper:
+    """Takes the predictions of a cell as they come; a context manager that leaves nothing of a cell that failed.
+
+    Args:
+        registry: Has the metrics and kinds.
+        folder: Where the records go.
+        spec: The task.
+        language: Code of the language.
+        method: Name of the method.
+        digest: The cell's.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        folder: RunFolder,
+        *,
+        spec: TaskSpec,
+        language: str,
+        method: str,
+        digest: str,
+    ) -> None:
+        named = [registry.metrics.get(name) for name in spec.metrics]
+        metrics = [metric for metric in named if metric.scores_method(method)]
+        self.path = folder.records_path(spec.task, language, digest)
+        self._reference: Callable[[Any], Any] = registry.kinds.get(spec.kind).reference
+        self._scorer = CellScorer(metrics, metric_context(spec, language))
+        self._writer = RecordWriter(self.path)
+        self._counts = dict.fromkeys(("n", *COUNTED), 0)
+
+    def __enter__(self) -> Self:
+        """Return the keeper itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Remove records that were not closed."""
+        self._writer.discard()
+
+    def add(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> None:
+        """Score and write the next items."""
+        inputs = [
+            ScoreInput(
+                id=example.id,
+                prediction=prediction.output,
+                reference=self._reference(example),
+                cluster=example.cluster,
+            )
+            for example, prediction in zip(examples, predictions, strict=True)
+        ]
+        contributions = self._scorer.add(inputs)
+        self._writer.add(_records(examples, predictions, inputs, contributions))
+        self._counts["n"] += len(predictions)
+        for name in COUNTED:
+            self._counts[name] += sum(int(getattr(prediction, name)) for prediction in predictions)
+
+    def finish(self) -> dict[str, Any]:
+        """Return the numbers of the cell for ``results.json``; its records are on disk."""
+        scores = self._scorer.finish()
+        self._writer.close(scores.items)
+        return {**self._counts, "metrics": _plain(scores.metrics)}
+
+
+def metric_context(spec: TaskSpec, language: str) -> MetricContext:
+    """Return what the metrics of a task get to know about a cell."""
+    return MetricContext(language=language, labels=spec.label_names, options=spec.metric_options)
+
+
+def _plain(metrics: Mapping[str, MetricScore]) -> dict[str, Any]:
+    return {name: score.to_json() for name, score in metrics.items()}
+
+
+def _records(
+    examples: Sequence[Any],
+    predictions: Sequence[Prediction],
+    inputs: Sequence[ScoreInput],
+    contributions: Mapping[str, Sequence[Any]],
+) -> list[ItemRecord]:
+    """Return the records of a chunk; contributions stand for its labelled items only."""
+    places = itertools.count()
+    labelled = [None if item.reference is None else next(places) for item in inputs]
+    return [
+        ItemRecord(
+            id=example.id,
+            inputs_digest=_inputs_digest(example),
+            prediction=prediction.output,
+            reference=item.reference,
+            scores={} if place is None else {name: values[place] for name, values in contributions.items()},
+            cluster=example.cluster,
+            group=example.group,
+            tags=example.meta,
+            flags={"truncated": prediction.truncated, "unparsed": prediction.unparsed},
+        )
+        for example, prediction, item, place in zip(examples, predictions, inputs, labelled, strict=True)
+    ]
+
+
+def _inputs_digest(example: Any) -> str:
+    content = {name: value for name, value in asdict(example).items() if name not in GOLD_FIELDS}
+    text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
