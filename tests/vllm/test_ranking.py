@@ -191,7 +191,7 @@ def test_a_server_that_cannot_tokenise_says_so(ranker: Ranker, stand_in: Any) ->
     ],
 )
 def test_a_wrong_answer_is_never_a_number(ranker: Ranker, stand_in: Any, fault: str, message: str) -> None:
-    model = ranker(scoring="prompt_logprobs", prompts_per_request=4, concurrency=1)
+    model = ranker(scoring="prompt_logprobs", prompts_per_request=4, concurrency=1, retries=0)
     stand_in.faults.append(fault)
     with pytest.raises(AdapterError, match=message):
         model.loglikelihood(requests(PAIRS))
