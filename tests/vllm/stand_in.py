@@ -86,7 +86,7 @@ class StandIn(ThreadingHTTPServer):
         self.key = key
         self.faults: list[str] = []
         self.chances: tuple[random.Random, float, Sequence[str]] | None = None
-        """Draws for every request whether one of these faults is planted, and which."""
+        """Draws for every request whether a fault is planted; the faults take turns."""
         self.planted: Counter[str] = Counter()
         self.missing: set[str] = set()
         """What this kind of server does not know: ``tokenize``, ``prompt_logprobs``, ``chat``, ``embeddings``."""
@@ -114,8 +114,10 @@ class StandIn(ThreadingHTTPServer):
         if self.chances is None:
             return None
         dice, share, kinds = self.chances
-        fault = dice.choice(kinds) if dice.random() < share else None
-        self.planted.update([fault] if fault is not None else [])
+        if dice.random() >= share:
+            return None
+        fault = kinds[self.planted.total() % len(kinds)]
+        self.planted[fault] += 1
         return fault
 
     def enter(self) -> None:
