@@ -183,6 +183,8 @@ def test_a_server_that_cannot_tokenise_says_so(ranker: Ranker, stand_in: Any) ->
         ("malformed", "something that is no JSON"),
         ("fewer", r"gave \d choices for \d prompts.*prompts_per_request=1"),
         ("others", "no log-probability and rank of token"),
+        ("more", r"gave \d choices for \d prompts"),
+        ("swapped", "did not score the tokens that it was sent"),
         ("shorter", "tokens instead of"),
         ("nan", "gave nan as a log-probability"),
         ("empty", "without a list of choices"),
