@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from harness.capabilities import Generated, GenerateOptions, Prompt, Turn
 from harness.errors import CapabilityError
+from harness.streaming import Ability, Answered, Call
 from harness_vllm.session import ServerSession
+from harness_vllm.streaming import in_order, one_by_one, refuse
 from harness_vllm.writing import chat_messages, check_constraint, read_written, sampling_fields
 
 __all__ = ["ChatModel"]
@@ -36,7 +38,18 @@ class ChatModel:
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
         """Return one text a prompt; raises `CapabilityError` for a constraint other than a JSON schema."""
-        return self._session.map(self._generate, list(zip(prompts, options, strict=True)))
+        pairs = list(zip(prompts, options, strict=True))
+        return in_order(self.stream(Call(ability="generate"), [pairs]), len(pairs))
+
+    def block_characters(self, ability: Ability) -> int | None:
+        """Return None: the server makes its own batches."""
+        return None
+
+    def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
+        """Yield what `generate` returns, one answer at a time; raises as it does, behind the answers under way."""
+        if call.ability != "generate":
+            raise refuse(self._session.model, call.ability)
+        return one_by_one(self._session, self._generate, call, blocks)
 
     def _generate(self, item: tuple[Prompt, GenerateOptions]) -> Generated:
         prompt, options = item

@@ -17,11 +17,12 @@ from typing import Any
 from harness.errors import AdapterError
 from harness_vllm.address import Address
 
-__all__ = ["Client", "Refusal"]
+__all__ = ["Client", "Refusal", "Unreachable"]
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 60.0
 TEMPORARY = frozenset({408, 429, 500, 502, 503, 504, 529})
+_BEGINS_JSON = frozenset({b"", b"{", b"["})
 SHOWN = 300
 """Characters of a server's answer that an error shows."""
 
@@ -37,13 +38,26 @@ class Refusal(AdapterError):
         self.told = told
 
 
+class Unreachable(AdapterError):
+    """No connection can be made: what is fatal for one request is fatal for all."""
+
+
 class _TemporaryFault(Exception):
     """What may go well the next time."""
 
-    def __init__(self, told: str, *, lost: bool = False, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        told: str,
+        *,
+        lost: bool = False,
+        unreachable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(told)
         self.lost = lost
         """Whether there was no answer at all: the server may be gone."""
+        self.unreachable = unreachable
+        """Whether not even a connection could be made."""
         self.retry_after = retry_after
 
 
@@ -78,6 +92,8 @@ class Client:
         self._busy: set[http.client.HTTPConnection] = set()
         self._lock = threading.Lock()
         self._aborted = threading.Event()
+        self._draining = threading.Event()
+        """Set while no request is repeated, after `abort` too: it wakes the threads that wait to do so."""
 
     def get(self, path: str, *, timeout: float | None = None, retries: int | None = None) -> Any:
         """Return the JSON of a path below the base; raises `AdapterError`, `Refusal` for most 4xx."""
@@ -95,16 +111,22 @@ class Client:
         """Return the JSON that a path beside the base gives for `payload`."""
         return self._request("POST", self.address.root + path, payload, None, None)
 
+    def drain(self) -> None:
+        """Repeat nothing from now on: requests under way end with the answer, or the fault, of this attempt."""
+        self._draining.set()
+
     def abort(self) -> None:
         """Make all requests under way end at once, with an `AdapterError`."""
         self._aborted.set()
+        self._draining.set()
         with self._lock:
             for connection in self._busy:
                 _shut(connection)
 
     def resume(self) -> None:
-        """Allow requests again after `abort`."""
+        """Allow requests, and repeat them, again after `abort` or `drain`."""
         self._aborted.clear()
+        self._draining.clear()
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -132,11 +154,11 @@ class Client:
             except _TemporaryFault as fault:
                 if self._aborted.is_set():
                     raise AdapterError(f"The request to {self.address.url(path)} was called off.") from fault
-                if fault.lost and self._revive is not None and self._revive():
+                if not self._draining.is_set() and fault.lost and self._revive is not None and self._revive():
                     continue
-                if attempt >= limit:
+                seconds = _seconds_to_wait(attempt, fault.retry_after)
+                if attempt >= limit or self._draining.wait(seconds):
                     raise self._give_up(path, attempt + 1, fault) from fault
-                self._aborted.wait(_seconds_to_wait(attempt, fault.retry_after))
             attempt += 1
             with self._lock:
                 self.repeated += 1
@@ -149,7 +171,8 @@ class Client:
             else "Repeat the command later: finished parts are kept. -o concurrency=N and -o timeout=SECONDS "
             "ease its load."
         )
-        return AdapterError(f"The server at {self.address.url(path)} was asked {times}: {fault}.", hint=hint)
+        kind = Unreachable if fault.unreachable else AdapterError
+        return kind(f"The server at {self.address.url(path)} was asked {times}: {fault}.", hint=hint)
 
     def _exchange(self, method: str, path: str, body: bytes | None, timeout: float) -> Any:
         status, headers, content = self._send(method, path, body, timeout)
@@ -157,10 +180,10 @@ class Client:
             try:
                 return json.loads(content)
             except ValueError as error:
-                raise AdapterError(
-                    f"The server at {self.address.url(path)} answered with something that is no JSON: "
-                    f"{self._shown(content)!r}."
-                ) from error
+                told = f"answered with something that is no JSON: {self._shown(content)!r}"
+                if content.lstrip()[:1] in _BEGINS_JSON:  # cut off on its way
+                    raise _TemporaryFault(f"it {told}") from error
+                raise AdapterError(f"The server at {self.address.url(path)} {told}.") from error
         told = self._shown(_message(content))
         if status in TEMPORARY:
             raise _TemporaryFault(
@@ -180,9 +203,13 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 self._drop(connection)
                 # Servers close idle connections after seconds: that is no fault, and says nothing new.
-                if used and isinstance(error, ConnectionError) and not self._aborted.is_set():
+                if used and isinstance(error, ConnectionError) and not self._draining.is_set():
                     continue
-                raise _TemporaryFault(_connection_fault(error), lost=True) from error
+                unreachable = isinstance(error, ConnectionRefusedError | socket.gaierror)
+                raise _TemporaryFault(_connection_fault(error), lost=True, unreachable=unreachable) from error
+            except BaseException:
+                self._drop(connection)
+                raise
             self._put_back(connection)
             return answer
 
@@ -194,6 +221,10 @@ class Client:
             headers["Content-Type"] = "application/json"
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
+        if connection.sock is None:
+            connection.connect()
+            if self._aborted.is_set():  # while there was no socket that `abort` could have shut
+                raise ConnectionAbortedError
         connection.request(method, path, body=body, headers=headers)
         response = connection.getresponse()
         content = response.read()

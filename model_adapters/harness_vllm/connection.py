@@ -21,6 +21,8 @@ class ServedModel:
     """Tokens of prompt and answer together; None where the server does not say."""
     root: str | None
     """Folder or hub id that vLLM loaded it from."""
+    parent: str | None
+    """Name of the model that a LoRA adapter changes."""
 
 
 def read_models(
@@ -65,9 +67,10 @@ def server_version(client: Client) -> str:
 
 
 def _model(entry: Mapping[str, Any]) -> ServedModel:
-    length, root = entry.get("max_model_len"), entry.get("root")
+    length, root, parent = (entry.get(name) for name in ("max_model_len", "root", "parent"))
     return ServedModel(
         name=entry["id"],
         context_length=length if type(length) is int else None,
         root=root if isinstance(root, str) else None,
+        parent=parent if isinstance(parent, str) else None,
     )

@@ -1,17 +1,29 @@
-"""Many requests at the same time, with a bound, in order, and called off together."""
+"""Many requests at the same time, with a bound: answers as they come, drained after an error, called off together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+import queue
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from typing import Generic, TypeVar
 
-from harness_vllm.client import Client
+from harness_vllm.client import Client, Unreachable
 
-__all__ = ["Dispatch"]
+__all__ = ["Dispatch", "never"]
+
+AHEAD = 2
+"""Requests that are handed over for every one under way, so that no thread waits for the caller."""
+SECONDS_BETWEEN_LOOKS = 0.1
+"""How often a caller's wish to stop is looked at while no answer comes."""
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+
+
+def never() -> bool:
+    """Return False: nobody wants to stop."""
+    return False
 
 
 class Dispatch:
@@ -32,30 +44,115 @@ class Dispatch:
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="harness-vllm")
 
     def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
-        """Return one answer an item, in order; the first exception calls the other requests off."""
-        if len(items) == 1:
-            return [function(items[0])]
-        futures = [self._threads.submit(function, item) for item in items]
+        """Return one answer an item, in order; raises as `stream` does."""
+        with closing(self.stream(function, items)) as stream:
+            answers = dict(stream)
+        return [answers[index] for index in range(len(items))]
+
+    def stream(
+        self,
+        function: Callable[[Item], Answer],
+        items: Sequence[Item],
+        stopping: Callable[[], bool] = never,
+    ) -> Generator[tuple[int, Answer], None, None]:
+        """Yield (index, answer) of every item as the answers come.
+
+        Once `stopping` is true no request begins, and those under way are answered. The same holds after an error,
+        which is raised behind their answers; where the server cannot be reached they are called off. Ctrl-C and the
+        end of the generator call them off, too.
+        """
+        work = _Work(self._threads, function, items)
+        failure: Exception | None = None
+        ending = False
         try:
-            wait(futures, return_when=FIRST_EXCEPTION)
-            _raise_first(futures)
-            return [future.result() for future in futures]
+            while True:
+                ending = ending or failure is not None or stopping()
+                if ending:
+                    work.cancel()
+                else:
+                    work.fill(AHEAD * self.concurrency)
+                if not work.under_way:
+                    break
+                if (done := work.done()) is None:
+                    continue
+                index, future = done
+                if (error := future.exception()) is None:
+                    yield index, future.result()
+                elif failure is None:
+                    failure = _as_exception(error)
+                    self._drain(failure)
         except BaseException as error:
-            for future in futures:
-                future.cancel()
-            self._client.abort()
-            if self._interrupted is not None and not isinstance(error, Exception):
-                self._interrupted()
-            wait(futures)
-            self._client.resume()
+            self._call_off(work, error)
             raise
+        if failure is not None:
+            self._client.resume()
+            raise failure
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads, and what they still wait for."""
+        self._client.abort()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
+    def _drain(self, failure: Exception) -> None:
+        if isinstance(failure, Unreachable):
+            self._client.abort()
+        else:
+            self._client.drain()
 
-def _raise_first(futures: Sequence[Future[Answer]]) -> None:
-    for future in futures:
-        if future.done() and (error := future.exception()) is not None:
-            raise error
+    def _call_off(self, work: _Work[Item, Answer], error: BaseException) -> None:
+        work.cancel()
+        self._client.abort()
+        interrupted = self._interrupted or (lambda: None)
+        # Who closes a generator may still need the server.
+        if not isinstance(error, Exception | GeneratorExit):
+            interrupted()
+        try:
+            wait(work.under_way)
+        except BaseException:
+            interrupted()
+            raise
+        self._client.resume()
+
+
+class _Work(Generic[Item, Answer]):
+    """Items on their way through threads, a bounded number at a time."""
+
+    def __init__(
+        self, threads: ThreadPoolExecutor, function: Callable[[Item], Answer], items: Sequence[Item]
+    ) -> None:
+        self.under_way: dict[Future[Answer], int] = {}
+        self._threads = threads
+        self._function = function
+        self._items = items
+        self._next = 0
+        self._done: queue.SimpleQueue[Future[Answer]] = queue.SimpleQueue()
+
+    def fill(self, count: int) -> None:
+        """Hand items over until `count` are under way."""
+        while len(self.under_way) < count and self._next < len(self._items):
+            future = self._threads.submit(self._function, self._items[self._next])
+            self.under_way[future] = self._next
+            self._next += 1
+            future.add_done_callback(self._done.put)
+
+    def cancel(self) -> None:
+        """Take back what no thread has begun."""
+        for future in [future for future in self.under_way if future.cancel()]:
+            del self.under_way[future]
+
+    def done(self) -> tuple[int, Future[Answer]] | None:
+        """Return an item that is done, with its index; None where a moment brings none."""
+        try:
+            future = self._done.get(timeout=SECONDS_BETWEEN_LOOKS)
+        except queue.Empty:
+            return None
+        # What was taken back comes here, too.
+        index = self.under_way.pop(future, None)
+        return None if index is None else (index, future)
+
+
+def _as_exception(error: BaseException) -> Exception:
+    """Return the error of a thread; one that would end a process is raised at once."""
+    if isinstance(error, Exception):
+        return error
+    raise error

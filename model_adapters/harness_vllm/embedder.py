@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from harness.capabilities import EmbedOptions, FloatArray, Side
 from harness.errors import AdapterError, CapabilityError
+from harness.streaming import Ability, Answered, Call
 from harness_vllm.client import Refusal
 from harness_vllm.session import ServerSession
+from harness_vllm.streaming import in_order, refuse
 
 __all__ = ["EmbeddingModel"]
 
@@ -45,17 +48,41 @@ class EmbeddingModel:
 
         Raises `CapabilityError` for a layer or pooling that the server does not give.
         """
-        wanted = options or EmbedOptions()
+        call = Call(ability="embed", arguments={"side": side, "options": options})
+        rows = in_order(self.stream(call, [texts]), len(texts))
+        return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+
+    def block_characters(self, ability: Ability) -> int | None:
+        """Return None: the server makes its own batches."""
+        return None
+
+    def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
+        """Yield what `embed` returns, one request's texts at a time; raises as it does."""
+        if call.ability != "embed":
+            raise refuse(self._session.model, call.ability)
+        wanted: EmbedOptions = call.arguments.get("options") or EmbedOptions()
         self._check(wanted)
-        prefix = self._prefixes[side] if wanted.prefixes else ""
-        batches = [
-            texts[start : start + TEXTS_PER_REQUEST] for start in range(0, len(texts), TEXTS_PER_REQUEST)
-        ]
-        requests = [self._payload([prefix + text for text in batch], wanted) for batch in batches]
-        rows = [row for answer in self._session.map(self._ask, requests) for row in answer]
-        if not rows:
-            return np.zeros((0, 0), np.float32)
-        return self._unit_rows(rows, texts)
+        prefix = self._prefixes[call.arguments["side"]] if wanted.prefixes else ""
+        return self._batches(call, blocks, prefix, wanted)
+
+    def _batches(
+        self, call: Call, blocks: Sequence[Sequence[str]], prefix: str, wanted: EmbedOptions
+    ) -> Generator[Answered, None, None]:
+        batches, firsts, first = [], [], 0
+        for block in blocks:
+            for start in range(0, len(block), TEXTS_PER_REQUEST):
+                texts = [prefix + text for text in block[start : start + TEXTS_PER_REQUEST]]
+                batches.append(self._payload(texts, wanted))
+                firsts.append(first + start)
+            first += len(block)
+        length: int | None = None
+        with closing(self._session.stream(self._ask, batches, call.stopping)) as stream:
+            for number, vectors in stream:
+                length = length or vectors.shape[1]
+                if vectors.shape[1] != length:
+                    raise AdapterError(f"The server at {self._url} gave vectors of different lengths.")
+                indices = range(firsts[number], firsts[number] + len(vectors))
+                yield Answered(indices=indices, answers=list(vectors))
 
     def _check(self, wanted: EmbedOptions) -> None:
         if wanted.layer not in (None, "last"):
@@ -81,7 +108,7 @@ class EmbeddingModel:
             "truncation_side": "right",
         }
 
-    def _ask(self, payload: Mapping[str, Any]) -> list[list[float]]:
+    def _ask(self, payload: Mapping[str, Any]) -> FloatArray:
         try:
             answer = self._session.client.post("/embeddings", payload)
         except Refusal as refusal:
@@ -91,7 +118,7 @@ class EmbeddingModel:
                 f"The server at {self._url} does not embed ({refusal.told}).",
                 hint="vLLM embeds when it was started with --runner pooling.",
             ) from refusal
-        return self._vectors(answer, len(payload["input"]))
+        return self._unit_rows(self._vectors(answer, len(payload["input"])), payload["input"])
 
     def _vectors(self, answer: Any, count: int) -> list[list[float]]:
         data = answer.get("data") if isinstance(answer, dict) else None
@@ -106,7 +133,12 @@ class EmbeddingModel:
     def _unit_rows(self, rows: Sequence[Sequence[float]], texts: Sequence[str]) -> FloatArray:
         if len({len(row) for row in rows}) != 1:
             raise AdapterError(f"The server at {self._url} gave vectors of different lengths.")
-        vectors = np.asarray(rows, np.float64)
+        try:
+            vectors = np.asarray(rows, np.float64)
+        except (TypeError, ValueError) as error:
+            raise AdapterError(
+                f"The server at {self._url} gave an embedding that is no list of numbers."
+            ) from error
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         bad = ~(np.isfinite(lengths[:, 0]) & (lengths[:, 0] > 0))
         if bad.any():

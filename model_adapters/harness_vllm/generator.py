@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from itertools import islice
 from typing import Any
 
 from harness.capabilities import (
@@ -14,9 +16,11 @@ from harness.capabilities import (
     Turn,
 )
 from harness.errors import AdapterError, CapabilityError
+from harness.streaming import Ability, Answered, Call
 from harness_vllm.client import Refusal
-from harness_vllm.ranking import Form, Ids, ScoredPrompt, read_scores, scoring_payload
+from harness_vllm.ranking import Form, Ids, ScoredPrompt, read_choices, read_scores, scoring_payload
 from harness_vllm.session import ServerSession
+from harness_vllm.streaming import in_order, one_by_one, refuse
 from harness_vllm.tokenizing import Boundary, Tokenizer, cut_continuation, cut_prompt, token_ids
 from harness_vllm.writing import (
     Written,
@@ -37,6 +41,9 @@ NEUTRAL: Mapping[str, Any] = {
     "frequency_penalty": 0.0,
 }
 """Sampling that a server would else take from the model folder's generation_config.json."""
+
+_Batch = Mapping[Ids, Sequence[int]]
+"""Prompts of one request, each with the indices of what it answers."""
 
 
 class GeneratingModel:
@@ -66,23 +73,54 @@ class GeneratingModel:
         """End the connections, and the server where it is ours; a second call does nothing."""
         self._session.close()
 
+    def block_characters(self, ability: Ability) -> int | None:
+        """Return None: the server makes its own batches."""
+        return None
+
+    def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
+        """Yield what `loglikelihood` or `generate` returns as the answers come; raises as they do, behind them."""
+        if call.ability == "generate":
+            return one_by_one(self._session, self._generate, call, blocks)
+        if call.ability == "loglikelihood":
+            return self._rank(call, blocks)
+        raise refuse(self._session.model, call.ability)
+
     # Ranking --------------------------------------------------------------------------------------------
 
     def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
         """Return per-token log-probabilities of every continuation; prompts of the same tokens are sent once."""
-        if not requests:
-            return []
-        # Threads help where the server tokenises; here they would only take turns.
-        each = self._session.map if self._tokenizer.remote else map
-        splits = list(each(self._split, requests))
-        prompts = list(dict.fromkeys(split.ids for split in splits))
+        return in_order(self.stream(Call(ability="loglikelihood"), [requests]), len(requests))
+
+    def _rank(
+        self, call: Call, blocks: Sequence[Sequence[LikelihoodRequest]]
+    ) -> Generator[Answered, None, None]:
+        requests = [request for block in blocks for request in block]
+        splits = self._split_all(requests, call)
+        if call.stopping() or not requests:
+            return
         if self._form is None:
-            self._form = self._find_form(prompts[0])
-        scores = dict(zip(prompts, self._score_all(prompts), strict=True))
-        return [
-            _answer(request, split, scores[split.ids])
-            for request, split in zip(requests, splits, strict=True)
-        ]
+            self._form = self._find_form(splits[0].ids)
+        batches: list[_Batch] = []
+        first = 0
+        for block in blocks:
+            batches += self._batches(splits, range(first, first + len(block)))
+            first += len(block)
+        with closing(self._session.stream(self._score, batches, call.stopping)) as stream:
+            for number, scored in stream:
+                found = {
+                    index: _answer(requests[index], splits[index], scored[ids])
+                    for ids, indices in batches[number].items()
+                    for index in indices
+                }
+                yield Answered(indices=list(found), answers=list(found.values()))
+
+    def _split_all(self, requests: Sequence[LikelihoodRequest], call: Call) -> Sequence[Boundary]:
+        """Return the tokens of every request; fewer where the user wants to stop."""
+        if not self._tokenizer.remote:
+            # Threads would only take turns here.
+            return [self._split(request) for request in requests]
+        found = dict(self._session.stream(self._split, requests, call.stopping))
+        return [found[index] for index in sorted(found)]
 
     def _split(self, request: LikelihoodRequest) -> Boundary:
         if not request.continuation:
@@ -94,18 +132,22 @@ class GeneratingModel:
         limit = None if self._session.context_length is None else self._session.context_length - 1
         return cut_continuation(split, limit, len(self._tokenizer.prefix), request.continuation)
 
-    def _score_all(self, prompts: Sequence[Ids]) -> list[ScoredPrompt]:
-        share = -(-len(prompts) // self._session.concurrency)
+    def _batches(self, splits: Sequence[Boundary], block: range) -> list[_Batch]:
+        """Return what is sent together of a block: prompts, each once, with the requests that they answer."""
+        requests: dict[Ids, list[int]] = {}
+        for index in block:
+            requests.setdefault(splits[index].ids, []).append(index)
+        share = -(-len(requests) // self._session.concurrency)
         size = max(1, min(self._prompts_per_request, share))
-        batches = [prompts[start : start + size] for start in range(0, len(prompts), size)]
-        return [scored for batch in self._session.map(self._score, batches) for scored in batch]
+        prompts = iter(requests.items())
+        return [dict(islice(prompts, size)) for _ in range(0, len(requests), size)]
 
-    def _score(self, prompts: Sequence[Ids]) -> list[ScoredPrompt]:
-        form = self._form or "prompt_logprobs"
+    def _score(self, batch: _Batch) -> dict[Ids, ScoredPrompt]:
+        form, prompts = self._form or "prompt_logprobs", list(batch)
         answer = self._session.client.post(
             "/completions", scoring_payload(self._session.model, prompts, form)
         )
-        return read_scores(answer, prompts, form, self._completions)
+        return dict(zip(prompts, read_scores(answer, prompts, form, self._completions), strict=True))
 
     def _find_form(self, prompt: Ids) -> Form:
         """Return the form that a server of unknown kind understands."""
@@ -116,16 +158,15 @@ class GeneratingModel:
             if refusal.status in (400, 422) and "prompt_logprobs" in refusal.told:
                 return "echo"
             raise
-        choices = answer.get("choices") if isinstance(answer, dict) else None
-        first = choices[0] if isinstance(choices, list) and choices else None
-        known = isinstance(first, dict) and first.get("prompt_logprobs") is not None
-        return "prompt_logprobs" if known else "echo"
+        [choice] = read_choices(answer, 1, self._completions)
+        return "prompt_logprobs" if choice.get("prompt_logprobs") is not None else "echo"
 
     # Generation -----------------------------------------------------------------------------------------
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
         """Return one text a prompt; raises `CapabilityError` for a conversation where there is no chat template."""
-        return self._session.map(self._generate, list(zip(prompts, options, strict=True)))
+        pairs = list(zip(prompts, options, strict=True))
+        return in_order(self.stream(Call(ability="generate"), [pairs]), len(pairs))
 
     def _generate(self, item: tuple[Prompt, GenerateOptions]) -> Generated:
         prompt, options = item

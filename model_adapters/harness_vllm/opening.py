@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from harness.capabilities import Adapter, ModelDescription
+from harness.errors import UsageError
 from harness.options import AdapterOptions
 from harness_vllm.address import Address, is_url, read_key
 from harness_vllm.chat import ChatModel
@@ -14,6 +15,7 @@ from harness_vllm.client import Client
 from harness_vllm.connection import ServedModel, choose_model, read_models, server_version
 from harness_vllm.description import read_served
 from harness_vllm.embedder import EmbeddingModel
+from harness_vllm.fingerprint import folder_fingerprint, served_fingerprint
 from harness_vllm.generator import GeneratingModel
 from harness_vllm.options import ChatOptions, VllmOptions
 from harness_vllm.server import OwnServer
@@ -35,17 +37,20 @@ ANSWER_OPTIONS = (
     "server_args",
 )
 """Options that change answers, and so belong to the identity."""
-MODEL_FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "1_Pooling/config.json")
 
 
 def open_vllm(description: ModelDescription, options: AdapterOptions) -> Adapter:
-    """Return the model, with a server of its own unless the description names a running one; raises `AdapterError`."""
+    """Return the model, with a server of its own unless the description names a running one.
+
+    Raises `AdapterError`, and `UsageError` for a server of its own in a run of several processes.
+    """
     assert isinstance(options, VllmOptions)
     ref = description.ref
     if is_url(ref):
         served = read_served(ref, options, options.key_env)
         client = _client(Address.parse(ref), options, read_key(options.key_env))
         return _connect_or_close(ref, client, served, options)
+    _check_alone(ref)
     folder = Path(ref).expanduser()
     local = folder.is_dir()
     server = OwnServer(str(folder) if local else ref, folder.resolve().name if local else ref, options)
@@ -71,9 +76,24 @@ def open_chat(description: ModelDescription, options: AdapterOptions) -> Adapter
         context_length=served.context_length,
         concurrency=options.concurrency,
         version="unknown",
-        identity={"adapter": "openai", "model": served.name, "host": address.host},
+        identity={
+            "adapter": "openai",
+            "model": served.name,
+            "host": address.host,
+            **served_fingerprint(served, local=address.is_local),
+        },
     )
     return ChatModel(session, token_limit_field=options.token_limit_field)
+
+
+def _check_alone(ref: str) -> None:
+    """Refuse a server a process: launchers put the number of processes into WORLD_SIZE."""
+    processes = os.environ.get("WORLD_SIZE", "1")
+    if processes.isdecimal() and int(processes) > 1:
+        raise UsageError(
+            f"The model 'vllm:{ref}' would start a server in every one of {processes} processes.",
+            hint="Run one process with -o tensor_parallel_size=N, or start one server and give vllm:http://HOST:PORT/v1.",
+        )
 
 
 def _client(
@@ -106,7 +126,7 @@ def _connect(
         context_length=context,
         concurrency=options.concurrency,
         version=version,
-        identity=_identity(ref, served, options, version, context),
+        identity=_identity(ref, client, served, options, version, context),
         server=server,
     )
     if options.runner == "pooling":
@@ -141,10 +161,18 @@ def _tokenizer(ref: str, client: Client, served: ServedModel, options: VllmOptio
 
 
 def _identity(
-    ref: str, served: ServedModel, options: VllmOptions, version: str, context: int | None
+    ref: str,
+    client: Client,
+    served: ServedModel,
+    options: VllmOptions,
+    version: str,
+    context: int | None,
 ) -> dict[str, str]:
     folder = Path(ref).expanduser()
-    digest = {} if is_url(ref) or not folder.is_dir() else {"files": _digest(folder)}
+    if is_url(ref):
+        digest = served_fingerprint(served, local=client.address.is_local)
+    else:
+        digest = folder_fingerprint(folder) if folder.is_dir() else {}
     chosen = {f"option.{name}": str(getattr(options, name)) for name in ANSWER_OPTIONS}
     return {
         "adapter": "vllm",
@@ -154,13 +182,3 @@ def _identity(
         **digest,
         **chosen,
     }
-
-
-def _digest(folder: Path) -> str:
-    """Return the SHA-256 digest of the names and contents of a model's files."""
-    whole = hashlib.sha256()
-    for file in sorted({file for pattern in MODEL_FILES for file in folder.glob(pattern)}):
-        with file.open("rb") as stream:
-            part = hashlib.file_digest(stream, "sha256").hexdigest()
-        whole.update(f"{file.relative_to(folder).as_posix()}={part}\n".encode())
-    return whole.hexdigest()

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from harness.errors import AdapterError
 
-__all__ = ["Form", "ScoredPrompt", "read_scores", "scoring_payload"]
+__all__ = ["Form", "ScoredPrompt", "read_choices", "read_scores", "scoring_payload"]
 
 Form = Literal["prompt_logprobs", "echo"]
 Ids = tuple[int, ...]
@@ -39,12 +39,13 @@ def scoring_payload(model: str, prompts: Sequence[Ids], form: Form) -> dict[str,
 
 def read_scores(answer: Any, prompts: Sequence[Ids], form: Form, url: str) -> list[ScoredPrompt]:
     """Return the numbers of every prompt; raises `AdapterError` for an answer that does not fit what was asked."""
-    choices = _choices(answer, len(prompts), url)
+    choices = read_choices(answer, len(prompts), url)
     read = _from_prompt_logprobs if form == "prompt_logprobs" else _from_echo
     return [read(choice, ids, url) for choice, ids in zip(choices, prompts, strict=True)]
 
 
-def _choices(answer: Any, count: int, url: str) -> list[Mapping[str, Any]]:
+def read_choices(answer: Any, count: int, url: str) -> list[Mapping[str, Any]]:
+    """Return the choices for `count` prompts in the order of the prompts; raises `AdapterError` for any others."""
     found = answer.get("choices") if isinstance(answer, dict) else None
     if not isinstance(found, list) or not all(isinstance(choice, dict) for choice in found):
         raise AdapterError(f"The server at {url} answered without a list of choices.")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TypeVar
 
 from harness.errors import AdapterError
 from harness_vllm.client import Client
-from harness_vllm.dispatch import Dispatch
+from harness_vllm.dispatch import Dispatch, never
 from harness_vllm.server import OwnServer
 
 __all__ = ["ServerSession"]
@@ -56,9 +56,22 @@ class ServerSession:
 
     def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
         """Return one answer an item, in order, `concurrency` at a time; raises `AdapterError` once closed."""
+        self._check_open()
+        return self._dispatch.map(function, items)
+
+    def stream(
+        self,
+        function: Callable[[Item], Answer],
+        items: Sequence[Item],
+        stopping: Callable[[], bool] = never,
+    ) -> Generator[tuple[int, Answer], None, None]:
+        """Yield (index, answer) as the answers come; see `Dispatch.stream`. Raises `AdapterError` once closed."""
+        self._check_open()
+        return self._dispatch.stream(function, items, stopping)
+
+    def _check_open(self) -> None:
         if self._closed:
             raise AdapterError(f"The model {self.model!r} has been closed.")
-        return self._dispatch.map(function, items) if items else []
 
     def close(self) -> None:
         """End the threads, the connections, and the server where it is ours; a second call does nothing."""

@@ -76,7 +76,8 @@ def read_written(answer: Any, options: GenerateOptions, url: str, *, truncated: 
     choice = choices[0]
     message = choice.get("message")
     text = message.get("content") if isinstance(message, dict) else choice.get("text")
-    usage = answer.get("usage") or {}
+    usage = answer.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
     tokens, reason = usage.get("completion_tokens"), choice.get("finish_reason")
     if text is None and isinstance(message, dict):
         text = ""  # a refusal, or thoughts alone

@@ -116,9 +116,8 @@ def ranker(open_model: Open, stand_in: Any, folders: dict[str, Path]) -> Callabl
 
     def open_(**options: Any) -> Any:
         given = {"tokenizer": folders["plain"], **options}
-        return open_model(
-            "vllm", stand_in.url, **{key: value for key, value in given.items() if value is not None}
-        )
+        url = given.pop("url", stand_in.url)
+        return open_model("vllm", url, **{key: value for key, value in given.items() if value is not None})
 
     return open_
 

@@ -13,12 +13,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -69,6 +73,8 @@ class StandIn(ThreadingHTTPServer):
     embedding = staticmethod(embedding)
     request_queue_size = 128
 
+    hang_seconds = 1.5
+
     def __init__(self, folder: Path, *, port: int = 0, key: str | None = None, context: int = 64) -> None:
         super().__init__(("127.0.0.1", port), Handler)
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -79,6 +85,9 @@ class StandIn(ThreadingHTTPServer):
         self.context: int | None = context
         self.key = key
         self.faults: list[str] = []
+        self.chances: tuple[random.Random, float, Sequence[str]] | None = None
+        """Draws for every request whether a fault is planted; the faults take turns."""
+        self.planted: Counter[str] = Counter()
         self.missing: set[str] = set()
         """What this kind of server does not know: ``tokenize``, ``prompt_logprobs``, ``chat``, ``embeddings``."""
         self.requests: list[tuple[str, dict[str, Any]]] = []
@@ -95,6 +104,21 @@ class StandIn(ThreadingHTTPServer):
     def posted(self, path: str) -> list[dict[str, Any]]:
         """The requests to a path, in the order they came."""
         return [payload for asked, payload in self.requests if asked == path]
+
+    def next_fault(self, route: str) -> str | None:
+        """Return what goes wrong with a request that has just come; the lock is held."""
+        if route == "tokenize":
+            return None
+        if self.faults:
+            return self.faults.pop(0)
+        if self.chances is None:
+            return None
+        dice, share, kinds = self.chances
+        if dice.random() >= share:
+            return None
+        fault = kinds[self.planted.total() % len(kinds)]
+        self.planted[fault] += 1
+        return fault
 
     def enter(self) -> None:
         with self.lock:
@@ -116,6 +140,8 @@ class StandIn(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: StandIn
+    cut = False
+    """Whether the answer loses its second half."""
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Silent."""
@@ -135,11 +161,16 @@ class Handler(BaseHTTPRequestHandler):
             self.refuse(404, "Not Found")
 
     def do_POST(self) -> None:
-        payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         route = self.path.removeprefix("/v1").strip("/")
         with self.server.lock:
+            fault = self.server.next_fault(route)
+        if fault == "reset unread":
+            self.reset()
+            return
+        payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.cut = fault == "truncated"
+        with self.server.lock:
             self.server.requests.append((route, payload))
-            fault = self.server.faults.pop(0) if self.server.faults and route != "tokenize" else None
         self.server.enter()
         try:
             time.sleep(self.server.pause)
@@ -163,10 +194,12 @@ class Handler(BaseHTTPRequestHandler):
                 int(fault), "planted fault", headers={"Retry-After": "0.02"} if fault == "429" else {}
             )
         elif fault == "hang":
-            time.sleep(1.5)
+            time.sleep(self.server.hang_seconds)
             self.close_connection = True
         elif fault == "close":
             self.close_connection = True
+        elif fault == "reset":
+            self.reset()
         elif fault == "half":
             self.send_response(200)
             self.send_header("Content-Length", "1000")
@@ -175,6 +208,8 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif fault == "malformed":
             self.send(200, b'{"choices": [')
+        elif fault == "page":
+            self.send(200, b"<html>Welcome</html>")
         elif fault == "empty":
             self.answer({})
         else:
@@ -213,12 +248,16 @@ class Handler(BaseHTTPRequestHandler):
         choices = [self.choice(ids, payload, number) for number, ids in enumerate(prompts)]
         if fault == "fewer":
             choices = choices[:-1]
+        elif fault == "more":
+            choices.append({**choices[-1], "index": len(choices)})
+        elif fault == "swapped" and len(choices) > 1:
+            choices[0]["index"], choices[1]["index"] = 1, 0
         elif fault == "others":
             for choice in choices:
                 choice["prompt_logprobs"] = [None] + [{"3": {"logprob": -1.0, "rank": 1}}] * (
                     len(prompts[0]) - 1
                 )
-        elif fault == "shorter":
+        elif fault == "shorter" and "prompt_logprobs" in choices[0]:
             choices[0]["prompt_logprobs"].pop()
         elif fault == "nan":
             [number] = choices[0]["prompt_logprobs"][-1].values()
@@ -308,7 +347,14 @@ class Handler(BaseHTTPRequestHandler):
         self.answer({"data": data[::-1]})
 
     def answer(self, value: Any) -> None:
-        self.send(200, json.dumps(value).encode())
+        body = json.dumps(value).encode()
+        self.send(200, body[: len(body) // 2] if self.cut else body)
+
+    def reset(self) -> None:
+        """Close the connection so that the client's next read or write fails."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+        os.close(self.connection.detach())
 
     def refuse(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
         error = {"error": {"message": message, "type": "planted", "code": status}}

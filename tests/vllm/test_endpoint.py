@@ -143,7 +143,7 @@ def test_what_a_server_does_not_give_is_refused(open_model: Open, stand_in: Any)
     ],
 )
 def test_a_wrong_answer_is_never_a_vector(open_model: Open, stand_in: Any, fault: str, message: str) -> None:
-    model = open_model("vllm", stand_in.url, runner="pooling")
+    model = open_model("vllm", stand_in.url, runner="pooling", retries=0)
     stand_in.faults.append(fault)
     with pytest.raises(AdapterError, match=message):
         model.embed(["a", "b", "c"], side="query")

@@ -179,4 +179,4 @@ def test_token_counts(ranker: Ranker, stand_in: Any, folders: dict[str, Path], h
 def test_a_wrong_answer_is_never_a_text(ranker: Ranker, stand_in: Any, fault: str, message: str) -> None:
     stand_in.faults.append(fault)
     with pytest.raises(AdapterError, match=message):
-        ranker().generate(["The cat"], [GenerateOptions(max_tokens=8)])
+        ranker(retries=0).generate(["The cat"], [GenerateOptions(max_tokens=8)])

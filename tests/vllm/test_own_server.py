@@ -17,6 +17,7 @@ import pytest
 
 from harness.capabilities import GenerateOptions
 from harness.errors import AdapterError, UsageError
+from harness.streaming import Call
 from harness_vllm.options import VllmOptions
 from harness_vllm.server import server_command
 
@@ -138,6 +139,48 @@ def test_a_server_that_dies_is_started_again_once(
     assert "Repeat the command to go on" in (caught.value.hint or "")
     model.close()
     assert wait_until(lambda: not any(map(runs, pids())))
+
+
+def test_a_server_whose_group_is_killed_in_a_stream_loses_no_answer(
+    own: Open, pids: Any, runs: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = own(concurrency=4)
+    pairs = [(f"{number}", OPTIONS) for number in range(60)]
+    wanted = model.generate([prompt for prompt, _ in pairs], [OPTIONS] * 60)
+    first = pids()
+    found: dict[int, Any] = {}
+    for answered in model.stream(Call(ability="generate"), [pairs]):
+        [index], [answer] = answered.indices, answered.answers
+        assert index not in found
+        found[index] = answer
+        if len(found) == 5:
+            os.killpg(model._session._server._process.pid, signal.SIGKILL)
+    assert [found[index] for index in range(60)] == wanted
+    assert not any(map(runs, first))
+    assert "died and is started again" in capfd.readouterr().err
+
+
+def test_a_closed_stream_leaves_the_server_running(own: Open, pids: Any, runs: Any) -> None:
+    model = own(concurrency=2)
+    stream = model.stream(Call(ability="generate"), [[(f"{number}", OPTIONS) for number in range(60)]])
+    next(stream)
+    stream.close()
+    assert all(map(runs, pids()))
+    assert len(model.generate(["a"], [OPTIONS])) == 1
+
+
+def test_several_processes_start_no_servers(
+    open_model: Open, own: Open, stand_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UsageError, match="would start a server in every one of 2 processes") as caught:
+        own()
+    assert "-o tensor_parallel_size=N" in (caught.value.hint or "")
+    assert "vllm:http://" in (caught.value.hint or "")
+    assert not (tmp_path / "pids").exists()
+    assert len(open_model("vllm", stand_in.url).generate(["a"], [OPTIONS])) == 1, "a running server is shared"
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert len(own().generate(["a"], [OPTIONS])) == 1
 
 
 @pytest.mark.parametrize(

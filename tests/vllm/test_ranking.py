@@ -183,6 +183,8 @@ def test_a_server_that_cannot_tokenise_says_so(ranker: Ranker, stand_in: Any) ->
         ("malformed", "something that is no JSON"),
         ("fewer", r"gave \d choices for \d prompts.*prompts_per_request=1"),
         ("others", "no log-probability and rank of token"),
+        ("more", r"gave \d choices for \d prompts"),
+        ("swapped", "did not score the tokens that it was sent"),
         ("shorter", "tokens instead of"),
         ("nan", "gave nan as a log-probability"),
         ("empty", "without a list of choices"),
@@ -191,7 +193,7 @@ def test_a_server_that_cannot_tokenise_says_so(ranker: Ranker, stand_in: Any) ->
     ],
 )
 def test_a_wrong_answer_is_never_a_number(ranker: Ranker, stand_in: Any, fault: str, message: str) -> None:
-    model = ranker(scoring="prompt_logprobs", prompts_per_request=4, concurrency=1)
+    model = ranker(scoring="prompt_logprobs", prompts_per_request=4, concurrency=1, retries=0)
     stand_in.faults.append(fault)
     with pytest.raises(AdapterError, match=message):
         model.loglikelihood(requests(PAIRS))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,7 @@ from harness.adapters import AdapterEntry
 from harness.capabilities import GenerateOptions, LikelihoodRequest, Turn
 from harness.errors import AdapterError
 from harness.options import parse_options
+from harness.streaming import Call
 from harness_vllm import harness_register_adapters
 
 pytestmark = pytest.mark.vllm
@@ -205,6 +207,23 @@ def test_constraints(model: Any, prompt: Any) -> None:
 def test_what_vllm_refuses_is_told(model: Any) -> None:
     with pytest.raises(AdapterError, match="answered 400"):
         model.generate(["a"], [GenerateOptions(max_tokens=4, regex="(")])
+
+
+def test_a_server_that_is_killed_in_a_stream_loses_no_answer(model: Any) -> None:
+    """kill -9 of the whole process group: the adapter starts the server again, once."""
+    pairs = [(f"The cat {number}", GenerateOptions(max_tokens=6)) for number in range(80)]
+    wanted = model.generate(*zip(*pairs, strict=True))
+    first = model._session._server._process.pid
+    found: dict[int, Any] = {}
+    for answered in model.stream(Call(ability="generate"), [pairs]):
+        [index], [answer] = answered.indices, answered.answers
+        assert index not in found
+        found[index] = answer
+        if len(found) == 10:
+            os.killpg(first, signal.SIGKILL)
+    assert sorted(found) == list(range(len(pairs)))
+    assert [found[index] for index in range(len(pairs))] == wanted
+    assert model._session._server._process.pid != first
 
 
 def test_it_is_ended_with_all_its_processes(model: Any) -> None:
