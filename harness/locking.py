@@ -15,7 +15,14 @@ from harness.capabilities import ModelDescription
 from harness.data.sources import Pins
 from harness.errors import AdapterError, UsageError
 from harness.plan import Plan
-from harness.resolution import LockedDocument, LockedSplit, LockEntry, Resolution, resolve_plan
+from harness.resolution import (
+    LockedDocument,
+    LockedSplit,
+    LockEntry,
+    Resolution,
+    read_resolution,
+    resolve_plan,
+)
 from harness.results import Run
 from harness.specs.catalog import Catalog
 
@@ -101,7 +108,7 @@ def lock_run(run: Run) -> Lock:
             hint="Lock its tasks instead: harness lock TASKS --data DIR",
         )
     try:
-        resolution = Resolution.model_validate_json(json.dumps(recorded))
+        resolution = read_resolution(recorded)
     except ValidationError as error:
         raise UsageError(f"{run.path / 'manifest.json'}: 'resolved' is broken: {_first(error)}.") from error
     described = run.results["model"]

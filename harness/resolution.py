@@ -31,6 +31,7 @@ __all__ = [
     "LockedSplit",
     "Resolution",
     "TasksResolver",
+    "read_resolution",
     "resolve_plan",
 ]
 
@@ -124,6 +125,11 @@ class Resolution(LockEntry):
             data=tuple(splits[key] for key in sorted(splits)),
             specs=tuple(documents[key] for key in sorted(documents)),
         )
+
+
+def read_resolution(content: Any) -> Resolution:
+    """Return what a manifest records as ``resolved``; raises `pydantic.ValidationError` for anything else."""
+    return Resolution.model_validate_json(json.dumps(content))
 
 
 def resolve_plan(plan: Plan, catalog: Catalog) -> Resolution:
@@ -259,8 +265,14 @@ class TasksResolver:
         self._found: dict[str, LockedSplit] = {}
         self._uses = _Uses()
         self._reason: MissingDataError | None = None
-        self.missing: dict[str, None] = {}
-        """Test splits and pools that were not found, as ``'xnli' in 'sw' (test)``."""
+        self._missing: dict[tuple[str, str], dict[str, None]] = {}
+
+    @property
+    def missing(self) -> list[str]:
+        """Test splits and pools that were not found, as ``'xnli' (test) in sw th``."""
+        return [
+            f"{owner!r} ({split}) in {' '.join(codes)}" for (owner, split), codes in self._missing.items()
+        ]
 
     def resolve(self, selected: Iterable[SelectedTask]) -> Resolution:
         """Return what the tasks resolve to.
@@ -357,7 +369,7 @@ class TasksResolver:
             data = find_split(self._finder, source, owner, language, split, folder, conditions)
         except MissingDataError as error:
             if split in {"test", "candidates"}:
-                self.missing[f"{owner!r} in {language.code!r} ({split})"] = None
+                self._missing.setdefault((owner, split), {})[language.code] = None
                 self._reason = self._reason or error
             return
         entry = _locked_split(data, view)

@@ -97,7 +97,7 @@ def _lock_tasks(named: list[str], given: dict[str, Any]) -> tuple[Lock, list[str
         )
         codes = split_names(given["--languages"] or ()) or None
         resolution = resolver.resolve(select(session.catalog, named, codes))
-    return Lock.of(resolution), list(resolver.missing)
+    return Lock.of(resolution), resolver.missing
 
 
 def _show(found: Lock, missing: list[str], output: Path) -> None:
