@@ -95,8 +95,8 @@ def _cell_facts(run: Run, cell: Mapping[str, Any]) -> Iterator[tuple[str, tuple[
     axes = run.manifest["tasks"].get(task, {}).get("axes", ())
     items = {name: value for name, value in cell["view"].items() if name == "variant" or name in axes}
     if "data" in cell:
-        key = ("test", json.dumps(items, sort_keys=True))
-        yield f"the test data of {task!r} in {language!r}", key, cell["data"]["digest"]
+        title = f"the test data of {task!r} in {language!r}"
+        yield title, (json.dumps(items, sort_keys=True),), cell["data"]["digest"]
     if cell.get("pool") is not None:
         yield f"the candidate pool of {task!r}", (), cell["pool"]["digest"]
     if cell["status"] == "ok":

@@ -20,7 +20,7 @@ from harness.fit_planning import find_split
 from harness.languages import Language
 from harness.plan import Cell, Plan, PromptPlan
 from harness.specs.catalog import Catalog, TaskEntry, described_languages
-from harness.specs.schema import Source, TaskSpec
+from harness.specs.schema import Source, Split, TaskSpec
 from harness.specs.selection import SelectedTask
 
 __all__ = [
@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 View = Mapping[str, str]
+_LEARNED: tuple[Split, ...] = ("train", "validation")
+"""The splits that a model may learn from."""
 
 
 class LockEntry(BaseModel):
@@ -337,13 +339,13 @@ class TasksResolver:
             training, found = self._catalog.training(name)
             if code in training.languages:
                 language = described_languages(training.languages).get(code)
-                for split in ("train", "validation"):
+                for split in _LEARNED:
                     self._add(training.source(code, split), name, language, split, found.folder)
             return
         owner = entry if name == entry.spec.task else self._catalog.task(name)
         if code in owner.spec.languages:
             language, folder = owner.languages.get(code), owner.folders.get(code)
-            for split in ("train", "validation"):
+            for split in _LEARNED:
                 self._add(owner.spec.source(code, split), name, language, split, folder)
 
     def _add_prompts(self, name: str) -> None:
