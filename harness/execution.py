@@ -8,8 +8,9 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,18 @@ from harness.file_lock import FileLock
 from harness.fitting import FitStore, cache_folder
 from harness.interruption import Interrupted, Interruption
 from harness.journal import Journal
+from harness.locking import locked_model
 from harness.plan import Plan, RunConfig, refuse_empty
 from harness.preparing import Prepared
 from harness.processes import Crew
 from harness.progress import Progress, SilentProgress
 from harness.registry import Registry
+from harness.resolution import resolve_plan
 from harness.results import Run, RunFolder
-from harness.resuming import data_rows, refuse_changes
+from harness.resuming import refuse_changes
 from harness.run_state import RunState
 from harness.running import Runner
+from harness.sharding import shard_summary
 from harness.specs.catalog import Catalog
 
 __all__ = ["Execution", "execute", "published_documents"]
@@ -149,7 +153,7 @@ class Execution:
                 folder,
                 self.progress,
                 asker,
-                RunState(folder, manifest),
+                RunState(folder, manifest, self._check_model(plan)),
             )
             header = {
                 "id": folder.path.name,
@@ -163,17 +167,26 @@ class Execution:
         finally:
             journal.close()
 
+    def _check_model(self, plan: Plan) -> Callable[[Mapping[str, str]], None]:
+        """Return what refuses a model that is not the locked one; baselines are no subject of locks."""
+        locked = self.prepared.locked
+        if locked is None or plan is not self.prepared.plan:
+            return lambda _: None
+        return partial(locked_model, locked, plan.model.description)
+
     def _manifest(self, plan: Plan, folder: RunFolder) -> dict[str, Any]:
         """Return the manifest of a run, a new one or that of the run that is gone on with."""
         registry, catalog = self.prepared.session.registry, self.prepared.session.catalog
         if self.resume and (folder.path / "manifest.json").is_file():
             manifest = Run.read_manifest(folder.path)
-            refuse_changes(manifest, plan, _version("multilingual-harness"))
+            refuse_changes(manifest, plan, catalog, _version("multilingual-harness"))
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             manifest["resumed"] = [*manifest["resumed"], now]
         else:
             folder.create()
             manifest = _manifest(self.config, plan, registry, catalog, self.created)
+            if self.prepared.shard is not None:
+                manifest |= shard_summary(self.prepared.whole[id(plan)], self.prepared.shard)
         folder.write_manifest(manifest)
         return manifest
 
@@ -229,7 +242,7 @@ def _manifest(
         "published": published_documents(catalog, suites) if config.with_published else [],
         "specs": {name: spec.model_dump(mode="json", exclude_defaults=True) for name, spec in specs.items()},
         "cells": [{**cell.identity(), "digest": cell.digest} for cell in plan.cells],
-        "data": data_rows(plan),
+        "resolved": resolve_plan(plan, catalog).model_dump(mode="json"),
         "resumed": [],
         "fits": [fit.title for fit in plan.fits],
         "versions": {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.data.resolve import DataOptions
@@ -14,12 +14,14 @@ from harness.data.sources import DataFinder
 from harness.discovery import discover
 from harness.errors import UsageError
 from harness.fitting import cache_folder
+from harness.locking import LockFile, check_locked, read_lock
 from harness.metrics.external import FAMILY, evaluate_family
 from harness.plan import Model, Plan, RunConfig
 from harness.planning import make_plan, resolve_model
 from harness.processes import Crew
 from harness.registry import Registry
 from harness.results import RunFolder
+from harness.sharding import Shard, parse_shard, take_shard
 from harness.specs.catalog import Catalog
 
 __all__ = [
@@ -83,20 +85,41 @@ class Prepared:
     finder: DataFinder
     plan: Plan
     baselines: tuple[Plan, ...]
+    locked: LockFile | None = None
+    shard: Shard | None = None
+    whole: Mapping[int, Plan] = field(default_factory=dict)
+    """By the `id` of a shard's plan: the plan that it is a part of."""
 
 
 def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
     """Return the plans of a configuration; loads no model and trains nothing."""
     session = session or open_session(config.tasks_from, allow_code=config.allow_code)
-    finder = DataFinder(config.data, session.registry, cache_folder() / "data")
+    locked = None if config.locked is None else read_lock(config.locked)
+    pins = {} if locked is None else locked.pins
+    finder = DataFinder(config.data, session.registry, cache_folder() / "data", pins=pins)
     model = resolve_model(session.registry, config.model, config.options)
-    plan = make_plan(config, session.registry, session.catalog, finder, model)
-    baselines = []
+    plans = [make_plan(config, session.registry, session.catalog, finder, model)]
     if config.with_baselines:
         plain = replace(config, options={}, protocols=(), method=None)
-        for baseline in _baselines(session.registry, model):
-            baselines.append(make_plan(plain, session.registry, session.catalog, finder, baseline))
-    return Prepared(session=session, finder=finder, plan=plan, baselines=tuple(baselines))
+        plans += [
+            make_plan(plain, session.registry, session.catalog, finder, baseline)
+            for baseline in _baselines(session.registry, model)
+        ]
+    if locked is not None:
+        check_locked(plans[0], locked, session.catalog)
+    shard = None if config.shard is None else parse_shard(config.shard)
+    parts = plans
+    if shard is not None:
+        parts = [take_shard(plan, shard, may_be_empty=number > 0) for number, plan in enumerate(plans)]
+    return Prepared(
+        session=session,
+        finder=finder,
+        plan=parts[0],
+        baselines=tuple(parts[1:]),
+        locked=locked,
+        shard=shard,
+        whole={id(part): plan for part, plan in zip(parts, plans, strict=True)},
+    )
 
 
 def refuse_output(config: RunConfig) -> None:

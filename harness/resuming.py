@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.data.resolve import DataOptions
-from harness.data.sources import FoundData
 from harness.errors import DataError, UsageError
+from harness.locking import data_difference
 from harness.plan import Plan, RunConfig
+from harness.resolution import read_resolution, resolve_plan
+from harness.specs.catalog import Catalog
 
-__all__ = ["data_rows", "read_configuration_of", "refuse_changes"]
+__all__ = ["read_configuration_of", "refuse_changes"]
 
 PATHS = frozenset({"output", "locked"})
 LISTS_OF_PATHS = frozenset({"tasks_from", "reuse"})
@@ -43,33 +45,7 @@ def read_configuration_of(manifest: Mapping[str, Any], folder: Path) -> RunConfi
     return RunConfig(**values)
 
 
-def data_rows(plan: Plan) -> list[dict[str, Any]]:
-    """Return which files a plan reads and their digests, each once: test data, training data, pools and shots."""
-    rows: dict[tuple[str, ...], dict[str, Any]] = {}
-    for found in _found(plan):
-        ref, files = found.ref, found.files
-        key = (ref.owner, ref.language, ref.split, files.describe)
-        if key not in rows:
-            named = {"owner": ref.owner, "language": ref.language, "split": ref.split}
-            rows[key] = {**named, "files": files.describe, "digest": found.digest()}
-    return list(rows.values())
-
-
-def _found(plan: Plan) -> Iterator[FoundData]:
-    for cell in plan.cells:
-        yield cell.test
-        if cell.pool is not None:
-            yield from (found for _, found in cell.pool.parts)
-        if cell.prompt is not None and cell.prompt.pool is not None:
-            yield cell.prompt.pool.found
-    for fit in plan.fits:
-        for stage in fit.stages:
-            yield from (found for _, found in stage.train)
-            if stage.validation is not None:
-                yield stage.validation[1]
-
-
-def refuse_changes(manifest: Mapping[str, Any], plan: Plan, version: str | None) -> None:
+def refuse_changes(manifest: Mapping[str, Any], plan: Plan, catalog: Catalog, version: str | None) -> None:
     """Raise where a run would go on with other data, specs or code than it was begun with.
 
     Raises `DataError` with both digests for data, `UsageError` for anything else.
@@ -79,13 +55,13 @@ def refuse_changes(manifest: Mapping[str, Any], plan: Plan, version: str | None)
         raise UsageError(
             f"The run was begun with version {begun} of the harness, this is version {version}.", hint=HINT
         )
-    before = {_data_key(row): row["digest"] for row in manifest["data"]}
-    for row in data_rows(plan):
-        known = before.get(_data_key(row), row["digest"])
-        if known != row["digest"]:
+    before = {split.key: split for split in read_resolution(manifest["resolved"]).data}
+    for split in resolve_plan(plan, catalog).data:
+        kept = before.get(split.key, split)
+        if kept.digest != split.digest:
             raise DataError(
-                f"The {row['split']} data of {row['owner']!r} in {row['language']!r} ({row['files']}) changed since "
-                f"the run began: their digest was {known}, now it is {row['digest']}.",
+                f"The data of {split.title} changed since the run began: {data_difference(split, kept)} (digest "
+                f"{kept.digest} then, {split.digest} now).",
                 hint=f"Put the former files back. {HINT}",
             )
     planned = {cell.digest: cell for cell in plan.cells}
@@ -98,7 +74,3 @@ def refuse_changes(manifest: Mapping[str, Any], plan: Plan, version: str | None)
             "data that are found changed.",
             hint=HINT,
         )
-
-
-def _data_key(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return (row["owner"], row["language"], row["split"], row["files"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,16 @@ HINT = "Begin a new run with --reuse RUN: it takes over the answers that are sti
 class RunState:
     """The state of a run folder; ``cells/<digest>.json`` stands for a cell whose records are written."""
 
-    def __init__(self, folder: RunFolder, manifest: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        manifest: dict[str, Any],
+        check_model: Callable[[Mapping[str, str]], None] = lambda _: None,
+    ) -> None:
+        """Take the manifest, which is changed; `check_model` is called with the identity of the opened model."""
         self._folder = folder
         self._manifest = manifest
+        self._check_model = check_model
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -41,6 +48,7 @@ class RunState:
                 f"Process {crew.rank} opened another model than process 0: {name} is "
                 f"{identity.get(name)!r}, not {leading.get(name)!r}."
             )
+        self._check_model(identity)
         known = self._manifest.get("identity")
         if known is not None and known != identity:
             name = _first_difference(known, identity)

@@ -18,6 +18,8 @@ COMMANDS = {
     "eval": ("harness.cli.evaluate", "Evaluate a model: fine-tune or prompt it, score every language."),
     "plan": ("harness.cli.plan", "Show what eval would do, without doing it."),
     "score": ("harness.cli.score", "Score a run again from its records; needs no model."),
+    "merge": ("harness.cli.merge", "Make one run of the runs of several machines or tasks."),
+    "lock": ("harness.cli.lock", "Write the revisions and digests of a run's data, for eval --locked."),
     "report": ("harness.cli.report", "Print or write the report of a run."),
     "journal": ("harness.cli.journal", "Show or check the answers that a run has written down."),
     "compare": ("harness.cli.compare", "Compare runs item by item: scores, differences, agreement."),

@@ -116,11 +116,14 @@ class ResolvedData(Reading):
         Files that have not changed (path, size, time of modification) are read once in a process.
         """
         total = hashlib.sha256()
-        for path in self.paths:
-            status = path.stat()
-            content = _file_digest(path.resolve(), status.st_size, status.st_mtime_ns)
+        for path, content in zip(self.paths, self.file_digests(), strict=True):
             total.update(f"{path.name}\0{content}\n".encode())
         return total.hexdigest()
+
+    def file_digests(self) -> list[str]:
+        """Return the SHA-256 (hexadecimal) of the bytes of every file, in their order."""
+        known = [(path.resolve(), path.stat()) for path in self.paths]
+        return [_file_digest(path, status.st_size, status.st_mtime_ns) for path, status in known]
 
 
 HubResolver = Callable[[DataRef], ResolvedData | None]

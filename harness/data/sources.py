@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,11 @@ from harness.specs.schema import HubSource, LocalSource, Source
 if TYPE_CHECKING:
     from harness.registry import Registry
 
-__all__ = ["DataFinder", "FoundData", "data_ref"]
+__all__ = ["DataFinder", "FoundData", "Pins", "data_ref"]
 
 Columns = Sequence[str] | Mapping[str, str] | None
+Pins = Mapping[tuple[str, str | None, str], str]
+"""Repository, config and split of a Hub dataset -> the commit that a lock file names."""
 
 
 def data_ref(
@@ -143,17 +145,29 @@ class FoundData:
         }
 
 
+def _pinned(ref: DataRef, pins: Pins) -> DataRef:
+    """Return where a split may be found, its Hub dataset at the commit of the pins where they have it."""
+    if ref.hub is None:
+        return ref
+    commit = pins.get((ref.hub.path, ref.hub.config, ref.hub.split), ref.hub.revision)
+    return replace(ref, hub=replace(ref.hub, revision=commit))
+
+
 class DataFinder:
     """Finds and reads the splits of specs, where the user asked to look."""
 
-    def __init__(self, options: DataOptions, registry: Registry, cache: Path) -> None:
+    def __init__(
+        self, options: DataOptions, registry: Registry, cache: Path, *, pins: Pins | None = None
+    ) -> None:
         self.options = options
         self._registry = registry
         self._cache = cache
+        self._pins = pins or {}
 
     def find(self, source: Source, ref: DataRef) -> FoundData:
         """Return the files of a split; raises `MissingDataError` with the way to get them."""
         lacks = {} if source.hub is None else source.hub.lacks
+        ref = _pinned(ref, self._pins)
         if self.options.mode == "hub" and ref.language in lacks:
             raise MissingDataError(
                 f"The Hub dataset of {ref} cannot be used: {lacks[ref.language]}.",

@@ -1,0 +1,411 @@
+"""Makes one run of several: the shards of a plan, or runs of one model over different tasks and languages."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.aggregation import aggregate_suites, aggregate_tasks
+from harness.documents import empty_result
+from harness.errors import DataError, UsageError
+from harness.merge_checking import refuse_conflicts, same_scores
+from harness.resolution import read_resolution
+from harness.results import Run, RunFolder
+
+__all__ = ["merge"]
+
+Cell = Mapping[str, Any]
+_DIGEST = re.compile(r"[0-9a-f]{4,64}")
+
+
+def merge(paths: Sequence[Path], output: Path, *, incomplete: bool = False) -> list[str]:
+    """Write a run folder that holds the cells of all runs, and return what is to be told about it.
+
+    The folder appears whole or not at all. Baselines beside the runs are merged too. A cell that several runs
+    have is taken from the first that finished it.
+
+    Args:
+        paths: Run folders.
+        output: The new run folder; it may exist, empty.
+        incomplete: Whether shards may be missing; their cells are then skipped, with the reason.
+
+    Raises:
+        UsageError: For a folder that is no run or named twice, for runs that differ in model, data, specs,
+            settings or the scores of a cell, for missing shards, and for an output that holds anything.
+    """
+    _refuse_output(output)
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError("A run was named twice; each run can be merged once.")
+    runs = [Run(path) for path in paths]
+    merged = _merge(runs, output.name, incomplete=incomplete)
+    baselines = {
+        name: _merge(beside, name, incomplete=incomplete) for name, beside in _baselines(runs).items()
+    }
+    output.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        dir=output.absolute().parent, prefix=f".{output.name}.merging-"
+    ) as scratch:
+        folder = Path(scratch) / "run"
+        for name, content in baselines.items():
+            _write(content, RunFolder(folder / "baselines" / name))
+        _write(merged, RunFolder(folder))
+        folder.replace(output)
+    return merged.told
+
+
+def _refuse_output(output: Path) -> None:
+    RunFolder(output).refuse_unusable()
+    if output.is_dir() and any(output.iterdir()):
+        raise UsageError(f"The folder {str(output)!r} is not empty.", hint="Give a new folder with --output.")
+
+
+def _baselines(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        folder = run.path / "baselines"
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if (path / "results.json").is_file():
+                found.setdefault(path.name, []).append(Run(path))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Merged:
+    """A merged run before it is written."""
+
+    runs: Sequence[Run]
+    taken: Mapping[str, Run]
+    """By the digest of the cell: the run that it comes from."""
+    manifest: dict[str, Any]
+    results: dict[str, Any]
+    told: list[str]
+
+
+def _merge(runs: Sequence[Run], name: str, *, incomplete: bool) -> _Merged:
+    refuse_conflicts(runs)
+    plan = _whole_plan(runs)
+    lost = _lost_cells(runs, plan)
+    count = plan["count"] if plan else 0
+    shards = sorted({cell["shard"] for cell in lost})
+    if lost and not incomplete:
+        named = ", ".join(f"{shard}/{count}" for shard in shards)
+        raise UsageError(
+            f"The shards {named} of the plan are missing.",
+            hint="Name their runs too, or give --incomplete to merge without them.",
+        )
+    taken, told = _taken(runs)
+    cells = _ordered(taken)
+    absent = [_absent(cell, count) for cell in lost]
+    if plan:
+        position = {cell["digest"]: number for number, cell in enumerate(plan["cells"])}
+        cells = sorted([*cells, *absent], key=lambda cell: position.get(cell["digest"], len(position)))
+    cells += _skipped(runs)
+    notes = [
+        f"shard {shard}/{count} was not merged: {sum(cell['shard'] == shard for cell in lost)} cells are skipped"
+        for shard in shards
+    ]
+    manifest = _manifest(runs, cells, plan if lost else None)
+    results = _results(runs, name, cells, manifest, notes)
+    told += notes + _told_of_stopped(cells)
+    return _Merged(
+        runs=runs,
+        taken={digest: run for digest, (_, run) in taken.items()},
+        manifest=manifest,
+        results=results,
+        told=told,
+    )
+
+
+# Shards -----------------------------------------------------------------------------------------------
+
+
+def _whole_plan(runs: Sequence[Run]) -> dict[str, Any] | None:
+    """Return the plan that runs are shards of, None where none is; raises `UsageError` for shards of several."""
+    plan: dict[str, Any] | None = None
+    for run in runs:
+        if "plan_cells" not in run.manifest:
+            continue
+        indices, _, count = str(run.manifest["shard"]).partition("/")
+        found = {
+            "digest": run.manifest["plan"],
+            "count": int(count),
+            "cells": run.manifest["plan_cells"],
+            "path": run.path,
+            "indices": {int(index) for index in indices.split("+")},
+        }
+        if plan is None:
+            plan = found
+            continue
+        if plan["digest"] != found["digest"]:
+            raise UsageError(
+                f"The runs {str(plan['path'])!r} and {str(run.path)!r} are shards of different plans.",
+                hint="Give every shard the same tasks, languages and settings.",
+            )
+        if plan["count"] != found["count"]:
+            raise UsageError(
+                f"The runs {str(plan['path'])!r} and {str(run.path)!r} divide their plan differently: into "
+                f"{plan['count']} shards and into {found['count']}."
+            )
+        plan["indices"] |= found["indices"]
+    return plan
+
+
+def _lost_cells(runs: Sequence[Run], plan: Mapping[str, Any] | None) -> list[Cell]:
+    known = {cell["digest"] for run in runs for cell in run.cells if _is_planned(cell)}
+    return [] if plan is None else [cell for cell in plan["cells"] if cell["digest"] not in known]
+
+
+def _is_planned(cell: Cell) -> bool:
+    """Whether a run had the cell; an incomplete merge names those of other shards too, without data."""
+    return "digest" in cell and "data" in cell
+
+
+def _absent(cell: Cell, count: int) -> dict[str, Any]:
+    names = ("task", "version", "language", "protocol", "method", "view", "seed", "digest")
+    reason = f"in shard {cell['shard']}/{count}, which was not merged"
+    return {name: cell[name] for name in names} | {
+        "fit": None,
+        "prompt": None,
+        **empty_result("skipped", reason),
+    }
+
+
+# Cells ------------------------------------------------------------------------------------------------
+
+
+def _taken(runs: Sequence[Run]) -> tuple[dict[str, tuple[Cell, Run]], list[str]]:
+    """Return by digest every cell with its run, a finished one where there is one, and what is told of repetitions."""
+    taken: dict[str, tuple[Cell, Run]] = {}
+    repeated: dict[str, int] = {}
+    for run in runs:
+        for cell in filter(_is_planned, run.cells):
+            before = taken.get(cell["digest"])
+            if before is None or (before[0]["status"] != "ok" and cell["status"] == "ok"):
+                taken[cell["digest"]] = (cell, run)
+            elif before[0]["status"] == cell["status"] == "ok":
+                if not same_scores(before[0], cell):
+                    raise UsageError(
+                        f"The runs {str(before[1].path)!r} and {str(run.path)!r} have different scores of "
+                        f"{cell['task']}:{cell['language']} ({cell['protocol']}): {_scores(before[0])} and "
+                        f"{_scores(cell)}.",
+                        hint="Leave one of them out; harness compare RUN RUN shows the items that differ.",
+                    )
+                repeated[str(run.path)] = repeated.get(str(run.path), 0) + 1
+    return taken, [f"{count} cells of {path} are in an earlier run, too" for path, count in repeated.items()]
+
+
+def _scores(cell: Cell) -> str:
+    values = ", ".join(f"{name} {score['value']:.6f}" for name, score in cell["metrics"].items())
+    return f"{values} over {cell['n']} items"
+
+
+def _ordered(taken: Mapping[str, tuple[Cell, Run]]) -> list[Cell]:
+    """Return the cells task by task, as one run would have them."""
+    cells = [cell for cell, _ in taken.values()]
+    order = {task: number for number, task in enumerate(dict.fromkeys(cell["task"] for cell in cells))}
+    return sorted(cells, key=lambda cell: order[cell["task"]])
+
+
+def _skipped(runs: Sequence[Run]) -> list[Cell]:
+    """Return what the plans skipped, each once, without what another run could do after all."""
+    by_run = [{(cell["task"], cell["language"]) for cell in run.cells if _is_planned(cell)} for run in runs]
+    kept: dict[str, Cell] = {}
+    for run, own in zip(runs, by_run, strict=True):
+        for cell in run.cells:
+            pair = (cell["task"], cell["language"])
+            if "digest" in cell or (pair not in own and any(_does(other, cell) for other in runs)):
+                continue
+            kept.setdefault(repr([*pair, cell["protocol"], cell["view"], cell["reason"]]), cell)
+    return list(kept.values())
+
+
+def _does(run: Run, skipped: Cell) -> bool:
+    return any(
+        _is_planned(cell)
+        and (cell["task"], cell["language"]) == (skipped["task"], skipped["language"])
+        and skipped["protocol"] in {None, cell["protocol"]}
+        and skipped["view"].items() <= cell["view"].items()
+        for cell in run.cells
+    )
+
+
+def _told_of_stopped(cells: Iterable[Cell]) -> list[str]:
+    stopped = sum("data" in cell and cell["status"] == "skipped" for cell in cells)
+    return [f"{stopped} cells were never run: their run was stopped before them"] if stopped else []
+
+
+# Documents --------------------------------------------------------------------------------------------
+
+
+def _results(
+    runs: Sequence[Run], name: str, cells: list[Cell], manifest: Mapping[str, Any], notes: Sequence[str]
+) -> dict[str, Any]:
+    heads = [run.results["run"] for run in runs]
+    requests: dict[str, int] = {}
+    for head in heads:
+        for kind, count in head.get("requests", {}).items():
+            requests[kind] = requests.get(kind, 0) + count
+    rows = aggregate_tasks(cells, manifest["tasks"])
+    told = [note for run in runs for note in run.results.get("notes", []) if not _is_of_a_merge(note)]
+    return {
+        **runs[0].results,
+        "run": {
+            **heads[0],
+            "id": name,
+            "created": min(head["created"] for head in heads),
+            "seconds": round(sum(head["seconds"] for head in heads), 2),
+            "requests": requests,
+        },
+        "model": _opened(runs).results["model"],
+        "fits": {digest: fit for run in runs for digest, fit in run.results.get("fits", {}).items()},
+        "notes": list(dict.fromkeys([*told, *notes])),
+        "cells": cells,
+        "tasks": rows,
+        "suites": aggregate_suites(rows, manifest["suites"]),
+    }
+
+
+def _is_of_a_merge(note: str) -> bool:
+    return note.startswith("shard ") and " was not merged: " in note
+
+
+def _opened(runs: Sequence[Run]) -> Run:
+    """Return the first run that opened its model, so that its identity is known."""
+    return next((run for run in runs if any(cell["status"] == "ok" for cell in run.cells)), runs[0])
+
+
+def _manifest(
+    runs: Sequence[Run], cells: Sequence[Cell], incomplete: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    manifests = [run.manifest for run in runs]
+    first = {
+        name: value for name, value in manifests[0].items() if name not in {"shard", "plan", "plan_cells"}
+    }
+    identities = {cell["digest"]: cell for manifest in manifests for cell in manifest["cells"]}
+    digests = [cell["digest"] for cell in cells if cell.get("digest") in identities]
+    published = [item for manifest in manifests for item in manifest.get("published", [])]
+    merged = {
+        **first,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": sys.argv,
+        "config": _config(manifests),
+        "tasks": _tasks(manifests, cells),
+        "suites": _suites(manifests),
+        "published": [item for number, item in enumerate(published) if item not in published[:number]],
+        "specs": {task: spec for item in reversed(manifests) for task, spec in item.get("specs", {}).items()},
+        "cells": [identities[digest] for digest in digests],
+        "fits": list(dict.fromkeys(title for manifest in manifests for title in manifest["fits"])),
+        "merged_from": [_source(run) for run in runs],
+    }
+    if all("resolved" in manifest for manifest in manifests):
+        merged["resolved"] = _resolved(manifests)
+    if incomplete is not None:
+        indices = "+".join(map(str, sorted(incomplete["indices"])))
+        merged |= {
+            "shard": f"{indices}/{incomplete['count']}",
+            "plan": incomplete["digest"],
+            "plan_cells": incomplete["cells"],
+        }
+    return merged
+
+
+def _source(run: Run) -> dict[str, Any]:
+    """Return where a part came from: its name, time, machine and shard."""
+    head = run.results["run"]
+    host = run.manifest.get("host") or run.manifest.get("hardware", {}).get("host")
+    return {
+        "id": head["id"],
+        "path": str(run.path),
+        "created": head["created"],
+        "seconds": head["seconds"],
+        "host": host,
+        "shard": run.manifest.get("shard"),
+    }
+
+
+def _config(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the configuration of all: what was asked for is united; languages are all where one run took all."""
+    configs = [manifest.get("config", {}) for manifest in manifests]
+    config = {name: value for name, value in configs[0].items() if name not in {"shard", "output"}}
+    for name in ("tasks", "languages", "protocols", "variants", "tasks_from"):
+        values = [item.get(name) for item in configs]
+        united = list(dict.fromkeys(item for value in values for item in value or ()))
+        config[name] = None if name == "languages" and None in values else united
+    return config
+
+
+def _tasks(manifests: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> dict[str, Any]:
+    specs = {name: spec for item in reversed(manifests) for name, spec in item["tasks"].items()}
+    languages: dict[str, Any] = {}
+    for manifest in manifests:
+        for spec in manifest["tasks"].values():
+            languages |= spec["languages"]
+    order = dict.fromkeys([*(cell["task"] for cell in cells), *specs])
+    return {task: {**specs[task], "languages": languages} for task in order if task in specs}
+
+
+def _suites(manifests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the suites of all, each with the languages that some run knew of its tasks."""
+    suites: dict[str, dict[str, Any]] = {}
+    for manifest in manifests:
+        for suite in manifest.get("suites", []):
+            known = suites.setdefault(suite["suite"], {**suite, "languages": dict(suite["languages"])})
+            for task, codes in suite["languages"].items():
+                known["languages"][task] = known["languages"].get(task) or codes
+    return list(suites.values())
+
+
+def _resolved(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    whole, *parts = [read_resolution(manifest["resolved"]) for manifest in manifests]
+    for part in parts:
+        whole = whole.joined(part)
+    return whole.model_dump(mode="json")
+
+
+# Files ------------------------------------------------------------------------------------------------
+
+
+def _write(merged: _Merged, folder: RunFolder) -> None:
+    folder.create()
+    for cell in merged.results["cells"]:
+        run = merged.taken.get(cell.get("digest", ""))
+        if run is not None:
+            _copy_cell(run, cell, folder)
+    logs = [path for run in merged.runs for path in _journals(run)]
+    for number, path in enumerate(logs):
+        _copy(path, folder.path / "journal" / f"{number}.log")
+    folder.write_manifest(merged.manifest)
+    folder.write_results(merged.results)
+
+
+def _copy_cell(run: Run, cell: Cell, folder: RunFolder) -> None:
+    digest = cell["digest"]
+    if not _DIGEST.fullmatch(digest):
+        raise DataError(f"{run.path / 'results.json'}: the cell digest {digest!r} is none.")
+    if cell["status"] == "ok":
+        source = RunFolder(run.path).records_path(cell["task"], cell["language"], digest)
+        if not source.is_file():
+            raise DataError(
+                f"The records {str(source)!r} of a finished cell are missing, so the run is not whole."
+            )
+        _copy(source, folder.records_path(cell["task"], cell["language"], digest))
+    for name in (f"failures/{digest}.txt", f"cells/{digest}.json"):
+        if (run.path / name).is_file():
+            _copy(run.path / name, folder.path / name)
+
+
+def _journals(run: Run) -> list[Path]:
+    logs = (run.path / "journal").glob("*.log")
+    return sorted(logs, key=lambda path: (len(path.stem), path.stem))
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)

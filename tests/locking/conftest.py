@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api import Prepared, data_options, execute, prepare
+from harness.locking import Lock
+from harness.plan import RunConfig
+from harness.progress import SilentProgress
+from harness.resolution import resolve_plan
+from harness.results import Run
+
+MakePrepared = Callable[..., Prepared]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+
+
+def _config(tasks: tuple[str, ...], model: str, data: Any, settings: dict[str, Any]) -> RunConfig:
+    return RunConfig(tasks=tasks, model=model, data=data_options([data]), **settings)
+
+
+@pytest.fixture
+def prepared() -> MakePrepared:
+    """Plan a run of ``baseline:char-ngram`` on the sample, unless other things are asked for."""
+
+    def make(
+        *tasks: str, model: str = "baseline:char-ngram", data: Any = "sample", **settings: Any
+    ) -> Prepared:
+        return prepare(_config(tasks, model, data, settings))
+
+    return make
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> Callable[..., Run]:
+    """Run a small evaluation; its manifest says what was resolved, as that of eval does."""
+    numbers = iter(range(100))
+
+    def make(*tasks: str, model: str = "baseline:char-ngram", data: Any = "sample", **settings: Any) -> Run:
+        path = tmp_path / f"run-{next(numbers)}"
+        given = {"recipe": "quick", "train_limit": 20, "limit": 3, "output": path, **settings}
+        config = _config(tasks, model, data, given)
+        ready = prepare(config)
+        execute(config, ready, SilentProgress())
+        manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+        resolved = resolve_plan(ready.plan, ready.session.catalog)
+        manifest["resolved"] = resolved.model_dump(mode="json")
+        (path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+        return Run(path)
+
+    return make
+
+
+@pytest.fixture
+def write_lock(tmp_path: Path) -> Callable[[Lock], Path]:
+    """Write a lock file and return its path."""
+
+    def write(lock: Lock) -> Path:
+        path = tmp_path / "harness.lock.json"
+        path.write_text(lock.to_text(), encoding="utf-8")
+        return path
+
+    return write

@@ -1,0 +1,313 @@
+"""Runs of shards, and of different tasks, make the run that would have done it all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import DataError, UsageError
+from harness.merging import merge
+from harness.results import Run, with_baselines
+
+MakeRun = Callable[..., Run]
+Edit = Callable[..., Run]
+Cli = Callable[..., tuple[int, str, str]]
+
+TASKS = ("xnli:en+sw+hi", "udpos:en+de", "tatoeba:de+hi", "xquad:en+qu")
+TIMES = {"seconds"}
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_times(item) for name, item in value.items() if name not in {*TIMES, "reused"}}
+    return [_without_times(item) for item in value] if isinstance(value, list) else value
+
+
+def _merged(runs: list[Run], output: Path, **settings: Any) -> Run:
+    merge([run.path for run in runs], output, **settings)
+    return Run(output)
+
+
+def _cell(run: Run, title: str) -> dict[str, Any]:
+    [cell] = [cell for cell in run.cells if f"{cell['task']}:{cell['language']}" == title]
+    return cell
+
+
+@pytest.fixture(scope="module")
+def whole(make_run: MakeRun) -> Run:
+    return make_run(*TASKS, with_baselines=True, seeds=(1, 2))
+
+
+@pytest.fixture(scope="module")
+def shards(make_run: MakeRun) -> list[Run]:
+    return [make_run(*TASKS, with_baselines=True, seeds=(1, 2), shard=f"{index}/3") for index in (1, 2, 3)]
+
+
+@pytest.fixture(scope="module")
+def xnli(make_run: MakeRun) -> Run:
+    return make_run("xnli:en+sw")
+
+
+@pytest.fixture(scope="module")
+def udpos(make_run: MakeRun) -> Run:
+    return make_run("udpos:en+de")
+
+
+def test_merged_shards_are_the_run_that_did_it_all(whole: Run, shards: list[Run], tmp_path: Path) -> None:
+    assert min(len(run.manifest["cells"]) for run in shards) > 0
+    merged = _merged([shards[2], shards[0], shards[1]], tmp_path / "merged")
+    pairs = list(zip(with_baselines(merged), with_baselines(whole), strict=True))
+    assert len(pairs) > 1
+    for found, expected in pairs:
+        for name in ("cells", "tasks", "suites", "fits", "notes", "model"):
+            assert _without_times(found.results[name]) == _without_times(expected.results[name]), name
+        for name in ("tasks", "specs", "cells", "suites", "resolved", "options"):
+            assert found.manifest[name] == expected.manifest[name], name
+        assert found.results["run"]["requests"] == expected.results["run"]["requests"]
+        for cell in expected.cells:
+            if cell["status"] == "ok":
+                assert list(found.records(cell)) == list(expected.records(cell))
+    assert "shard" not in merged.manifest
+    assert [part["shard"] for part in merged.manifest["merged_from"]] == ["3/3", "1/3", "2/3"]
+    seconds = sum(run.results["run"]["seconds"] for run in shards)
+    assert merged.results["run"]["seconds"] == pytest.approx(seconds, abs=0.01)
+
+
+def test_a_suite_is_aggregated_again(make_run: MakeRun, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"languages": ("en", "de"), "model": "baseline:random"}
+    whole = make_run("xtreme_r", **settings)
+    parts = [make_run("xtreme_r", **settings, shard=f"{index}/2") for index in (1, 2)]
+    merged = _merged(parts, tmp_path / "merged")
+    assert whole.results["suites"]
+    assert merged.results["suites"] == whole.results["suites"]
+    assert merged.results["suites"] != parts[0].results["suites"]
+    assert _without_times(merged.cells) == _without_times(whole.cells)
+
+
+def test_missing_shards_are_refused_and_then_skipped(shards: list[Run], whole: Run, tmp_path: Path) -> None:
+    paths = [shards[0].path, shards[2].path]
+    with pytest.raises(UsageError, match=r"The shards 2/3 of the plan are missing\. .*--incomplete"):
+        merge(paths, tmp_path / "merged")
+    told = merge(paths, tmp_path / "merged", incomplete=True)
+    part = Run(tmp_path / "merged")
+    lost = [cell for cell in part.cells if "2/3" in cell["reason"]]
+    assert {cell["reason"] for cell in lost} == {"in shard 2/3, which was not merged"}
+    assert {cell["digest"] for cell in lost} == {cell["digest"] for cell in shards[1].manifest["cells"]}
+    assert {cell["status"] for cell in lost} == {"skipped"}
+    assert any(f"shard 2/3 was not merged: {len(lost)} cells" in line for line in told)
+    assert part.manifest["shard"] == "1+3/3"
+    assert [cell.get("digest") for cell in part.cells] == [cell.get("digest") for cell in whole.cells]
+    # What was missing can be added later, and then nothing tells of it any more.
+    later = _merged([part, shards[1]], tmp_path / "later")
+    assert _without_times(later.results["cells"]) == _without_times(whole.results["cells"])
+    assert later.results["notes"] == whole.results["notes"]
+    assert "shard" not in later.manifest
+
+
+def test_runs_over_different_tasks_and_languages(
+    make_run: MakeRun, xnli: Run, udpos: Run, tmp_path: Path
+) -> None:
+    hindi = make_run("xnli:hi")
+    merged = _merged([xnli, udpos, hindi], tmp_path / "merged")
+    whole = make_run("xnli:en+sw+hi", "udpos:en+de")
+    assert _without_times(merged.cells) == _without_times(whole.cells)
+    assert merged.results["tasks"] == whole.results["tasks"]
+    assert merged.manifest["tasks"] == whole.manifest["tasks"]
+    assert merged.manifest["config"]["tasks"] == ["xnli:en+sw", "udpos:en+de", "xnli:hi"]
+    assert merged.manifest["config"]["languages"] is None
+    assert merged.results["fits"].keys() == whole.results["fits"].keys()
+
+
+def test_what_another_run_could_do_is_not_skipped(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
+    skipped = make_run("udpos:th+de", "xnli:th")
+    lacking = [cell for cell in skipped.cells if cell["status"] == "skipped"]
+    assert {cell["task"] for cell in lacking} == {"udpos", "xnli"}
+    merged = _merged([xnli, skipped], tmp_path / "merged")
+    assert [cell for cell in merged.cells if cell["status"] == "skipped"] == lacking
+
+
+def test_an_equal_cell_is_taken_once_and_told(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
+    again = make_run("xnli:sw+hi")
+    told = merge([xnli.path, again.path], tmp_path / "merged")
+    assert told == [f"1 cells of {again.path} are in an earlier run, too"]
+    cells = [f"{cell['task']}:{cell['language']}" for cell in Run(tmp_path / "merged").cells]
+    assert cells == ["xnli:en", "xnli:sw", "xnli:hi"]
+
+
+def test_a_finished_cell_replaces_one_that_failed(xnli: Run, edit: Edit, tmp_path: Path) -> None:
+    def fail(results: dict[str, Any]) -> None:
+        results["cells"][1] |= {"status": "failed", "metrics": {}, "reason": "planted", "n": 0}
+
+    failed = edit(xnli, fail)
+    (failed.path / "failures").mkdir()
+    file = failed.path / "failures" / f"{failed.cells[1]['digest']}.txt"
+    file.write_text("a traceback", encoding="utf-8")
+    assert _merged([failed, xnli], tmp_path / "good").cells == xnli.cells
+    alone = _merged([failed], tmp_path / "alone")
+    assert alone.cells == failed.cells
+    assert (alone.path / "failures" / file.name).read_text(encoding="utf-8") == "a traceback"
+
+
+def _first_cell(**change: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda results: results["cells"][0].update(change)
+
+
+def _score(results: dict[str, Any]) -> None:
+    results["cells"][0]["metrics"]["accuracy"]["value"] -= 0.25
+
+
+CONFLICTS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
+    (
+        "results.json",
+        lambda content: content["model"].update(adapter="hf"),
+        'the adapter: "baseline" and "hf"',
+    ),
+    (
+        "results.json",
+        lambda content: content["model"]["metadata"].update(ngrams="9"),
+        r"the model \(ngrams\)",
+    ),
+    (
+        "results.json",
+        lambda content: content["model"]["metadata"].update(weights="9"),
+        "what is known of the",
+    ),
+    ("results.json", lambda content: content["run"].update(data="hub"), r"the place of the data \(--data\)"),
+    ("results.json", _first_cell(version=2), "the version of the task 'xnli': 1 and 2"),
+    (
+        "results.json",
+        lambda content: content["cells"][0]["data"].update(digest="0"),
+        "the test data of 'xnli'",
+    ),
+    ("results.json", _first_cell(digest="0" * 12), "the training or prompt of 'xnli' in 'en'"),
+    ("manifest.json", lambda content: content["config"].update(limit=9), "the setting 'limit': 4 and 9"),
+    ("manifest.json", lambda content: content["config"].update(seeds=[3]), "the setting 'seeds'"),
+    ("manifest.json", lambda content: content["config"].update(shots=3), "the setting 'shots': 0 and 3"),
+    ("manifest.json", lambda content: content["config"].update(prompt="lm_eval"), "the setting 'prompt'"),
+    (
+        "manifest.json",
+        lambda content: content["tasks"]["xnli"].update(metrics=["f1"]),
+        "'metrics' of the task",
+    ),
+    ("manifest.json", lambda content: content["specs"]["xnli"].update(version=2), "the version of the task"),
+    (
+        "manifest.json",
+        lambda content: content["resolved"]["specs"][0].update(digest="9"),
+        "the document of the recipe 'quick'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("file", "change", "told"), CONFLICTS)
+def test_runs_that_do_not_belong_together_are_refused(
+    xnli: Run, edit: Edit, tmp_path: Path, file: str, change: Any, told: str
+) -> None:
+    other = edit(xnli, change, file)
+    with pytest.raises(UsageError, match=f"cannot be merged: they differ in {told}"):
+        merge([xnli.path, other.path], tmp_path / "merged")
+    assert not (tmp_path / "merged").exists()
+
+
+def test_training_on_other_data_is_refused(xnli: Run, edit: Edit, tmp_path: Path) -> None:
+    def change(results: dict[str, Any]) -> None:
+        [fit] = results["fits"].values()
+        fit["stages"][0]["train"]["data"][0]["digest"] = "another"
+
+    with pytest.raises(UsageError, match="they differ in the training data of 'mnli' in en"):
+        merge([xnli.path, edit(xnli, change).path], tmp_path / "merged")
+
+
+def test_a_cell_with_other_scores_is_refused(xnli: Run, edit: Edit, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"different scores of xnli:en \(zero_shot_transfer\): accuracy"):
+        merge([xnli.path, edit(xnli, _score).path], tmp_path / "merged")
+
+
+def test_rounding_is_no_other_score(xnli: Run, edit: Edit, tmp_path: Path) -> None:
+    def nudge(results: dict[str, Any]) -> None:
+        results["cells"][0]["metrics"]["accuracy"]["value"] -= 5e-6
+
+    assert _merged([xnli, edit(xnli, nudge)], tmp_path / "merged").cells == xnli.cells
+
+
+def test_other_models_are_refused(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
+    other = make_run("xnli:en+sw", model="baseline:char-ngram", options={"ngrams": "3"})
+    with pytest.raises(UsageError, match=r'the model \(ngrams\): "4" and "3"'):
+        merge([xnli.path, other.path], tmp_path / "merged")
+
+
+def test_shards_of_different_plans_are_refused(make_run: MakeRun, shards: list[Run], tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"seeds": (1, 2)}
+    other = make_run("xnli:en+sw", **settings, shard="2/3")
+    with pytest.raises(UsageError, match="are shards of different plans"):
+        merge([shards[0].path, other.path], tmp_path / "merged")
+    halves = make_run(*TASKS, **settings, shard="2/2")
+    with pytest.raises(UsageError, match="divide their plan differently: into 3 shards and into 2"):
+        merge([shards[0].path, halves.path], tmp_path / "merged")
+
+
+def test_no_runs_and_used_folders_are_refused(xnli: Run, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not exist"):
+        merge([xnli.path, tmp_path / "none"], tmp_path / "merged")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=r"is no run: it has no manifest\.json"):
+        merge([xnli.path, tmp_path / "empty"], tmp_path / "merged")
+    with pytest.raises(UsageError, match="A run was named twice"):
+        merge([xnli.path, xnli.path], tmp_path / "merged")
+    with pytest.raises(UsageError, match="already holds a run"):
+        merge([xnli.path], xnli.path)
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "notes.txt").touch()
+    with pytest.raises(UsageError, match="is not empty"):
+        merge([xnli.path], tmp_path / "used")
+    assert _merged([xnli], tmp_path / "empty").cells == xnli.cells
+
+
+def test_a_merge_that_breaks_leaves_nothing(xnli: Run, udpos: Run, edit: Edit, tmp_path: Path) -> None:
+    broken = edit(udpos, lambda results: None)
+    records = sorted(broken.path.rglob("*.parquet"))
+    records[-1].unlink()
+    with pytest.raises(DataError, match="of a finished cell are missing"):
+        merge([xnli.path, broken.path], tmp_path / "out" / "merged")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_digest_from_outside_never_becomes_a_path(xnli: Run, edit: Edit, tmp_path: Path) -> None:
+    broken = edit(xnli, _first_cell(digest="../../elsewhere"))
+    with pytest.raises(DataError, match=r"the cell digest '\.\./\.\./elsewhere' is none"):
+        merge([broken.path], tmp_path / "merged")
+
+
+def test_journals_and_single_cells_are_copied(xnli: Run, udpos: Run, edit: Edit, tmp_path: Path) -> None:
+    runs = [edit(run, lambda results: None) for run in (xnli, udpos)]
+    for run, names in zip(runs, (["0", "1", "10", "2"], ["0"]), strict=True):
+        (run.path / "journal").mkdir()
+        for name in names:
+            (run.path / "journal" / f"{name}.log").write_text(f"{run.path.name} {name}", encoding="utf-8")
+        (run.path / "cells").mkdir()
+        (run.path / "cells" / f"{run.cells[0]['digest']}.json").write_text("{}", encoding="utf-8")
+    merged = _merged(runs, tmp_path / "merged")
+    logs = [(merged.path / "journal" / f"{number}.log").read_text(encoding="utf-8") for number in range(5)]
+    assert [log.split()[1] for log in logs] == ["0", "1", "2", "10", "0"]
+    assert logs[4].split()[0] == runs[1].path.name
+    assert len(list((merged.path / "cells").iterdir())) == 2
+
+
+def test_the_command(cli: Cli, xnli: Run, udpos: Run) -> None:
+    status, out, err = cli("merge", xnli.path, udpos.path, "--output", "merged", "--json", "rows.json")
+    assert (status, err) == (0, "")
+    assert "Run folder: merged" in out
+    rows = json.loads(Path("rows.json").read_text(encoding="utf-8"))
+    assert {row["task"] for row in rows} == {"xnli", "udpos"}
+    before = Run("merged").results
+    for command in (("report", "merged"), ("score", "merged"), ("compare", "merged", xnli.path)):
+        assert cli(*command)[0] == 0, command
+    assert Run("merged").results == before
+    assert cli("merge", xnli.path)[0] == 2
+    status, _, err = cli("merge", xnli.path, "--output", "merged")
+    assert (status, err[:6]) == (2, "Error:")
+    status, _, err = cli("merge", xnli.path, "none", "--output", "other")
+    assert (status, "'none' does not exist" in err) == (2, True)
