@@ -78,6 +78,7 @@ def argument_content(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in sorted(arguments.items())}
 
 
+_DENSE, _SPARSE = b"d", b"s"
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -112,11 +113,23 @@ def _parsed(body: bytes) -> Any:
 
 
 def _row_bytes(row: Any) -> bytes:
-    return np.ascontiguousarray(row, dtype=np.float32).tobytes()
+    """Return a row of numbers; one that is mostly zero, as counts of n-grams are, without its zeros."""
+    values = np.ascontiguousarray(row, dtype=np.float32).reshape(-1)
+    places = np.flatnonzero(values)
+    if 2 * len(places) >= len(values):
+        return _DENSE + values.tobytes()
+    head = np.array([len(values), len(places)], dtype="<u4").tobytes()
+    return _SPARSE + head + places.astype("<u4").tobytes() + values[places].tobytes()
 
 
 def _row(body: bytes) -> Any:
-    return np.frombuffer(body, dtype=np.float32)
+    if body[:1] == _DENSE:
+        return np.frombuffer(body, dtype=np.float32, offset=1)
+    size, count = np.frombuffer(body, dtype="<u4", count=2, offset=1).tolist()
+    values = np.zeros(size, dtype=np.float32)
+    places = np.frombuffer(body, dtype="<u4", count=count, offset=9)
+    values[places] = np.frombuffer(body, dtype=np.float32, count=count, offset=9 + 4 * count)
+    return values
 
 
 def _span_bytes(answer: SpanAnswer) -> bytes:
