@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -254,6 +255,7 @@ def _manifest(
             "system": platform.system(),
             "python": platform.python_version(),
             "cpus": os.cpu_count(),
+            "host": socket.gethostname(),
         },
     }
 

@@ -40,6 +40,8 @@ __all__ = [
 
 FORMAT = 1
 RENEW = "To accept what is found now, write the lock file anew: harness lock RUN|TASKS --output {path}"
+ORDER = ("task", "training", "extends", "prompt", "recipe")
+"""What is told first where several documents are not the locked ones."""
 WORDS = {"training": "training set", "extends": "added language"}
 
 
@@ -165,7 +167,7 @@ def check_locked(plan: Plan, locked: LockFile, catalog: Catalog) -> None:
     """
     resolution = resolve_plan(plan, catalog)
     documents = {entry.key: entry for entry in locked.lock.specs}
-    for document in resolution.specs:
+    for document in sorted(resolution.specs, key=lambda entry: ORDER.index(entry.sort)):
         _check_document(document, documents.get(document.key), locked)
     splits = {entry.key: entry for entry in locked.lock.data}
     for split in resolution.data:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +12,9 @@ from typing import Any
 
 from harness.aggregation import aggregate_suites, aggregate_tasks
 from harness.documents import empty_result
-from harness.errors import DataError, UsageError
+from harness.errors import DataError, StorageError, UsageError
 from harness.merge_checking import refuse_conflicts, same_scores
-from harness.resolution import read_resolution
+from harness.merge_manifest import merged_manifest
 from harness.results import Run, RunFolder
 
 __all__ = ["merge"]
@@ -39,24 +37,23 @@ def merge(paths: Sequence[Path], output: Path, *, incomplete: bool = False) -> l
     Raises:
         UsageError: For a folder that is no run or named twice, for runs that differ in model, data, specs,
             settings or the scores of a cell, for missing shards, and for an output that holds anything.
+        DataError: For records that are missing.
+        StorageError: Where the output cannot be written.
     """
     _refuse_output(output)
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError("A run was named twice; each run can be merged once.")
     runs = [Run(path) for path in paths]
-    merged = _merge(runs, output.name, incomplete=incomplete)
+    merged = _merge(runs, output.absolute().name, incomplete=incomplete)
     baselines = {
         name: _merge(beside, name, incomplete=incomplete) for name, beside in _baselines(runs).items()
     }
-    output.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        dir=output.absolute().parent, prefix=f".{output.name}.merging-"
-    ) as scratch:
-        folder = Path(scratch) / "run"
-        for name, content in baselines.items():
-            _write(content, RunFolder(folder / "baselines" / name))
-        _write(merged, RunFolder(folder))
-        folder.replace(output)
+    try:
+        _place(merged, baselines, output.absolute())
+    except OSError as error:
+        raise StorageError(
+            f"The merged run {str(output)!r} cannot be written: {error}.", hint="Nothing of it was kept."
+        ) from error
     return merged.told
 
 
@@ -111,7 +108,10 @@ def _merge(runs: Sequence[Run], name: str, *, incomplete: bool) -> _Merged:
         f"shard {shard}/{count} was not merged: {sum(cell['shard'] == shard for cell in lost)} cells are skipped"
         for shard in shards
     ]
-    manifest = _manifest(runs, cells, plan if lost else None)
+    versions = sorted({str(run.results["run"].get("harness")) for run in runs})
+    if len(versions) > 1:
+        notes.append(f"parts of this run were made by the harness {' and '.join(versions)}")
+    manifest = merged_manifest(runs, cells, plan if lost else None)
     results = _results(runs, name, cells, manifest, notes)
     told += notes + _told_of_stopped(cells)
     return _Merged(
@@ -264,12 +264,19 @@ def _results(
             "requests": requests,
         },
         "model": _opened(runs).results["model"],
-        "fits": {digest: fit for run in runs for digest, fit in run.results.get("fits", {}).items()},
+        "fits": _fits(runs, cells),
         "notes": list(dict.fromkeys([*told, *notes])),
         "cells": cells,
         "tasks": rows,
         "suites": aggregate_suites(rows, manifest["suites"]),
     }
+
+
+def _fits(runs: Sequence[Run], cells: Sequence[Cell]) -> dict[str, Any]:
+    """Return the fits of all runs, in the order in which the cells need them."""
+    fits = {digest: fit for run in reversed(runs) for digest, fit in run.results.get("fits", {}).items()}
+    order = dict.fromkeys([*(cell.get("fit") for cell in cells), *fits])
+    return {digest: fits[digest] for digest in order if digest in fits}
 
 
 def _is_of_a_merge(note: str) -> bool:
@@ -281,95 +288,18 @@ def _opened(runs: Sequence[Run]) -> Run:
     return next((run for run in runs if any(cell["status"] == "ok" for cell in run.cells)), runs[0])
 
 
-def _manifest(
-    runs: Sequence[Run], cells: Sequence[Cell], incomplete: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    manifests = [run.manifest for run in runs]
-    first = {
-        name: value for name, value in manifests[0].items() if name not in {"shard", "plan", "plan_cells"}
-    }
-    identities = {cell["digest"]: cell for manifest in manifests for cell in manifest["cells"]}
-    digests = [cell["digest"] for cell in cells if cell.get("digest") in identities]
-    published = [item for manifest in manifests for item in manifest.get("published", [])]
-    merged = {
-        **first,
-        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "command": sys.argv,
-        "config": _config(manifests),
-        "tasks": _tasks(manifests, cells),
-        "suites": _suites(manifests),
-        "published": [item for number, item in enumerate(published) if item not in published[:number]],
-        "specs": {task: spec for item in reversed(manifests) for task, spec in item.get("specs", {}).items()},
-        "cells": [identities[digest] for digest in digests],
-        "fits": list(dict.fromkeys(title for manifest in manifests for title in manifest["fits"])),
-        "merged_from": [_source(run) for run in runs],
-    }
-    if all("resolved" in manifest for manifest in manifests):
-        merged["resolved"] = _resolved(manifests)
-    if incomplete is not None:
-        indices = "+".join(map(str, sorted(incomplete["indices"])))
-        merged |= {
-            "shard": f"{indices}/{incomplete['count']}",
-            "plan": incomplete["digest"],
-            "plan_cells": incomplete["cells"],
-        }
-    return merged
-
-
-def _source(run: Run) -> dict[str, Any]:
-    """Return where a part came from: its name, time, machine and shard."""
-    head = run.results["run"]
-    host = run.manifest.get("host") or run.manifest.get("hardware", {}).get("host")
-    return {
-        "id": head["id"],
-        "path": str(run.path),
-        "created": head["created"],
-        "seconds": head["seconds"],
-        "host": host,
-        "shard": run.manifest.get("shard"),
-    }
-
-
-def _config(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the configuration of all: what was asked for is united; languages are all where one run took all."""
-    configs = [manifest.get("config", {}) for manifest in manifests]
-    config = {name: value for name, value in configs[0].items() if name not in {"shard", "output"}}
-    for name in ("tasks", "languages", "protocols", "variants", "tasks_from"):
-        values = [item.get(name) for item in configs]
-        united = list(dict.fromkeys(item for value in values for item in value or ()))
-        config[name] = None if name == "languages" and None in values else united
-    return config
-
-
-def _tasks(manifests: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> dict[str, Any]:
-    specs = {name: spec for item in reversed(manifests) for name, spec in item["tasks"].items()}
-    languages: dict[str, Any] = {}
-    for manifest in manifests:
-        for spec in manifest["tasks"].values():
-            languages |= spec["languages"]
-    order = dict.fromkeys([*(cell["task"] for cell in cells), *specs])
-    return {task: {**specs[task], "languages": languages} for task in order if task in specs}
-
-
-def _suites(manifests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the suites of all, each with the languages that some run knew of its tasks."""
-    suites: dict[str, dict[str, Any]] = {}
-    for manifest in manifests:
-        for suite in manifest.get("suites", []):
-            known = suites.setdefault(suite["suite"], {**suite, "languages": dict(suite["languages"])})
-            for task, codes in suite["languages"].items():
-                known["languages"][task] = known["languages"].get(task) or codes
-    return list(suites.values())
-
-
-def _resolved(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    whole, *parts = [read_resolution(manifest["resolved"]) for manifest in manifests]
-    for part in parts:
-        whole = whole.joined(part)
-    return whole.model_dump(mode="json")
-
-
 # Files ------------------------------------------------------------------------------------------------
+
+
+def _place(merged: _Merged, baselines: Mapping[str, _Merged], output: Path) -> None:
+    """Write everything beside the output folder and move it there as the last step."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.merging-") as scratch:
+        folder = Path(scratch) / "run"
+        for name, content in baselines.items():
+            _write(content, RunFolder(folder / "baselines" / name))
+        _write(merged, RunFolder(folder))
+        folder.replace(output)
 
 
 def _write(merged: _Merged, folder: RunFolder) -> None:

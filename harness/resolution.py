@@ -82,7 +82,7 @@ class LockedSplit(LockEntry):
     @property
     def key(self) -> tuple[str, ...]:
         """What two entries for the same data share."""
-        return (self.owner, self.language, self.split, json.dumps(self.view, sort_keys=True))
+        return _key(self.owner, self.language, self.split, self.view)
 
     @property
     def title(self) -> str:
@@ -136,18 +136,20 @@ def read_resolution(content: Any) -> Resolution:
 
 def resolve_plan(plan: Plan, catalog: Catalog) -> Resolution:
     """Return what the cells of a plan read and by which documents."""
-    found: dict[str, LockedSplit] = {}
+    found: dict[tuple[str, ...], LockedSplit] = {}
     uses = _Uses()
-    seen: set[tuple[int, str]] = set()
     for cell in plan.cells:
         uses.add_cell(cell)
         for data, view in _data_of(cell):
-            known = (id(data), json.dumps(view, sort_keys=True))
-            if known not in seen:
-                seen.add(known)
-                entry = _locked_split(data, view)
-                found[json.dumps(entry.key)] = entry
+            # What a source resolves to depends on nothing else, so that each is digested once.
+            key = _key(data.ref.owner, data.ref.language, data.ref.split, view)
+            if key not in found:
+                found[key] = _locked_split(data, view)
     return _resolution(found.values(), uses, catalog)
+
+
+def _key(owner: str, language: str, split: str, view: View) -> tuple[str, ...]:
+    return (owner, language, split, json.dumps(dict(view), sort_keys=True) if view else "{}")
 
 
 def _data_of(cell: Cell) -> Iterator[tuple[FoundData, View]]:
@@ -264,7 +266,7 @@ class TasksResolver:
         self._train_languages = train_languages
         self._variants = variants or ("original",)
         self._recipe = recipe
-        self._found: dict[str, LockedSplit] = {}
+        self._found: dict[tuple[str, ...], LockedSplit] = {}
         self._uses = _Uses()
         self._reason: MissingDataError | None = None
         self._missing: dict[tuple[str, str], dict[str, None]] = {}
@@ -375,4 +377,4 @@ class TasksResolver:
                 self._reason = self._reason or error
             return
         entry = _locked_split(data, view)
-        self._found[json.dumps(entry.key)] = entry
+        self._found[entry.key] = entry

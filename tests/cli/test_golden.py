@@ -135,6 +135,7 @@ def test_the_command_writes_the_same_report(cli: Cli, small_run: Run, name: str)
         ("model", "models baseline:char-ngram"),
         ("model-options", "models baseline"),
         ("plan", "plan --tasks xnli:de+sw+th,tatoeba:de --model baseline:random --data sample --seeds 1,2"),
+        ("lock", "lock xnli:de+sw+th,tatoeba:de --data sample"),
         ("help", "--help"),
     ],
 )
@@ -142,3 +143,15 @@ def test_commands(cli: Cli, compare: Compare, name: str, command: str) -> None:
     status, out, err = cli(*command.split())
     assert (status, err) == (0, "")
     compare(FILE_ROW.sub("file         #\n\n", out), f"{name}.txt")
+
+
+def test_a_merged_run(cli: Cli, compare: Compare, small_run: Run, full_run: Run) -> None:
+    german = Path("german")
+    arguments = "--tasks xnli:de --model baseline:random --data sample --recipe quick --seeds 1,2 --limit 9"
+    assert cli("eval", *arguments.split(), "--output", german)[0] == 0
+    status, out, err = cli("merge", small_run.path, german, "--output", "merged")
+    assert (status, err) == (0, "")
+    compare(out, "merge.txt")
+    status, out, err = cli("merge", small_run.path, full_run.path, "--output", "other")
+    assert (status, out) == (2, "")
+    assert "cannot be merged: they differ in the setting 'limit': 9 and null." in err

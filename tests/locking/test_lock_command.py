@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.api import Prepared, open_session
+from harness.api import Prepared
+from harness.errors import UsageError
 from harness.locking import check_locked, read_lock
 from harness.results import Run
 
@@ -21,20 +22,18 @@ MakePrepared = Callable[..., Prepared]
     [
         ("xnli", ("xnli",), {}),
         ("xtreme_r", ("xtreme_r",), {"languages": ("en", "de", "sw", "hi")}),
-        ("xcopa --variants original,mt", ("xcopa",), {"variants": ("original", "mt")}),
         (
-            "udpos --train-languages de --recipe quick",
-            ("udpos",),
-            {"train_languages": ("de",), "recipe": "quick"},
+            "xcopa --variants original,aligned_question",
+            ("xcopa",),
+            {"variants": ("original", "aligned_question")},
         ),
+        ("udpos --train-languages en --recipe quick", ("udpos",), {"recipe": "quick"}),
         ("mlqa_cross,lareqa", ("lareqa",), {}),
     ],
 )
 def test_a_lock_of_tasks_serves_their_runs(
     cli: Cli, prepared: MakePrepared, lock: str, tasks: tuple[str, ...], settings: dict[str, Any]
 ) -> None:
-    if "mt" in settings.get("variants", ()) and not open_session().catalog.task("xcopa").spec.variants:
-        pytest.skip("xcopa has no variants here")
     status, _, _ = cli("lock", *lock.split(), "--data", "sample")
     assert status == 0
     ready = prepared(*tasks, **settings)
@@ -93,3 +92,21 @@ def test_nothing_to_lock_is_told(cli: Cli) -> None:
     assert status == 1
     assert "No test split of what was named was found" in err
     assert "looked for" in err
+
+
+def test_other_training_languages_are_locked(cli: Cli, prepared: MakePrepared) -> None:
+    rows = "Eine\tDET\nKatze\tNOUN\n\n" * 3
+    for name in ("train-en", "train-de", "dev-en", "dev-de", "test-de", "test-en"):
+        for folder in ("udpos", "pos"):
+            path = Path("data") / folder / f"{name}.tsv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(rows + f"{name}\tX\n\n", encoding="utf-8")
+    for name, languages in (("plain", ()), ("german", ("de",))):
+        more = [item for code in languages for item in ("--train-languages", code)]
+        status, _, _ = cli("lock", "udpos:de", "--data", "data", "--output", f"{name}.json", *more)
+        assert status == 0
+    ready = prepared("udpos:de", data="data", train_languages=("de",))
+    assert ready.plan.cells
+    check_locked(ready.plan, read_lock(Path("german.json")), ready.session.catalog)
+    with pytest.raises(UsageError, match=r"The data of 'udpos' in 'de' \(train\) are not in the lock file"):
+        check_locked(ready.plan, read_lock(Path("plain.json")), ready.session.catalog)

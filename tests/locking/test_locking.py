@@ -88,7 +88,7 @@ def planted_ranker(install_plugin: Callable[..., Path]) -> str:
     """Install the adapter of the tests of prompted runs and return the name of a model."""
     file = Path(__file__).parents[1] / "running" / "ranking_adapter.py"
     install_plugin("ranking_adapter", file.read_text(encoding="utf-8"))
-    return "ranking:one"
+    return "ranks:it"
 
 
 def test_a_file_that_changed_is_refused(prepared: MakePrepared, write_lock: WriteLock, folder: Path) -> None:
@@ -145,19 +145,22 @@ def _edited(path: Path, change: Change) -> Path:
 
 def _document(content: dict[str, Any], sort: str) -> dict[str, Any]:
     [found] = [entry for entry in content["specs"] if entry["sort"] == sort]
-    return dict(found) if False else found  # noqa: SIM108
+    entry: dict[str, Any] = found
+    return entry
 
 
 def test_a_document_that_changed_is_refused(prepared: MakePrepared, write_lock: WriteLock) -> None:
     ready = prepared("xnli:en")
     lock = _lock(ready)
     path = _edited(write_lock(lock), lambda content: _document(content, "task").update(version=7))
-    with pytest.raises(UsageError, match="The task 'xnli' has version 1; the lock file .* has version 7"):
+    with pytest.raises(UsageError, match=r"The task 'xnli' has version 1; the lock file .* has version 7"):
         _check(ready, path)
     for sort, title in (("task", "task 'xnli'"), ("training", "training set 'mnli'"), ("recipe", "recipe")):
-        path = _edited(
-            write_lock(lock), lambda content, sort=sort: _document(content, sort).update(digest="0")
-        )  # type: ignore[misc]
+
+        def change(content: dict[str, Any], sort: str = sort) -> None:
+            _document(content, sort).update(digest="0")
+
+        path = _edited(write_lock(lock), change)
         with pytest.raises(UsageError, match=f"The document of the {title}.* has the digest .* has 0"):
             _check(ready, path)
 
@@ -237,14 +240,14 @@ def test_another_model_is_refused(prepared: MakePrepared) -> None:
     with pytest.raises(AdapterError, match=r"its digest of the weights is ccc, and .*'a\.json' has aaa"):
         locked_model(locked, _description(), {**same, "weights": "ccc"})
     with pytest.raises(
-        AdapterError, match="digest of the configuration and tokenizer is None, and .* has bbb"
+        AdapterError, match=r"digest of the configuration and tokenizer is None, and .* has bbb"
     ):
         locked_model(locked, _description(), {"weights": "aaa"})
-    with pytest.raises(AdapterError, match="its adapter is baseline, and .* has hf-encoder"):
+    with pytest.raises(AdapterError, match=r"its adapter is baseline, and .* has hf-encoder"):
         locked_model(locked, _description(adapter="baseline"), same)
     unnamed = _model_lock(prepared, weights=None, files=None)
     locked_model(unnamed, _description(ref="a/model"), {})
-    with pytest.raises(AdapterError, match="its name is b/model, and .* has a/model"):
+    with pytest.raises(AdapterError, match=r"its name is b/model, and .* has a/model"):
         locked_model(unnamed, _description(), {})
 
 

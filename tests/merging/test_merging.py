@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import DataError, UsageError
+from harness.errors import DataError, StorageError, UsageError
 from harness.merging import merge
 from harness.results import Run, with_baselines
 
@@ -65,6 +66,7 @@ def test_merged_shards_are_the_run_that_did_it_all(whole: Run, shards: list[Run]
     for found, expected in pairs:
         for name in ("cells", "tasks", "suites", "fits", "notes", "model"):
             assert _without_times(found.results[name]) == _without_times(expected.results[name]), name
+        assert list(found.results["fits"]) == list(expected.results["fits"])
         for name in ("tasks", "specs", "cells", "suites", "resolved", "options"):
             assert found.manifest[name] == expected.manifest[name], name
         assert found.results["run"]["requests"] == expected.results["run"]["requests"]
@@ -273,6 +275,29 @@ def test_a_merge_that_breaks_leaves_nothing(xnli: Run, udpos: Run, edit: Edit, t
     with pytest.raises(DataError, match="of a finished cell are missing"):
         merge([xnli.path, broken.path], tmp_path / "out" / "merged")
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_full_disk_leaves_nothing(xnli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(target))
+
+    monkeypatch.setattr("harness.merging.shutil.copyfile", full)
+    with pytest.raises(StorageError, match=r"merged' cannot be written: .*No space left on device"):
+        merge([xnli.path], tmp_path / "out" / "merged")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_merged_run_is_merged_again(xnli: Run, udpos: Run, edit: Edit, tmp_path: Path) -> None:
+    older = edit(udpos, lambda results: results["run"].update(harness="0.0.9"))
+    older = edit(older, lambda manifest: manifest.pop("resolved"), "manifest.json")
+    first = _merged([xnli], tmp_path / "first")
+    second = _merged([first, older], tmp_path / "second")
+    assert second.cells == [*xnli.cells, *udpos.cells]
+    [inner, _] = second.manifest["merged_from"]
+    assert [part["id"] for part in inner["merged_from"]] == [xnli.results["run"]["id"]]
+    # What only a part of the run says of its data would make a lock file that lacks the rest.
+    assert ("resolved" in first.manifest, "resolved" in second.manifest) == (True, False)
+    assert any("made by the harness 0.0.9 and" in note for note in second.results["notes"])
 
 
 def test_a_digest_from_outside_never_becomes_a_path(xnli: Run, edit: Edit, tmp_path: Path) -> None:
