@@ -70,9 +70,10 @@ class Contents:
 @app.command()
 def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
     """Count the answers of each log: by ability, by source, and those that were asked more than once."""
-    from harness.cli.display import print_table, write_rows
+    from harness.cli.display import print_table, refuse_file, write_rows
     from harness.journal_index import KeyIndex
 
+    refuse_file(json_file)
     everything, total = KeyIndex(), Contents(name="all")
     rows = []
     for path in _logs(folder):
@@ -84,7 +85,9 @@ def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
     heads = ["log", "answers", "distinct", "repeated", "bytes", "bad", "abilities"]
     print_table(heads, [_shown(row) for row in rows])
     for source in rows[-1]["sources"]:
-        typer.echo(f"{source['source']}: {source['answers']:,} answers of {_identity(source['identity'])}")
+        typer.echo(
+            f"{source['source']}: {_count(source['answers'], 'answer')} of {_identity(source['identity'])}"
+        )
     if total.bad:
         typer.echo(f"Some bytes are no records; harness journal verify {folder} shows which.", err=True)
     if json_file is not None:
@@ -94,9 +97,10 @@ def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
 @app.command()
 def verify(folder: RunArgument, json_file: JsonFile = None) -> int:
     """Read all logs, and name the bytes that are no good records; exit status 1 where there are any."""
-    from harness.cli.display import write_rows
+    from harness.cli.display import refuse_file, write_rows
     from harness.journal_log import DESCRIPTION, KEY_BYTES, Log
 
+    refuse_file(json_file)
     rows: list[dict[str, Any]] = []
     answers = 0
     logs = [Log(path) for path in _logs(folder)]
