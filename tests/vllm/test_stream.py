@@ -102,7 +102,23 @@ def test_answers_come_while_others_are_under_way(ranker: Ranker, stand_in: Any) 
     next(stream)
     assert len(stand_in.posted("completions")) <= 1 + 2 * 4
     stream.close()
-    assert len(stand_in.posted("completions")) < 20, "more than twice the concurrency was handed over"
+
+
+def test_few_requests_are_handed_over_ahead(ranker: Ranker) -> None:
+    taken: list[int] = []
+
+    class Watched(list[int]):
+        def __getitem__(self, index: Any) -> Any:
+            taken.append(index)
+            return super().__getitem__(index)
+
+    numbers = Watched(range(1000))
+    stream = ranker(concurrency=4)._session.stream(lambda number: number, numbers)
+    for count in range(1, 100):
+        next(stream)
+        assert len(taken) <= 2 * 4 + count - 1
+    assert len(dict(stream)) == 1000 - 99
+    assert taken == list(range(1000))
 
 
 @pytest.mark.parametrize("ability", ["generate", "loglikelihood"])
@@ -186,3 +202,18 @@ def test_a_server_that_has_gone_is_not_asked_for_every_request_in_turn(ranker: R
     with pytest.raises(AdapterError, match="nothing accepts connections there"):
         collect(stream)
     assert model._session.client.repeated <= 4 * 3
+
+
+def test_who_hangs_is_not_awaited_where_the_server_has_gone(ranker: Ranker, stand_in: Any) -> None:
+    stand_in.hang_seconds = 4.0
+    model = ranker(concurrency=2, retries=1)
+    stand_in.faults += ["hang"]
+    stream = model.stream(Call(ability="generate"), [PAIRS])
+    next(stream)
+    stand_in.shutdown()
+    stand_in.server_close()
+    stand_in.faults += ["close"] * 100
+    started = time.monotonic()
+    with pytest.raises(AdapterError, match="nothing accepts connections there"):
+        collect(stream)
+    assert time.monotonic() - started < 2.0
