@@ -235,7 +235,7 @@ def without_selection_on_test(cells: Sequence[Cell]) -> tuple[list[Cell], list[s
         ):
             stages = tuple(_last_checkpoint(stage, tested, notes) for stage in fit.stages)
             fit = replace(fit, stages=stages)
-        kept.append(replace(cell, fit=fit))
+        kept.append(cell if fit is cell.fit else replace(cell, fit=fit))
     return kept, list(dict.fromkeys(notes))
 
 

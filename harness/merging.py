@@ -43,6 +43,8 @@ def merge(paths: Sequence[Path], output: Path, *, incomplete: bool = False) -> l
     _refuse_output(output)
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError("A run was named twice; each run can be merged once.")
+    for path in paths:
+        _refuse_busy(path)
     runs = [Run(path) for path in paths]
     merged = _merge(runs, output.absolute().name, incomplete=incomplete)
     baselines = {
@@ -55,6 +57,18 @@ def merge(paths: Sequence[Path], output: Path, *, incomplete: bool = False) -> l
             f"The merged run {str(output)!r} cannot be written: {error}.", hint="Nothing of it was kept."
         ) from error
     return merged.told
+
+
+def _refuse_busy(path: Path) -> None:
+    """Raise `UsageError` for a run that is still going on."""
+    if not (path / "run.lock").is_file():
+        return
+    lock = FileLock(path / "run.lock")
+    if not lock.acquire():
+        raise UsageError(
+            f"The run {str(path)!r} is still going on: {lock.holder()}.", hint="Merge it once it has ended."
+        )
+    lock.release()
 
 
 def _refuse_output(output: Path) -> None:

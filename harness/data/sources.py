@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,16 +40,44 @@ def data_ref(
 
     `conditions` are further names that may stand in braces: the axes of a cell.
     """
-    codes = {**language.codes(), **(conditions or {})}
+    codes = {**_codes(language), **(conditions or {})}
     return DataRef(
         owner=owner,
         language=language.code,
         split=split,
-        local=tuple(_local_files(source, item, codes, owner) for item in source.alternatives),
+        local=_alternatives(source, codes, owner),
         hub=_hub_files(source.hub, codes, owner),
         sample=_sample_files(source, codes, owner),
-        sample_root=None if folder is None else folder.joinpath("sample"),
+        sample_root=None if folder is None else _sample_root(folder),
     )
+
+
+def _sample_root(folder: Traversable) -> Traversable:
+    return _below(folder) if isinstance(folder, Path) else folder.joinpath("sample")
+
+
+@lru_cache(maxsize=1024)
+def _below(folder: Path) -> Path:
+    return folder / "sample"
+
+
+@lru_cache(maxsize=1024)
+def _codes(language: Language) -> Mapping[str, str]:
+    return language.codes()
+
+
+def _alternatives(source: Source, codes: Mapping[str, str], owner: str) -> tuple[LocalFiles, ...]:
+    if isinstance(source.local, str):
+        # What `Source.alternatives` would make of it, without an object between.
+        only = LocalFiles(
+            paths=(_fill(source.local, codes, owner),),
+            reader=source.reader,
+            columns=_columns(source.columns),
+            options={name: _fill(value, codes, owner) for name, value in source.options.items()},
+            label_map=source.label_map or {},
+        )
+        return (only,)
+    return tuple(_local_files(source, item, codes, owner) for item in source.alternatives)
 
 
 def _local_files(source: Source, item: LocalSource, codes: Mapping[str, str], owner: str) -> LocalFiles:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -76,6 +77,8 @@ class Catalog:
         extra_paths: Sequence[Path] = (),
     ) -> None:
         self._kind_models = kind_models
+        # Documents are read once and never change, so that a task is validated once.
+        self._tasks: dict[str, TaskEntry] = {}
         self.problems: list[HarnessError] = []
         self.entries: list[Entry] = []
         for plugin, folder in folders:
@@ -104,8 +107,11 @@ class Catalog:
 
     def task(self, name: str) -> TaskEntry:
         """Return a validated task, joined with the fragments that extend it."""
-        entry = self.entry("task", name)
-        return self.joined(entry, self.validate_task(entry))
+        known = self._tasks.get(name)
+        if known is None:
+            entry = self.entry("task", name)
+            known = self._tasks[name] = self.joined(entry, self.validate_task(entry))
+        return known
 
     def joined(self, entry: Entry, spec: TaskSpec, *, further: Sequence[Entry] = ()) -> TaskEntry:
         """Return a task with the languages of the fragments that extend it; raises `DuplicateNameError`.
@@ -250,7 +256,11 @@ class Catalog:
 
     def language_codes(self) -> set[str]:
         """Return the codes of the language table and of all documents."""
-        table = {language.code for language in known_languages()}
+        return set(self._language_codes)
+
+    @cached_property
+    def _language_codes(self) -> frozenset[str]:
+        table = frozenset(language.code for language in known_languages())
         return table.union(*(entry.languages for entry in self.entries))
 
     def _fragments(self, task: str) -> list[Entry]:

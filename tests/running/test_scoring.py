@@ -1,0 +1,215 @@
+"""A cell that is scored chunk by chunk has the scores that it has as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.api import open_session
+from harness.errors import HarnessError
+from harness.metrics.metric import GroupScore, Metric, MetricContext, MetricResult
+from harness.scoring import CellScorer, CellScores, ScoreInput, score_cell
+from harness.statistics import ClusterCodes, clustered_mean
+
+METRICS = list(open_session().registry.metrics)
+LABELS = ("a", "b", "c")
+WORDS = st.lists(st.sampled_from(["the", "cat", "sat", "down", "die", "Katze"]), max_size=4).map(" ".join)
+NUMBERS = st.floats(min_value=-9, max_value=-0.1)
+
+
+@st.composite
+def _ranked(draw: st.DrawFn) -> tuple[Any, Any]:
+    scores = draw(st.lists(NUMBERS, min_size=3, max_size=3))
+    lengths = st.lists(st.integers(1, 9), min_size=3, max_size=3)
+    prediction = {
+        "label": LABELS[scores.index(max(scores))],
+        "scores": scores,
+        "tokens": draw(lengths),
+        "characters": draw(lengths),
+        "bytes": draw(lengths),
+        "unconditional": draw(st.lists(NUMBERS, min_size=3, max_size=3)),
+    }
+    return prediction, draw(st.sampled_from(LABELS))
+
+
+@st.composite
+def _tagged(draw: st.DrawFn) -> tuple[Any, Any]:
+    tag = st.sampled_from(["O", "B-PER", "I-PER", "I-LOC", "NOUN", "SCONJ"])
+    size = draw(st.integers(0, 5))
+    side = st.lists(tag, min_size=size, max_size=size)
+    return draw(side), draw(side)
+
+
+@st.composite
+def _queried(draw: st.DrawFn) -> tuple[Any, Any]:
+    ids = st.lists(st.sampled_from([f"c{number}" for number in range(30)]), min_size=1, unique=True)
+    targets = draw(ids)
+    languages = draw(st.lists(st.sampled_from(["de", "sw"]), min_size=len(targets), max_size=len(targets)))
+    ranking = draw(ids)
+    prediction = {"candidates": ranking[:20], "further": ranking[20:]}
+    return prediction, {"targets": targets, "languages": languages}
+
+
+_SPAN = st.tuples(st.integers(0, 5), st.integers(6, 9), st.sampled_from(["PER", "LOC"])).map(list)
+_MARKS = st.lists(_SPAN, max_size=4, unique_by=tuple)
+PAIRS: dict[str, st.SearchStrategy[tuple[Any, Any]]] = {
+    "sequence_classification": _ranked(),
+    "multiple_choice": _ranked(),
+    "span_extraction": st.tuples(
+        st.one_of(st.none(), st.builds(lambda text: {"text": text}, WORDS)),
+        st.lists(WORDS, min_size=1, max_size=3),
+    ),
+    "token_tagging": _tagged(),
+    "text_marking": st.tuples(st.builds(lambda spans: {"spans": spans}, _MARKS), _MARKS),
+    "bitext_retrieval": st.tuples(
+        st.builds(lambda name: {"candidate": name}, st.sampled_from("abc")), st.sampled_from("abc")
+    ),
+    "ranked_retrieval": _queried(),
+}
+CONTEXT = MetricContext(language="de", labels=LABELS)
+
+
+def _inputs(pairs: Sequence[tuple[Any, Any]], clusters: Sequence[str | None]) -> list[ScoreInput]:
+    return [
+        ScoreInput(id=str(number), prediction=prediction, reference=reference, cluster=cluster)
+        for number, ((prediction, reference), cluster) in enumerate(zip(pairs, clusters, strict=True))
+    ]
+
+
+def _by_chunks(
+    metrics: Sequence[Metric], items: Sequence[ScoreInput], size: int
+) -> tuple[CellScores, dict[str, list[Any]]]:
+    scorer = CellScorer(metrics, CONTEXT)
+    contributions: dict[str, list[Any]] = {}
+    for start in range(0, len(items), size):
+        for name, values in scorer.add(items[start : start + size]).items():
+            contributions.setdefault(name, []).extend(values)
+    return scorer.finish(), contributions
+
+
+def test_there_are_examples_for_the_kinds_of_all_metrics() -> None:
+    assert {kind for metric in METRICS for kind in metric.kinds} <= set(PAIRS)
+    assert [metric.name for metric in METRICS if not metric.by_item] == ["one_target_map_at_20"]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_the_size_of_chunks_changes_nothing(metric: Metric, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(sorted(metric.kinds)))
+    pairs = data.draw(st.lists(PAIRS[kind], min_size=1, max_size=12))
+    cluster = st.one_of(st.none(), st.sampled_from("xyz"))
+    clusters = data.draw(st.lists(cluster, min_size=len(pairs), max_size=len(pairs)))
+    items = _inputs(pairs, clusters)
+    result = metric.compute([pair[0] for pair in pairs], [pair[1] for pair in pairs], CONTEXT)
+    scores, contributions = _by_chunks([metric], items, data.draw(st.integers(1, 12)))
+    own = scores.metrics[metric.name]
+    assert (own.value, own.groups) == (result.value, result.groups)
+    rows = result.counts if result.items is None else result.items
+    assert rows is not None
+    assert {**contributions, **scores.items} == {metric.name: rows.tolist()}
+    assert (metric.name in scores.items) == (not metric.by_item)
+    if result.items is None:
+        assert (own.se, own.low, own.high, own.ci_method) == (None, None, None, None)
+    else:
+        interval = clustered_mean(result.items, clusters)
+        assert (own.se, own.low, own.high, own.ci_method) == (
+            interval.se,
+            interval.low,
+            interval.high,
+            interval.method,
+        )
+    assert score_cell([metric], items, CONTEXT) == CellScores(
+        metrics=scores.metrics, items={metric.name: rows.tolist()}
+    )
+
+
+@given(st.lists(st.one_of(st.none(), st.text(max_size=2)), max_size=30), st.integers(1, 7))
+def test_clusters_are_numbered_by_first_appearance(clusters: list[str | None], size: int) -> None:
+    numbered = ClusterCodes()
+    for start in range(0, len(clusters), size):
+        numbered.add(clusters[start : start + size])
+    codes: dict[object, int] = {}
+    keys = [("alone", index) if key is None else key for index, key in enumerate(clusters)]
+    assert numbered.codes().tolist() == [codes.setdefault(key, len(codes)) for key in keys]
+
+
+# What metrics of others may do --------------------------------------------------------------------------
+
+
+def _metric(compute: Any, **fields: Any) -> Metric:
+    given = {"kinds": frozenset({"sequence_classification"}), "description": "d", "source": "s"}
+    return Metric(name="own", compute=compute, **{**given, **fields})
+
+
+def _relative(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> MetricResult:
+    """Give each item the share of the items that are not longer: it depends on all of them."""
+    lengths = np.array([len(prediction) for prediction in predictions])
+    items = np.array([float((lengths <= own).mean()) for own in lengths])
+    return MetricResult(value=float(items.mean()), items=items)
+
+
+ITEMS = [ScoreInput(id=f"i{number}", prediction="x" * number, reference="x") for number in range(1, 8)]
+
+
+def test_a_metric_that_says_nothing_of_itself_gets_all_predictions_at_once() -> None:
+    whole = _relative([item.prediction for item in ITEMS], ["x"] * 7, CONTEXT)
+    scores, contributions = _by_chunks([_metric(_relative)], ITEMS, 2)
+    assert contributions == {}
+    assert whole.items is not None
+    assert scores.items == {"own": whole.items.tolist()}
+    assert scores.metrics["own"].value == whole.value
+    # Declared wrongly it would get another value, which the test of all metrics above is there to find.
+    assert _by_chunks([_metric(_relative, by_item=True)], ITEMS, 2)[0].metrics["own"].value != whole.value
+
+
+def test_predictions_are_kept_only_for_such_metrics() -> None:
+    for by_item, count in ((True, 0), (False, 7)):
+        scorer = CellScorer([_metric(_relative, by_item=by_item)], CONTEXT)
+        scorer.add(ITEMS)
+        assert len(scorer._kept) == count
+    assert json.loads(scorer._kept[2]) == ["xxx", "x"]
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (MetricResult(value=0.5), "it gives neither items nor counts with 'from_counts'"),
+        (MetricResult(value=0.5, counts=np.ones((7, 2))), "it gives neither items nor counts"),
+        (MetricResult(value=0.5, items=np.ones(7)), r"its value is 0\.5, and that of its items 1"),
+        (
+            MetricResult(value=1.0, items=np.ones(7), groups={"de": GroupScore(value=1.0, n=7)}),
+            "it gives groups",
+        ),
+    ],
+)
+def test_what_cannot_be_scored_by_chunks_is_refused(result: MetricResult, reason: str) -> None:
+    metric = _metric(lambda *_: result, by_item=True)
+    with pytest.raises(HarnessError, match=rf"'own' is declared with by_item=True, but {reason}"):
+        CellScorer([metric], CONTEXT).add(ITEMS)
+    assert score_cell([replace(metric, by_item=False)], ITEMS, CONTEXT).metrics["own"].value == result.value
+
+
+def test_an_error_in_a_later_chunk_names_the_item_that_it_counts_from() -> None:
+    [accuracy] = [metric for metric in METRICS if metric.name == "accuracy"]
+    good = [ScoreInput(id=f"i{number}", prediction="a", reference="a") for number in range(4)]
+    bad = replace(good[3], prediction=3)
+    with pytest.raises(HarnessError, match=r"cannot score these predictions: Item 3: .* \(int\)\.$"):
+        score_cell([accuracy], [*good[:3], bad], CONTEXT)
+    scorer = CellScorer([accuracy], CONTEXT)
+    scorer.add(good[:2])
+    with pytest.raises(HarnessError, match=r"Item 1: .* \(int\) \(counted from 0 at the item 'i2'\)\.$"):
+        scorer.add([good[2], bad])
+
+
+def test_unlabelled_items_are_not_scored() -> None:
+    unlabelled = [replace(item, reference=None) for item in ITEMS]
+    assert score_cell(METRICS, unlabelled, CONTEXT) == CellScores(metrics={})
+    assert CellScorer(METRICS, CONTEXT).finish() == CellScores(metrics={})
