@@ -13,6 +13,7 @@ from typing import Any
 from harness.aggregation import aggregate_suites, aggregate_tasks
 from harness.documents import empty_result
 from harness.errors import DataError, StorageError, UsageError
+from harness.file_lock import FileLock
 from harness.merge_checking import refuse_conflicts, same_scores
 from harness.merge_manifest import merged_manifest
 from harness.results import Run, RunFolder
