@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from transformers.trainer_pt_utils import get_length_grouped_indices
 
-__all__ = ["StepBatches", "cut", "default_parts", "micro_batch_size", "seed_of"]
+__all__ = ["StepBatches", "cut", "default_parts", "micro_batch_size", "seed_generator", "seed_of"]
 
 CPU_PARTS = 4
 """On a CPU a step is cut into so many parts, so that up to four processes share it with the same dropout."""
@@ -80,6 +80,16 @@ def micro_batch_size(batch_size: int, pieces: int, budget: int, parts: int) -> i
 def cut(examples: Sequence[int], size: int) -> list[list[int]]:
     """Return the micro-batches of a step: consecutive examples, `size` of them, fewer in the last one."""
     return [list(examples[start : start + size]) for start in range(0, len(examples), size)]
+
+
+def seed_generator(device: torch.device, seed: int) -> None:
+    """Seed what is drawn on a device and on the CPU.
+
+    `torch.manual_seed` does so for all devices, and takes a millisecond where there are GPUs it has not opened.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.default_generators[device.index].manual_seed(seed)
 
 
 def seed_of(*numbers: int) -> int:

@@ -13,7 +13,7 @@ from accelerate.utils.memory import should_reduce_batch_size  # type: ignore[imp
 
 from harness_hf.head_training import HeadTraining
 from harness_hf.optimization import Optimization
-from harness_hf.step_batches import cut, seed_of
+from harness_hf.step_batches import cut, seed_generator, seed_of
 from harness_hf.training_processes import TrainingProcesses
 
 __all__ = [
@@ -101,7 +101,7 @@ class TrainingStep(ABC):
         """Return the inputs of a micro-batch, and seed what is random in it."""
         features = [self._data.train[index] for index in examples]
         self._longest = max(len(feature) for feature in features)
-        torch.manual_seed(seed_of(self._seed, step, number))
+        seed_generator(self._precision.device, seed_of(self._seed, step, number))
         return self._precision.place(self._data.collate(features))
 
     def _used(self) -> list[float]:
