@@ -87,18 +87,28 @@ class DualEncoderNetwork(torch.nn.Module):
             pooled = pool(output.last_hidden_state, inputs["attention_mask"], self.pooling)
         return torch.nn.functional.normalize(pooled, dim=-1)
 
-    def forward(self, query: Inputs, passage: Inputs, labels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return the loss of a batch, and its vectors as logits of shape (batch, 2, dimension).
+    def represent(self, query: Inputs, passage: Inputs) -> torch.Tensor:
+        """Return the vectors of pairs, of shape (pairs, 2, dimension)."""
+        return torch.stack([self.vectors(query), self.vectors(passage)], dim=1)
 
-        `labels` are not read: the answer of a row is its own passage.
-        """
-        queries, answers = self.vectors(query), self.vectors(passage)
+    def contrast(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Return the loss of the pairs of a whole batch, from their vectors of shape (pairs, 2, dimension)."""
+        queries, answers = vectors.unbind(dim=1)
         # Under autocast the product would be rounded to 16 bits, and then multiplied by 100.
         with torch.autocast(device_type=queries.device.type, enabled=False):
             logits = queries @ answers.T * self.scale
             own = torch.arange(len(queries), device=queries.device)
-            loss = torch.nn.functional.cross_entropy(logits, own)
-        return {"loss": loss, "logits": torch.stack([queries, answers], dim=1)}
+            return torch.nn.functional.cross_entropy(logits, own)
+
+    def forward(
+        self, query: Inputs, passage: Inputs, labels: torch.Tensor | None = None
+    ) -> dict[str, torch.Tensor]:
+        """Return the loss of a batch, and its vectors as logits of shape (batch, 2, dimension).
+
+        `labels` are not read: the answer of a row is its own passage.
+        """
+        vectors = self.represent(query, passage)
+        return {"loss": self.contrast(vectors), "logits": vectors}
 
     def save_pretrained(self, directory: Path) -> None:
         """Write the encoder, and the scale beside it; a pooler that was not trained is left out."""

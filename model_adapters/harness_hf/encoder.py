@@ -43,6 +43,7 @@ class Encoder(TextVectors):
     """An encoder without a head: it embeds, exposes its hidden states, and can be fitted."""
 
     _session: EncoderSession
+    fits_together = True
 
     def __init__(self, session: EncoderSession, record: FitRecord | None = None) -> None:
         self._session = session

@@ -44,6 +44,23 @@ class FitRecord(BaseModel):
     """Value of the metric of the checkpoint that was kept; None where the last one was."""
     base: Mapping[str, str]
     """Identity of the model that training started from."""
+    digest: str = ""
+    """What was trained, on what and how, as checkpoints name it."""
+    micro_batch: int | None = None
+    """Examples that went through the network at once, in the end; None in records of older versions."""
+    ran_out_at: int | None = None
+    """Examples at once for which memory was too small; None where it never was."""
+    resumed_at: tuple[int, ...] = ()
+    """Steps at which the training was gone on with after it had been interrupted."""
+
+    def notices(self) -> tuple[str, ...]:
+        """Return what a user should know about how the model was trained, in sentences."""
+        if self.ran_out_at is None:
+            return ()
+        return (
+            f"Fine-tuning ran out of memory at {self.ran_out_at} examples at once and went on with "
+            f"{self.micro_batch}; the effective batch stayed {self.settings.batch_size}.",
+        )
 
 
 def write_record(folder: Path, record: FitRecord) -> None:

@@ -8,16 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import transformers
-
 from harness.capabilities import Adapter, FitOptions, Head, HeadSpec, Side, TrainingSettings
-from harness.errors import AdapterError, CapabilityError, TrainingError
+from harness.errors import AdapterError, CapabilityError
 from harness_hf.classification import Classifier, prepare_classification
 from harness_hf.dual_encoder import DualEncoder, load_dual_encoder, prepare_dual_encoder
 from harness_hf.encoder import Encoder
-from harness_hf.fit_record import RECORD_NAME, FitRecord, read_record, write_record
+from harness_hf.fit_record import read_record
+from harness_hf.fit_saving import fit_and_save, require_examples
 from harness_hf.head_training import HeadTraining
-from harness_hf.loading import load_trainable, quiet_transformers
+from harness_hf.loading import load_trainable
 from harness_hf.multiple_choice import ChoiceScorer, prepare_multiple_choice
 from harness_hf.options import EncoderOptions
 from harness_hf.sentence_files import SENTENCE_FILES
@@ -25,7 +24,6 @@ from harness_hf.session import EncoderSession
 from harness_hf.span_extraction import SpanExtractor, prepare_span_extraction
 from harness_hf.span_window import SpanLimits
 from harness_hf.tagging import Tagger, prepare_tagging
-from harness_hf.training import Outcome, freeze_embeddings, is_main_process, train_network, wait_for_all
 
 __all__ = ["ADAPTERS", "fit_head", "load_fit"]
 
@@ -49,47 +47,34 @@ def fit_head(
 
     The head's weights are kept where the model already has this head with the same labels (a second stage),
     and are new otherwise. Sequences are at most ``settings.max_length`` pieces, or the model's limit where
-    that is smaller. With the same seed, data and settings the weights on a CPU are the same to the bit. The
-    folder counts as finished once its ``harness_fit.json`` is there, which is written last.
+    that is smaller. With the same seed, data and settings the weights on a CPU are the same to the bit, and but for
+    rounding also with another number of processes. The folder counts as finished once its ``harness_fit.json`` is
+    there, which is written last; before that, what is there is gone on from.
 
     Raises `TrainingError` without training examples, when the loss is not finite, or when the folder already
     holds a fit; `DataError` for an example that does not fit the head; `CapabilityError` for a head that the
     encoder cannot have.
     """
-    _require_possible(spec, options)
-    what = options.describe or f"{spec.head.value} on {session.ref}"
+    if spec.head not in ADAPTERS:
+        raise CapabilityError(
+            f"An encoder cannot be fitted with a {spec.head.value} head; it can with {', '.join(ADAPTERS)}."
+        )
+    require_examples(train, spec, options, session.ref)
     settings = replace(options.settings, max_length=min(options.settings.max_length, session.limit))
-    data = _prepare(session, train, validation, spec, settings)
-    if not data.train:
-        raise TrainingError(
-            f"There are no training examples for {what}.", hint="Check --train-limit and the data."
-        )
-    transformers.set_seed(options.seed)
-    network = _load(session, spec, settings)
-    if options.settings.freeze_embeddings:
-        freeze_embeddings(network)
-    outcome = train_network(
-        network, data, options, encoder_options=session.options, device=session.device, what=what
+    fit_and_save(
+        session,
+        _prepare(session, train, validation, spec, settings),
+        lambda: _load(session, spec, settings),
+        spec,
+        options,
+        limits={
+            "max_length": settings.max_length,
+            "query_prefix": _prefix(session, spec, "query"),
+            "passage_prefix": _prefix(session, spec, "passage"),
+        },
+        examples=(len(train), len(validation)),
+        copy_files=lambda: _copy_sentence_files(session.folder, options.directory),
     )
-    if is_main_process():
-        record = FitRecord(
-            head=spec.head,
-            labels=spec.labels,
-            inputs=spec.inputs,
-            settings=options.settings,
-            max_length=settings.max_length,
-            query_prefix=_prefix(session, spec, "query"),
-            passage_prefix=_prefix(session, spec, "passage"),
-            seed=options.seed,
-            train_examples=len(train),
-            validation_examples=len(validation),
-            steps=outcome.steps,
-            metric=data.metric,
-            best_score=outcome.best_score,
-            base=dict(session.identity()),
-        )
-        _save(outcome, session, options.directory, record)
-    wait_for_all()
     return load_fit(options.directory, spec, session.options)
 
 
@@ -108,16 +93,6 @@ def load_fit(directory: Path, spec: HeadSpec, options: EncoderOptions) -> Adapte
         )
     session = EncoderSession(ref=str(directory), folder=directory, options=options, head=spec.head)
     return ADAPTERS[spec.head](session, record)
-
-
-def _require_possible(spec: HeadSpec, options: FitOptions) -> None:
-    """Raise where the head is none of an encoder's, or the folder is taken."""
-    if spec.head not in ADAPTERS:
-        raise CapabilityError(
-            f"An encoder cannot be fitted with a {spec.head.value} head; it can with {', '.join(ADAPTERS)}."
-        )
-    if (options.directory / RECORD_NAME).exists():
-        raise TrainingError(f"The folder {str(options.directory)!r} already holds a fitted model.")
 
 
 def _prepare(
@@ -162,15 +137,9 @@ def _has_head(session: EncoderSession, spec: HeadSpec) -> bool:
     return not spec.labels or spec.labels == tuple(str(names[index]) for index in range(len(names)))
 
 
-def _save(outcome: Outcome, session: EncoderSession, directory: Path, record: FitRecord) -> None:
-    """Write the model, the tokenizer, the folder's sentence-transformers files, and last the record."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with quiet_transformers():
-        outcome.network.save_pretrained(directory)
-        session.tokenizer.save_pretrained(directory)
+def _copy_sentence_files(source: Path, target: Path) -> None:
+    """Keep what sentence-transformers reads beside a model."""
     for name in (*SENTENCE_FILES, "1_Pooling/config.json"):
-        source = session.folder / name
-        if source.is_file():
-            (directory / name).parent.mkdir(exist_ok=True)
-            shutil.copyfile(source, directory / name)
-    write_record(directory, record)
+        if (source / name).is_file():
+            (target / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(source / name, target / name)

@@ -40,14 +40,19 @@ class HeadTraining:
     metric: str
     """Name of that number."""
     whole_batches: bool = False
-    """Whether the loss compares the examples of a batch, which then must not be split."""
+    """Whether the loss compares the examples of a batch, which the network then represents and contrasts."""
     loss: Callable[..., torch.Tensor] | None = None
     """Called as ``loss(outputs, labels, num_items_in_batch=n)``, where n counts the labels of the whole step; None
-    takes the network's own, a mean over the examples at hand."""
+    takes the network's own, a mean over the items at hand."""
     target_pieces: int = 0
     """The most pieces of an example's target, which take memory besides its sequences."""
     evaluation_batch: int = 32
     """Examples of the dev set at once."""
+
+    def items(self, feature: Feature) -> int:
+        """Return how many targets of an example the loss is a mean over: one, or one for each of a list."""
+        targets = feature.targets[self.label_names[0]]
+        return len(targets) if isinstance(targets, list) else 1
 
 
 def collate_with(

@@ -65,3 +65,12 @@ class EncoderOptions(ModelOptions):
         ge=1,
         description="Pieces of a training step at once (examples x max_length); gradients accumulate.",
     )
+    train_parts: int | None = Field(
+        default=None,
+        ge=1,
+        description="Parts that a training step is cut into at least, and processes can share with the same dropout; "
+        "by default 4 on a CPU and one a process on GPUs.",
+    )
+    train_checkpoint_minutes: float = Field(
+        default=10.0, ge=0.0, description="Minutes between checkpoints of a training; 0 makes one every step."
+    )

@@ -9,23 +9,24 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from transformers import TrainerCallback
 
 __all__ = ["TrainingProgress"]
 
 SECONDS_BETWEEN_LINES = 10.0
 
 
-class TrainingProgress(TrainerCallback):  # type: ignore[misc, unused-ignore]  # the base is untyped in some versions
+class TrainingProgress:
     """Follows one training run; use it as a context manager, so that the bar ends with the run."""
 
-    def __init__(self, what: str, metric: str) -> None:
+    def __init__(self, what: str, metric: str, total: int, *, shown: bool = True) -> None:
         self._what = what
         self._metric = metric
+        self._total = total
+        self._shown = shown
         self._last_line = time.monotonic()
         self._bar: Progress | None = None
         self._task: Any = None
-        if sys.stderr.isatty():
+        if shown and sys.stderr.isatty():
             columns = (
                 TextColumn("{task.description}"),
                 BarColumn(),
@@ -38,7 +39,7 @@ class TrainingProgress(TrainerCallback):  # type: ignore[misc, unused-ignore]  #
         """Start the bar."""
         if self._bar is not None:
             self._bar.start()
-            self._task = self._bar.add_task(self._what, total=None)
+            self._task = self._bar.add_task(self._what, total=self._total)
         return self
 
     def __exit__(
@@ -48,23 +49,23 @@ class TrainingProgress(TrainerCallback):  # type: ignore[misc, unused-ignore]  #
         if self._bar is not None:
             self._bar.stop()
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Advance by one optimiser step."""
+    def advance(self, step: int) -> None:
+        """Show that so many steps have been taken."""
         if self._bar is not None:
-            self._bar.update(self._task, completed=state.global_step, total=state.max_steps)
-        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
-            self._say(f"step {state.global_step}/{state.max_steps}")
+            self._bar.update(self._task, completed=step)
+        else:
+            self._say(f"step {step}/{self._total}")
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
-        """Show the score on the dev set."""
-        score = (metrics or {}).get("eval_score")
-        if score is not None:
-            text = f"{self._metric} {100 * score:.1f} on the dev set"
-            if self._bar is not None:
-                self._bar.update(self._task, description=f"{self._what}, {text}")
-            elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
-                self._say(f"step {state.global_step}/{state.max_steps}, {text}")
+    def evaluated(self, step: int, score: float) -> None:
+        """Show the score on the dev set after so many steps."""
+        text = f"{self._metric} {100 * score:.1f} on the dev set"
+        if self._bar is not None:
+            self._bar.update(self._task, description=f"{self._what}, {text}")
+        else:
+            self._say(f"step {step}/{self._total}, {text}")
 
     def _say(self, text: str) -> None:
+        if not self._shown or time.monotonic() - self._last_line < SECONDS_BETWEEN_LINES:
+            return
         self._last_line = time.monotonic()
         print(f"{self._what}: {text}", file=sys.stderr, flush=True)  # noqa: T201  # the line is what this is for

@@ -50,6 +50,8 @@ def open_seq2seq(description: ModelDescription, options: AdapterOptions) -> Adap
 class Seq2Seq:
     """A sequence-to-sequence model, as it stands or fitted on text pairs: both can do the same."""
 
+    fits_together = True
+
     def __init__(self, session: Seq2SeqSession) -> None:
         self._session = session
 

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import transformers
 
 from harness.capabilities import Adapter, FitOptions, Head, HeadSpec, TrainingSettings
 from harness.data.records import TextPair
-from harness.errors import AdapterError, CapabilityError, DataError, TrainingError
+from harness.errors import AdapterError, CapabilityError, DataError
 from harness_hf.batching import Encoded, pad_batch
-from harness_hf.fit_record import RECORD_NAME, FitRecord, read_record, write_record
+from harness_hf.fit_record import read_record
+from harness_hf.fit_saving import fit_and_save, require_examples
 from harness_hf.head_training import Feature, HeadTraining
-from harness_hf.loading import load_trainable, quiet_transformers
+from harness_hf.loading import load_trainable
 from harness_hf.seq2seq_options import Seq2SeqOptions
 from harness_hf.seq2seq_session import Seq2SeqSession
-from harness_hf.training import Outcome, freeze_embeddings, is_main_process, train_network, wait_for_all
 
 if TYPE_CHECKING:
     from harness_hf.seq2seq import Seq2Seq
@@ -44,7 +43,7 @@ def fit_pairs(
     The loss is the mean cross entropy of the target tokens, end token included, of an optimiser step, however
     the step is split to fit the memory. Dropout is what the checkpoint's config says. Sources are at most
     ``settings.max_length`` tokens, targets ``settings.max_target_length``. With the same seed, data and
-    settings the weights on a CPU are the same to the bit.
+    settings the weights on a CPU are the same to the bit, and but for rounding also with another number of processes.
 
     Raises `TrainingError` without training examples, when the loss is not finite, or when the folder already
     holds a fit; `DataError` for a pair without a target token; `CapabilityError` for another head.
@@ -54,38 +53,16 @@ def fit_pairs(
             f"A sequence-to-sequence model cannot be fitted with a {spec.head.value} head; "
             f"it can with {Head.TEXT_TO_TEXT.value}."
         )
-    if (options.directory / RECORD_NAME).exists():
-        raise TrainingError(f"The folder {str(options.directory)!r} already holds a fitted model.")
-    what = options.describe or f"{spec.head.value} on {session.ref}"
-    if not train:
-        raise TrainingError(
-            f"There are no training examples for {what}.", hint="Check --train-limit and the data."
-        )
-    data = prepare_pairs(session, train, validation, options.settings)
-    transformers.set_seed(options.seed)
-    network = load_trainable(session.folder, session.ref, spec, session.options, keep_head=True)
-    if options.settings.freeze_embeddings:
-        freeze_embeddings(network)
-    outcome = train_network(
-        network, data, options, encoder_options=session.options, device=session.device, what=what
+    require_examples(train, spec, options, session.ref)
+    fit_and_save(
+        session,
+        prepare_pairs(session, train, validation, options.settings),
+        lambda: load_trainable(session.folder, session.ref, spec, session.options, keep_head=True),
+        spec,
+        options,
+        limits={"max_length": session.within_positions(options.settings.max_length)},
+        examples=(len(train), len(validation)),
     )
-    if is_main_process():
-        record = FitRecord(
-            head=spec.head,
-            labels=spec.labels,
-            inputs=spec.inputs,
-            settings=options.settings,
-            max_length=session.within_positions(options.settings.max_length),
-            seed=options.seed,
-            train_examples=len(train),
-            validation_examples=len(validation),
-            steps=outcome.steps,
-            metric=data.metric,
-            best_score=outcome.best_score,
-            base=dict(session.identity()),
-        )
-        _save(outcome, session, options.directory, record)
-    wait_for_all()
     return load_pairs(options.directory, spec, session.options)
 
 
@@ -186,12 +163,3 @@ def _features(
 
 def _on_cpu(session: Seq2SeqSession, rows: Sequence[Encoded]) -> dict[str, torch.Tensor]:
     return dict(pad_batch(rows, session.pad_id, ("input_ids", "attention_mask")))
-
-
-def _save(outcome: Outcome, session: Seq2SeqSession, directory: Path, record: FitRecord) -> None:
-    """Write the model, the tokenizer, and last the record."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with quiet_transformers():
-        outcome.network.save_pretrained(directory)
-        session.tokenizer.save_pretrained(directory)
-    write_record(directory, record)

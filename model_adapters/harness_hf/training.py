@@ -1,31 +1,40 @@
-"""Train a network with transformers' Trainer, accelerate underneath."""
+"""Train a network: the loop over optimiser steps, from wherever an earlier attempt left off."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-import os
-import shutil
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from transformers import PrinterCallback, Trainer, TrainingArguments
-from transformers.trainer_pt_utils import LengthGroupedSampler
 
-from harness.capabilities import FitOptions, TrainingSettings
+from harness.capabilities import FitOptions, HeadSpec
 from harness.errors import TrainingError
+from harness_hf.dev_score import DevSet
 from harness_hf.head_training import HeadTraining
 from harness_hf.loading import quiet_transformers
+from harness_hf.optimization import Optimization
 from harness_hf.options import EncoderOptions
 from harness_hf.progress import TrainingProgress
+from harness_hf.step_batches import StepBatches, default_parts, micro_batch_size
+from harness_hf.training_checkpoint import CheckpointFolder, TrainingState
+from harness_hf.training_processes import TrainingProcesses, training_device
+from harness_hf.training_step import ContrastiveStep, OutOfMemory, Precision, SummedStep, is_out_of_memory
 
-__all__ = ["Outcome", "batch_shape", "freeze_embeddings", "is_main_process", "train_network", "wait_for_all"]
+__all__ = [
+    "Outcome",
+    "TrainingRun",
+    "freeze_embeddings",
+    "remove_checkpoints",
+    "train_network",
+    "training_digest",
+]
 
-SCHEDULES: Mapping[str, str] = {"linear": "linear", "constant": "constant_with_warmup"}
-OPTIMIZERS: Mapping[str, str] = {"adamw": "adamw_torch", "adafactor": "adafactor"}
-"""Adafactor runs at the learning rate of the settings, neither relative to the step nor to the weights' size."""
+CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,40 +44,12 @@ class Outcome:
     network: Any
     steps: int
     best_score: float | None
-
-
-class CheckedTrainer(Trainer):
-    """A Trainer that stops at the first loss that is not finite, instead of leaving it out of its log.
-
-    Its loss is the mean over a step's sequences, and accumulated steps are averaged, as in the public
-    scripts of XTREME. By default Trainer hands the number of items of the whole batch to every model that
-    takes keywords, trusts it to divide by that, and no longer divides by the steps itself; the classes with
-    heads ignore the number, so their gradients come out as many times too large as there are steps.
-    """
-
-    def __init__(self, *, lengths: list[int] | None = None, **keywords: Any) -> None:
-        super().__init__(**keywords)
-        self.model_accepts_loss_kwargs = False
-        self._lengths = lengths
-        """Pieces of every training example, where batches are to hold examples of like length."""
-
-    def _get_train_sampler(self, train_dataset: Any = None) -> Any:
-        if self._lengths is None:
-            return super()._get_train_sampler(train_dataset)
-        generator = torch.Generator().manual_seed(self.args.data_seed or self.args.seed)
-        size = self.args.train_batch_size * self.args.gradient_accumulation_steps
-        return LengthGroupedSampler(size, lengths=self._lengths, generator=generator)
-
-    def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Return the loss of one step; raises `TrainingError` where it is NaN or infinite."""
-        loss: torch.Tensor = super().training_step(*args, **kwargs)
-        if not bool(torch.isfinite(loss)):
-            raise TrainingError(
-                f"The loss became {float(loss)} at step {self.state.global_step + 1} "
-                f"with learning rate {self.args.learning_rate:g}.",
-                hint="Try a smaller learning rate or a longer warm-up.",
-            )
-        return loss
+    micro_batch: int
+    """Examples that went through the network at once, in the end."""
+    ran_out_at: int | None
+    """Examples at once for which memory was too small; None where it never was."""
+    resumed_at: tuple[int, ...]
+    """Steps at which an interrupted training was gone on with."""
 
 
 def train_network(
@@ -79,72 +60,236 @@ def train_network(
     encoder_options: EncoderOptions,
     device: torch.device,
     what: str,
+    digest: str,
 ) -> Outcome:
     """Train `network` in place with the optimiser and learning-rate schedule of the settings, and return it.
 
-    With `select_best` and a dev set, the checkpoint with the best score is kept, the earliest at ties;
-    otherwise the last one. Checkpoints lie below ``options.directory`` while training runs, and are gone
-    afterwards.
+    All processes of a run call it with the same arguments. With `select_best` and a dev set, the checkpoint with
+    the best score is kept, the earliest at ties; otherwise the last one. Checkpoints lie below
+    ``options.directory``, where a later call with the same `digest` goes on from the last one; whoever has saved
+    the network removes them with `remove_checkpoints`.
+
+    Raises `TrainingError` where a loss or weight is not finite, or memory is too small for one example; and
+    `KeyboardInterrupt` where `options` ask to stop, after a checkpoint.
     """
-    checkpoints = options.directory / "checkpoints"
-    arguments = _arguments(data, options, encoder_options, device, checkpoints)
-    # Order does not matter to the score, and like lengths need less padding.
-    validation = sorted(data.validation, key=len)
-    try:
-        with quiet_transformers(), TrainingProgress(what, data.metric) as progress:
-            trainer = CheckedTrainer(
-                model=network,
-                args=arguments,
-                data_collator=data.collate,
-                train_dataset=list(data.train),
-                eval_dataset=validation or None,
-                lengths=[len(example) for example in data.train]
-                if options.settings.group_by_length
-                else None,
-                compute_loss_func=data.loss,
-                compute_metrics=lambda result: {"score": data.score(result.predictions, result.label_ids)},
-                preprocess_logits_for_metrics=data.decide,
-                callbacks=[progress],
+    processes = TrainingProcesses(training_device(device))
+    with quiet_transformers():
+        with processes.together():
+            run = TrainingRun(network, data, options, encoder_options, processes=processes, digest=digest)
+        with TrainingProgress(what, data.metric, run.total, shown=processes.leads) as progress:
+            return run.finish(progress)
+
+
+class TrainingRun:
+    """One training, in step with those of the other processes."""
+
+    def __init__(
+        self,
+        network: Any,
+        data: HeadTraining,
+        options: FitOptions,
+        encoder_options: EncoderOptions,
+        *,
+        processes: TrainingProcesses,
+        digest: str,
+    ) -> None:
+        settings, device = options.settings, processes.device
+        self.network = network.to(device).train()
+        self._data, self._options, self._settings = data, options, settings
+        self._encoder_options = encoder_options
+        self._processes = processes
+        precision = _precision(device, encoder_options)
+        self.batches = StepBatches(
+            len(data.train),
+            batch_size=settings.batch_size,
+            seed=options.seed,
+            lengths=[len(example) for example in data.train] if settings.group_by_length else None,
+        )
+        self.total = settings.max_steps or math.ceil(settings.epochs * self.batches.per_epoch)
+        scaled_on = device.type if precision.autocast == "fp16" else None
+        self.optimization = Optimization(network, settings, self.total, scaled_on=scaled_on)
+        make = ContrastiveStep if data.whole_batches else SummedStep
+        self._step = make(
+            network,
+            data,
+            self.optimization,
+            processes=self._processes,
+            precision=precision,
+            seed=options.seed,
+        )
+        self._selects = settings.select_best and bool(data.validation)
+        self._dev_set = DevSet(data, processes=self._processes, precision=precision)
+        self._checkpoints = CheckpointFolder(options.directory / CHECKPOINTS, digest)
+        self.state = TrainingState(digest=digest, micro_batch=self._first_micro_batch(device))
+        self._saved_at = time.monotonic()
+
+    def finish(self, progress: TrainingProgress) -> Outcome:
+        """Take all steps that are left, and return the network with the weights that are kept."""
+        self._resume()
+        while True:
+            if self._is_evaluation_due():
+                self._evaluate(progress)
+            if self.state.step >= self.total:
+                break
+            self.take_step()
+            progress.advance(self.state.step)
+            self._look_around()
+        if self.state.best_step is not None:
+            with self._processes.together():
+                self._checkpoints.restore_best(self.state.best_step, self.network)
+        self._require_finite_weights()
+        return Outcome(
+            network=self.network.eval(),
+            steps=self.state.step,
+            best_score=self.state.best_score,
+            micro_batch=self.state.micro_batch,
+            ran_out_at=self.state.ran_out_at,
+            resumed_at=tuple(self.state.resumed_at),
+        )
+
+    def take_step(self) -> float:
+        """Take one optimiser step, with smaller micro-batches where memory ends, and return its loss.
+
+        The weights change only when the whole gradient is there, so that the step is simply begun again.
+        """
+        step, state = self.state.step, self.state
+        examples = self.batches.examples(step)
+        while True:
+            try:
+                frugal = state.ran_out_at is not None
+                loss = self._step.compute(step, examples, state.micro_batch, frugal=frugal)
+                break
+            except OutOfMemory as error:
+                self._shrink(error)
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"The loss became {loss} at step {step + 1} "
+                f"with learning rate {self._settings.learning_rate:g}.",
+                hint="Try a smaller learning rate or a longer warm-up.",
             )
-            trainer.remove_callback(PrinterCallback)
-            trainer.train()
-    finally:
-        shutil.rmtree(checkpoints, ignore_errors=True)
-    _require_finite_weights(network, options.settings)
-    state = trainer.state
-    selected = arguments.load_best_model_at_end and state.best_metric is not None
-    return Outcome(
-        network=network,
-        steps=int(state.global_step),
-        best_score=state.best_metric if selected else None,
-    )
+        with self._processes.together():
+            self._update(step)
+        state.step += 1
+        return loss
+
+    def _update(self, step: int) -> None:
+        try:
+            self.optimization.update(step)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            raise TrainingError(
+                f"The memory is too small for the state of the optimiser {self._settings.optimizer!r}.",
+                hint="Take a recipe with optimizer: adafactor or freeze_embeddings: true, or a smaller model.",
+            ) from error
+
+    def _look_around(self) -> None:
+        """Write a checkpoint where it is time, and stop where the user wants that, in all processes alike."""
+        minutes = (time.monotonic() - self._saved_at) / 60
+        due = minutes >= self._encoder_options.train_checkpoint_minutes
+        rows = self._processes.exchange([float(self._options.stopping()), float(due)])
+        stop = any(row[0] for row in rows)
+        if stop or any(row[1] for row in rows):
+            self._save()
+        if stop:
+            raise KeyboardInterrupt
+
+    def _save(self) -> None:
+        with self._processes.together():
+            if self._processes.leads:
+                self._checkpoints.save(self.state, self.network, self.optimization)
+        self._saved_at = time.monotonic()
+
+    def _resume(self) -> None:
+        """Go on from the last checkpoint, where there is one."""
+        last: int | None = None
+        with self._processes.together():
+            last = self._checkpoints.last() if self._processes.leads else None
+        step = int(self._processes.exchange([-1.0 if last is None else float(last)])[0][0])
+        if step < 0:
+            return
+        with self._processes.together():
+            self.state = self._checkpoints.restore(step, self.network, self.optimization)
+        self.state.resumed_at.append(step)
+
+    def _is_evaluation_due(self) -> bool:
+        """Return whether the dev set has to be measured: at the end of an epoch, or as `eval_steps` says.
+
+        A short run is measured at its end.
+        """
+        step, every = self.state.step, self._settings.eval_steps
+        if not self._selects or step <= self.state.evaluated:
+            return False
+        if every is not None:
+            return step % max(1, min(every, self.total)) == 0
+        return step % self.batches.per_epoch == 0 or step == self.total
+
+    def _evaluate(self, progress: TrainingProgress) -> None:
+        """Measure the dev set, and write a checkpoint."""
+        state = self.state
+        score = self._dev_set.score(self.network)
+        state.evaluated = state.step
+        if state.best_score is None or score > state.best_score:
+            state.best_score, state.best_step = score, state.step
+            with self._processes.together():
+                if self._processes.leads:
+                    self._checkpoints.save_best(state.step, self.network)
+        self._save()
+        progress.evaluated(state.step, score)
+
+    def _first_micro_batch(self, device: torch.device) -> int:
+        settings, given = self._settings, self._encoder_options
+        pieces = settings.max_length * len(self._data.train[0].sequences) + self._data.target_pieces
+        parts = given.train_parts or default_parts(settings.batch_size, device, self._processes.count)
+        # Where a loss compares all examples, their activations are kept together anyway.
+        budget = settings.batch_size * pieces if self._data.whole_batches else given.train_batch_tokens
+        return micro_batch_size(settings.batch_size, pieces, budget, parts)
+
+    def _shrink(self, error: OutOfMemory) -> None:
+        """Halve the micro-batch; raises `TrainingError` where it is one example already."""
+        state = self.state
+        if state.micro_batch == 1 and (state.ran_out_at is not None or not self._data.whole_batches):
+            raise TrainingError(
+                f"The memory is too small to train on one example of {error.pieces} pieces at a time.",
+                hint="Take a recipe with a smaller max_length, or pass -o mixed_precision=bf16.",
+            ) from None
+        if state.ran_out_at is None:
+            state.ran_out_at = self._settings.batch_size if self._data.whole_batches else state.micro_batch
+        state.micro_batch = max(1, state.micro_batch // 2)
+
+    def _require_finite_weights(self) -> None:
+        for name, parameter in self.network.named_parameters():
+            if not bool(torch.isfinite(parameter).all()):
+                raise TrainingError(
+                    f"The weight {name!r} is not finite after training "
+                    f"with learning rate {self._settings.learning_rate:g}.",
+                    hint="Try a smaller learning rate or a longer warm-up.",
+                )
 
 
-def batch_shape(batch_size: int, pieces: int, budget: int, processes: int) -> tuple[int, int]:
-    """Return (examples a process takes at once, accumulation steps).
+def training_digest(
+    spec: HeadSpec,
+    data: HeadTraining,
+    options: FitOptions,
+    encoder_options: EncoderOptions,
+    base: Mapping[str, str],
+) -> str:
+    """Return a digest of what is trained, on what and how: a checkpoint of another one is not gone on from."""
+    content = {
+        "spec": asdict(spec),
+        "settings": asdict(options.settings),
+        "seed": options.seed,
+        "parts": encoder_options.train_parts,
+        "base": dict(base),
+        "train": [len(example) for example in data.train],
+        "validation": [len(example) for example in data.validation],
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
-    An example has up to `pieces` pieces, and a process takes at most `budget` of them at once.
 
-    Raises `TrainingError` where the batch cannot be shared evenly by the processes.
-    """
-    if batch_size % processes:
-        raise TrainingError(
-            f"The batch size {batch_size} cannot be shared by {processes} processes.",
-            hint=f"Choose a multiple of {processes}.",
-        )
-    share = batch_size // processes
-    fitting = max(1, budget // pieces)
-    size = max(size for size in range(1, share + 1) if share % size == 0 and size <= fitting)
-    return size, share // size
-
-
-def _require_one_process(processes: int) -> None:
-    if processes > 1:
-        raise TrainingError(
-            "The answers of a dual encoder's batch are compared with each other, so one device takes all of "
-            f"them; {processes} processes or GPUs would each see a share.",
-            hint="Start one process and show it one GPU: CUDA_VISIBLE_DEVICES=0",
-        )
+def remove_checkpoints(options: FitOptions) -> None:
+    """Delete the checkpoints of a training whose result has been saved."""
+    CheckpointFolder(options.directory / CHECKPOINTS, "").remove()
 
 
 def freeze_embeddings(network: Any) -> None:
@@ -155,99 +300,10 @@ def freeze_embeddings(network: Any) -> None:
         parameter.requires_grad = False
 
 
-def is_main_process() -> bool:
-    """Return whether this process is the one that writes."""
-    return int(os.environ.get("RANK", "0")) == 0
-
-
-def wait_for_all() -> None:
-    """Wait until all processes of a distributed run are here."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        torch.distributed.barrier()
-
-
-def _arguments(
-    data: HeadTraining,
-    options: FitOptions,
-    encoder_options: EncoderOptions,
-    device: torch.device,
-    checkpoints: Path,
-) -> TrainingArguments:
-    settings = options.settings
-    # Trainer spreads a step over all visible GPUs of a process.
-    devices = (
-        max(1, torch.cuda.device_count()) if device.type == "cuda" and "WORLD_SIZE" not in os.environ else 1
-    )
-    pieces = settings.max_length * len(data.train[0].sequences) + data.target_pieces
-    processes = int(os.environ.get("WORLD_SIZE", "1")) * devices
-    if data.whole_batches:
-        _require_one_process(processes)
-        size, accumulation = settings.batch_size, 1
-    else:
-        size, accumulation = batch_shape(
-            settings.batch_size, pieces, encoder_options.train_batch_tokens, processes
+def _precision(device: torch.device, options: EncoderOptions) -> Precision:
+    if options.mixed_precision == "fp16" and device.type == "cpu":
+        raise TrainingError(
+            "Training in fp16 needs a GPU, and this process trains on the CPU.",
+            hint="Pass -o mixed_precision=bf16, or leave it out.",
         )
-    an_epoch = math.ceil(math.ceil(len(data.train) / (size * processes)) / accumulation)
-    total = settings.max_steps or math.ceil(settings.epochs * an_epoch)
-    return TrainingArguments(
-        output_dir=str(checkpoints),
-        learning_rate=settings.learning_rate,
-        num_train_epochs=settings.epochs,
-        max_steps=settings.max_steps or -1,
-        per_device_train_batch_size=size,
-        gradient_accumulation_steps=accumulation,
-        per_device_eval_batch_size=data.evaluation_batch,
-        warmup_steps=max(settings.warmup_steps, math.ceil(settings.warmup_share * total)),
-        weight_decay=settings.weight_decay,
-        adam_epsilon=settings.adam_epsilon,
-        max_grad_norm=settings.max_grad_norm,
-        lr_scheduler_type=SCHEDULES[settings.lr_schedule],
-        optim=OPTIMIZERS[settings.optimizer],
-        seed=options.seed,
-        data_seed=options.seed,
-        bf16=encoder_options.mixed_precision == "bf16",
-        fp16=encoder_options.mixed_precision == "fp16",
-        use_cpu=device.type == "cpu",
-        dataloader_pin_memory=device.type == "cuda",
-        remove_unused_columns=False,
-        label_names=list(data.label_names),
-        logging_strategy="no",
-        logging_nan_inf_filter=False,
-        disable_tqdm=True,
-        report_to=[],
-        **_selection(settings, bool(data.validation), total),
-    )
-
-
-def _selection(settings: TrainingSettings, has_validation: bool, total_steps: int) -> Mapping[str, Any]:
-    """Return the arguments that say when to evaluate and which checkpoint to keep."""
-    if not (settings.select_best and has_validation):
-        return {"eval_strategy": "no", "save_strategy": "no"}
-    rhythm: dict[str, Any] = {"eval_strategy": "epoch", "save_strategy": "epoch"}
-    if settings.eval_steps is not None:
-        # At least one evaluation: a short run is measured at its end.
-        steps = max(1, min(settings.eval_steps, total_steps))
-        rhythm = {
-            "eval_strategy": "steps",
-            "save_strategy": "steps",
-            "eval_steps": steps,
-            "save_steps": steps,
-        }
-    return {
-        **rhythm,
-        "load_best_model_at_end": True,
-        "metric_for_best_model": "eval_score",
-        "greater_is_better": True,
-        "save_total_limit": 1,
-        "save_only_model": True,
-    }
-
-
-def _require_finite_weights(network: Any, settings: TrainingSettings) -> None:
-    for name, parameter in network.named_parameters():
-        if not bool(torch.isfinite(parameter).all()):
-            raise TrainingError(
-                f"The weight {name!r} is not finite after training "
-                f"with learning rate {settings.learning_rate:g}.",
-                hint="Try a smaller learning rate or a longer warm-up.",
-            )
+    return Precision(device=device, autocast=options.mixed_precision)
