@@ -24,7 +24,7 @@ from harness.capabilities import (
 from harness.data.records import MultipleChoiceExample, SpanExample, TaggedSentence
 from harness.testing.examples import SENTENCES, UNUSUAL_TEXTS, training_examples
 
-__all__ = ["PROBES", "Probe", "agree", "is_finite"]
+__all__ = ["MAX_TOKENS", "PROBES", "Probe", "agree", "is_finite"]
 
 MAX_TOKENS = 8
 _TOLERANCE = 1e-4
@@ -48,23 +48,24 @@ class Probe:
     """Type of the array that the capability returns; None where it returns a list."""
 
 
-def agree(one: Any, other: Any) -> bool:
+def agree(one: Any, other: Any, *, tolerance: float = _TOLERANCE) -> bool:
     """Return whether two answers to the same request are the same, up to rounding."""
     if isinstance(one, np.ndarray):
-        return one.shape == np.shape(other) and _close(one, other)
+        return one.shape == np.shape(other) and _close(one, other, tolerance)
     if isinstance(one, SpanAnswer):
         same = (one.text, one.start, one.end) == (other.text, other.start, other.end)
-        return same and _close(one.score, other.score)
+        return same and _close(one.score, other.score, tolerance)
     if isinstance(one, LikelihoodAnswer):
-        return one.byte_length == other.byte_length and agree(one.token_logprobs, other.token_logprobs)
+        alike = one.byte_length == other.byte_length
+        return alike and agree(one.token_logprobs, other.token_logprobs, tolerance=tolerance)
     if isinstance(one, tuple) and all(isinstance(value, float) for value in one):
-        return len(one) == len(other) and _close(one, other)
+        return len(one) == len(other) and _close(one, other, tolerance)
     return bool(one == other)
 
 
-def _close(one: Any, other: Any) -> bool:
+def _close(one: Any, other: Any, tolerance: float) -> bool:
     # NaN equals NaN here: that it must not occur is a check of its own.
-    return bool(np.allclose(one, other, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True))
+    return bool(np.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True))
 
 
 def is_finite(answer: Any) -> bool:

@@ -25,14 +25,14 @@ class Encoded:
 
 
 def length_sorted_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Yield lists of indices, shortest sequences first, with (size x longest) of each at most `budget`.
+    """Yield lists of indices, longest sequences first, with (size x longest) of each at most `budget`.
 
-    A sequence longer than the budget stands alone. Ties keep their order, so the batches are the same every
-    time.
+    A sequence longer than the budget stands alone. The longest come first so that memory runs out at once, if
+    at all. Ties keep their order, so the batches are the same every time.
     """
     batch: list[int] = []
-    for index in np.argsort(np.asarray(lengths, dtype=np.int64), kind="stable").tolist():
-        if batch and (len(batch) + 1) * max(lengths[index], 1) > budget:
+    for index in np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable").tolist():
+        if batch and (len(batch) + 1) * max(lengths[batch[0]], 1) > budget:
             yield batch
             batch = []
         batch.append(index)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from harness.capabilities import (
     Adapter,
     EmbedOptions,
-    FloatArray,
     Generated,
     GenerateOptions,
     LikelihoodAnswer,
@@ -18,13 +17,16 @@ from harness.capabilities import (
 )
 from harness.errors import UsageError
 from harness.options import AdapterOptions
+from harness.streaming import Call
+from harness_hf.answer_stream import Procedure
 from harness_hf.causal_description import find_decoder
-from harness_hf.causal_generation import generate_texts
-from harness_hf.causal_likelihood import score_continuations
+from harness_hf.causal_generation import Writings, encode_prompts, write_texts
+from harness_hf.causal_likelihood import Continuations, score_continuations
 from harness_hf.causal_options import CausalOptions
 from harness_hf.causal_session import CausalSession
 from harness_hf.model_folder import read_config, resolve_folder
-from harness_hf.text_vectors import TextVectors
+from harness_hf.session import CHUNK
+from harness_hf.text_vectors import EmbedPlan, TextVectors
 
 __all__ = ["Causal", "open_causal"]
 
@@ -58,35 +60,58 @@ class Causal(TextVectors):
 
     def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
         """Return per-token log-probabilities of every continuation; see `score_continuations`."""
-        contexts, continuations = [], []
-        for request in requests:
-            contexts.append(request.context)
-            continuations.append(request.continuation)
-        return score_continuations(self._session, contexts, continuations)
+        return self._answers(Call(ability="loglikelihood"), requests, CHUNK)
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
-        """Return one text a prompt; see `generate_texts`."""
-        return generate_texts(self._session, prompts, options)
+        """Return one text a prompt; see `encode_prompts`."""
+        if len(prompts) != len(options):
+            raise UsageError(
+                f"There are {len(prompts)} prompts, but {len(options)} options; expected as many."
+            )
+        return self._answers(Call(ability="generate"), list(zip(prompts, options, strict=True)), CHUNK)
+
+    def procedure(self, call: Call) -> Procedure:
+        """Return how a call's requests are answered."""
+        session = self._session
+        if call.ability == "loglikelihood":
+
+            def encode(requests: Sequence[LikelihoodRequest]) -> Continuations:
+                contexts = [request.context for request in requests]
+                return Continuations.encode(session, contexts, [one.continuation for one in requests])
+
+            return Procedure(prepare=encode, answer=lambda asked: score_continuations(session, asked, call))
+        if call.ability == "generate":
+
+            def encode_pairs(pairs: Sequence[tuple[Prompt, GenerateOptions]]) -> Writings:
+                return encode_prompts(
+                    session, [prompt for prompt, _ in pairs], [options for _, options in pairs]
+                )
+
+            return Procedure(
+                prepare=encode_pairs, answer=lambda writings: write_texts(session, writings, call)
+            )
+        return super().procedure(call)
 
     def token_counts(self, prompts: Sequence[Prompt]) -> list[int]:
         """Return how many tokens every prompt has, special tokens and chat template included."""
-        return [len(ids) for ids in self._session.tokens.encode_prompts(prompts)]
+        with self._session.tokenizing:
+            return [len(ids) for ids in self._session.tokens.encode_prompts(prompts)]
 
     def context_length(self) -> int | None:
         """Return how many tokens prompt and answer may have together, None where there is no limit."""
         window = self._session.window
         return window if window < UNBOUNDED else None
 
-    def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
-        """Return float32 vectors of shape (texts, dimension) with unit rows.
+    def plan(self, side: Side, options: EmbedOptions) -> EmbedPlan:
+        """Return how a text becomes a vector.
 
         Pooling is the mean over all tokens, or the last token's state, which alone has seen the whole text.
         Raises `UsageError` for any other: the first token of a decoder has seen nothing of it.
         """
-        pooling = (options.pooling if options else None) or self._session.options.pooling
+        pooling = options.pooling or self._session.options.pooling
         if pooling in ("cls", "pooler"):
             raise UsageError(
                 f"Pooling {pooling!r} is for encoders; {self._session.ref!r} is a decoder.",
                 hint="Use mean or last.",
             )
-        return super().embed(texts, side=side, options=options)
+        return super().plan(side, options)

@@ -10,31 +10,43 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from harness.capabilities import Generated, GenerateOptions, Prompt
+from harness.capabilities import Generated, GenerateOptions, LikelihoodAnswer, Prompt
 from harness.errors import AdapterError, CapabilityError, UsageError
-from harness_hf.causal_likelihood import score_continuations
+from harness.streaming import Call
+from harness_hf.answer_stream import Parts
+from harness_hf.causal_likelihood import Continuations, score_continuations
 from harness_hf.causal_session import CausalSession
 from harness_hf.causal_tokens import PromptTokens
+from harness_hf.token_budget import BatchPlan
 
-__all__ = ["generate_texts"]
+__all__ = ["Writings", "encode_prompts", "write_texts"]
 
 SLACK = 8
 """Tokens looked at beyond those that a stop string can span: some are special or parts of characters."""
 
 
-def generate_texts(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writings:
+    """Prompts as the model reads them: those it goes on with, and those it is given choices for."""
+
+    free: Sequence[_Writing]
+    choices: Continuations
+    owners: Sequence[int]
+    """Number of the prompt that each choice is one of."""
+    count: int
+    """All prompts."""
+
+
+def encode_prompts(
     session: CausalSession, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]
-) -> list[Generated]:
-    """Return what the model writes after every prompt.
+) -> Writings:
+    """Return the tokens of prompts.
 
     Raises `UsageError` for options that make no sense, `CapabilityError` for a constraint that this adapter
     cannot keep, and `AdapterError` where a prompt leaves no room for the answer.
     """
-    if len(prompts) != len(options):
-        raise UsageError(f"There are {len(prompts)} prompts, but {len(options)} options; expected as many.")
     for one in options:
         _check(one, session)
-    answers: dict[int, Generated] = {}
     free = [index for index, one in enumerate(options) if one.choices is None]
     ids = session.tokens.encode_prompts([prompts[index] for index in free])
     end = session.end_tokens()
@@ -47,18 +59,32 @@ def generate_texts(
         )
         for index, tokens in zip(free, ids, strict=True)
     ]
+    asked = [(index, choice) for index, one in enumerate(options) for choice in one.choices or ()]
+    choices = Continuations.encode(
+        session, [prompts[index] for index, _ in asked], [choice for _, choice in asked]
+    )
+    return Writings(free=writings, choices=choices, owners=[index for index, _ in asked], count=len(prompts))
+
+
+def write_texts(
+    session: CausalSession, writings: Writings, call: Call
+) -> Iterator[tuple[list[int], list[Generated]]]:
+    """Yield (numbers of prompts, what the model writes after them) after every batch."""
 
     def write(batch: list[_Writing]) -> None:
         for writing in batch:
             writing.restart()
         _write(session, batch)
 
-    for batch in _batches(writings, session):
-        session.in_halves(batch, write, lambda one: [one])
-        answers |= {writing.index: writing.generated() for writing in batch}
-    ranked = [index for index in range(len(prompts)) if index not in answers]
-    answers |= _choose(session, ranked, prompts, options)
-    return [answers[index] for index in range(len(prompts))]
+    plan: BatchPlan[_Writing] = BatchPlan(
+        ability=call.ability,
+        pack=lambda some, tokens: _batches(some, tokens, even=not session.caches_rows),
+        size=lambda one: len(one.prompt.ids) + one.options.max_tokens,
+        stopping=call.stopping,
+    )
+    for batch, _ in session.budget.run(writings.free, write, plan):
+        yield [one.index for one in batch], [one.generated() for one in batch]
+    yield from _choose(session, writings, call)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,17 +162,19 @@ def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     return (text[: min(found)], True) if found else (text, False)
 
 
-def _batches(writings: Sequence[_Writing], session: CausalSession) -> Iterator[list[_Writing]]:
+def _batches(writings: Sequence[_Writing], budget: int, *, even: bool) -> Iterator[list[_Writing]]:
     """Yield batches of prompts of similar length whose tokens, padding and answers included, fit the budget.
 
-    A model that carries recurrent states gets prompts of one length at a time, without padding.
+    The longest come first. A model that carries recurrent states gets prompts of one length at a time, without
+    padding.
     """
-    ordered = sorted(writings, key=lambda one: (len(one.prompt.ids), one.options.max_tokens, one.index))
+    ordered = sorted(writings, key=lambda one: (-len(one.prompt.ids), -one.options.max_tokens, one.index))
     batch: list[_Writing] = []
     for writing in ordered:
+        longest = batch[0] if batch else writing
         most = max(one.options.max_tokens for one in [*batch, writing])
-        full = (len(batch) + 1) * (len(writing.prompt.ids) + most) > session.budget
-        uneven = not session.caches_rows and batch and len(batch[0].prompt.ids) != len(writing.prompt.ids)
+        full = (len(batch) + 1) * (len(longest.prompt.ids) + most) > budget
+        uneven = even and len(longest.prompt.ids) != len(writing.prompt.ids)
         if batch and (full or uneven):
             yield batch
             batch = []
@@ -180,7 +208,7 @@ def _write(session: CausalSession, batch: list[_Writing]) -> None:
         if session.caches_rows:
             ids = following
             if kept and len(kept) < len(active):
-                cache.batch_select_indices(torch.tensor(kept, device=session.device))
+                cache.batch_select_indices(torch.tensor(kept, device=session.index_device))
         else:
             ids, cache = torch.cat([ids[kept], following], dim=1), None
         active = [active[row] for row in kept]
@@ -219,21 +247,27 @@ def _sample(logits: npt.NDArray[np.float32], writing: _Writing) -> int:
 
 
 def _choose(
-    session: CausalSession,
-    indices: Sequence[int],
-    prompts: Sequence[Prompt],
-    options: Sequence[GenerateOptions],
-) -> dict[int, Generated]:
-    """Return the likeliest of each prompt's choices; the temperature has no say in it."""
-    asked = [(index, choice) for index in indices for choice in options[index].choices or ()]
-    scores = score_continuations(
-        session, [prompts[index] for index, _ in asked], [choice for _, choice in asked]
-    )
-    best: dict[int, tuple[float, Generated]] = {}
-    for (index, choice), score in zip(asked, scores, strict=True):
-        generated = Generated(
-            text=choice, tokens=len(score.token_logprobs), finished=True, truncated=score.truncated
+    session: CausalSession, writings: Writings, call: Call
+) -> Iterator[tuple[list[int], list[Generated]]]:
+    """Yield the likeliest of each prompt's choices, the first at ties; the temperature has no say in it."""
+    parts = Parts(writings.owners, writings.count)
+    scores: dict[int, LikelihoodAnswer] = {}
+    own: dict[int, list[int]] = {}
+    for number, owner in enumerate(writings.owners):
+        own.setdefault(owner, []).append(number)
+    for numbers, answers in score_continuations(session, writings.choices, call):
+        scores.update(zip(numbers, answers, strict=True))
+        complete = parts.finish(numbers)
+        best = [max(own[owner], key=lambda number: scores[number].total) for owner in complete]
+        yield (
+            complete,
+            [
+                Generated(
+                    text=writings.choices.texts[number],
+                    tokens=len(scores[number].token_logprobs),
+                    finished=True,
+                    truncated=scores[number].truncated,
+                )
+                for number in best
+            ],
         )
-        if index not in best or score.total > best[index][0]:
-            best[index] = (score.total, generated)
-    return {index: generated for index, (_, generated) in best.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,32 +11,40 @@ import torch
 
 from harness.capabilities import LikelihoodAnswer, Prompt
 from harness.errors import AdapterError
-from harness_hf.causal_prefix import PrefixGroup, pack_groups, share_prefixes, split_group
+from harness.streaming import Call
+from harness_hf.causal_prefix import PrefixGroup, pack_groups, share_prefixes
 from harness_hf.causal_session import CausalSession
 from harness_hf.causal_tokens import ScoredTokens
-from harness_hf.session import CHUNK
+from harness_hf.token_budget import BatchPlan
 
-__all__ = ["score_continuations"]
+__all__ = ["Continuations", "score_continuations"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuations:
+    """Contexts and continuations as the model reads them."""
+
+    texts: Sequence[str]
+    tokens: Sequence[ScoredTokens]
+
+    @classmethod
+    def encode(
+        cls, session: CausalSession, contexts: Sequence[Prompt], continuations: Sequence[str]
+    ) -> Continuations:
+        """Return the tokens; raises `AdapterError` where one has none, or more than the context window."""
+        return cls(texts=continuations, tokens=session.tokens.encode_requests(contexts, continuations))
 
 
 def score_continuations(
-    session: CausalSession, contexts: Sequence[Prompt], continuations: Sequence[str]
-) -> list[LikelihoodAnswer]:
-    """Return the token log-probabilities of continuations, in the order they were given.
+    session: CausalSession, asked: Continuations, call: Call
+) -> Iterator[tuple[list[int], list[LikelihoodAnswer]]]:
+    """Yield (numbers of continuations, their token log-probabilities) after every batch.
 
-    Raises `AdapterError` for a continuation without tokens, one longer than the context window, and for
-    numbers that are not finite.
+    Raises `AdapterError` for numbers that are not finite.
     """
-    answers: list[LikelihoodAnswer] = []
-    for start in range(0, len(contexts), CHUNK):
-        chunk = slice(start, start + CHUNK)
-        scored = session.tokens.encode_requests(contexts[chunk], continuations[chunk])
-        scores = _Scores(scored)
-        _Scorer(session, scored, scores).run()
-        answers += [
-            scores.answer(row, continuation, session) for row, continuation in enumerate(continuations[chunk])
-        ]
-    return answers
+    scores = _Scores(asked.tokens)
+    for done in _Scorer(session, asked.tokens, scores).run(call):
+        yield done, [scores.answer(number, asked.texts[number], session) for number in done]
 
 
 class _Scores:
@@ -108,15 +116,20 @@ class _Scorer:
             self._requests.setdefault(tuple(one.ids[:-1]), []).append(request)
         self._texts = list(self._requests)
 
-    def run(self) -> None:
+    def run(self, call: Call) -> Iterator[list[int]]:
+        """Yield the requests that are scored completely, after every batch."""
         session = self._session
         share = session.options.share_prefixes and session.caches_rows
+        plan: BatchPlan[PrefixGroup] = BatchPlan(
+            ability=call.ability,
+            pack=lambda groups, tokens: pack_groups(groups, self._texts, tokens),
+            size=lambda group: group.longest,
+            stopping=call.stopping,
+        )
         groups = share_prefixes(self._texts, share=share)
-        for batch in pack_groups(groups, self._texts, session.budget):
-            session.in_halves(batch, self._run_batch, self._split)
-
-    def _split(self, group: PrefixGroup) -> list[PrefixGroup]:
-        return split_group(group, self._texts, max(1, len(group.members) // 2))
+        for batch, _ in session.budget.run(groups, self._run_batch, plan):
+            members = [member for group in batch for member in group.members]
+            yield [request for member in members for request in self._requests[self._texts[member]]]
 
     def _run_batch(self, batch: list[PrefixGroup]) -> None:
         """Run the beginnings, then the rest of every text that has one behind its group's cached beginning."""
@@ -150,7 +163,7 @@ class _Scorer:
     ) -> None:
         session = self._session
         rows = [row for row, _ in branches]
-        cache.batch_select_indices(torch.tensor(rows, device=session.device))
+        cache.batch_select_indices(torch.tensor(rows, device=session.index_device))
         wanted = _Wanted()
         rest = []
         for number, (row, member) in enumerate(branches):

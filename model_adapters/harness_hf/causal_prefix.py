@@ -68,14 +68,14 @@ def share_prefixes(texts: Sequence[Sequence[int]], *, share: bool) -> list[Prefi
 def pack_groups(
     groups: Sequence[PrefixGroup], texts: Sequence[Sequence[int]], budget: int
 ) -> Iterator[list[PrefixGroup]]:
-    """Yield batches of groups of similar length, with at most `budget` tokens run, padding included.
+    """Yield batches of groups of similar length, the longest first, of at most `budget` tokens with padding.
 
     A group that is too large is split, and its beginning run once a part; a text longer than the budget stands
     alone. Groups with a second run are kept apart from those without.
     """
     fitting = [part for group in groups for part in _fit(group, texts, budget)]
     batch: list[PrefixGroup] = []
-    for group in sorted(fitting, key=lambda one: (one.branches > 0, one.longest, one.stem, one.members)):
+    for group in sorted(fitting, key=lambda one: (one.branches > 0, -one.longest, -one.stem, one.members)):
         mixed = batch and (batch[0].branches > 0) != (group.branches > 0)
         if mixed or (batch and not _within([*batch, group], budget)):
             yield batch

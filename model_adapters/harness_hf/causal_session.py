@@ -6,7 +6,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import transformers
@@ -18,7 +18,8 @@ from harness_hf.causal_options import CausalOptions
 from harness_hf.causal_tokens import CausalTokens
 from harness_hf.identity import folder_identity, library_versions
 from harness_hf.loading import first_line, open_network, quiet_transformers, require_weights
-from harness_hf.session import Inputs, ModelSession, choose_device, choose_dtype
+from harness_hf.placement import placing
+from harness_hf.session import Inputs, ModelSession
 from harness_hf.template import Template
 
 __all__ = ["CausalSession"]
@@ -36,27 +37,27 @@ ANSWER_OPTIONS = (
 TEXT_FILES = ("generation_config.json", "chat_template.jinja", "chat_template.json")
 """Files besides those of any model that change what a decoder reads and writes."""
 
-BATCH_TOKENS: Mapping[str, int] = {"cpu": 1024, "cuda": 16_384}
 LOGITS_AT_ONCE = 2**25
 """Numbers of one block of logits: 128 MiB in float32, 134 positions of a vocabulary of 250,000."""
 
 CROPPED = (DynamicLayer, DynamicSlidingWindowLayer)
 """Kinds of cache whose rows can be chosen; others (recurrent states) are not shared between texts."""
 
-Work = TypeVar("Work")
+BLOCK_FACTOR = 32
+"""As for encoders, and larger: the more prompts there are, the more beginnings are shared."""
 
 
 class CausalSession(ModelSession):
     """Owns the tokenizer and the network of a decoder."""
 
     options: CausalOptions
+    block_factor = BLOCK_FACTOR
 
     def __init__(self, *, ref: str, folder: Path, options: CausalOptions) -> None:
         tokenizer = _load_tokenizer(folder, ref, options)
         self._template = _read_template(options.chat_template)
-        dtype = choose_dtype(options.dtype, choose_device(options.device))
         network, information = open_network(
-            transformers.AutoModelForCausalLM, folder, ref, options, {"dtype": dtype or "auto"}
+            transformers.AutoModelForCausalLM, folder, ref, options, placing(options)
         )
         require_weights(ref, sorted(information["missing_keys"]))
         super().__init__(
@@ -65,7 +66,11 @@ class CausalSession(ModelSession):
         self.window = self.length_limit()
         """The most tokens that the model reads at once."""
         self.tokens = CausalTokens(
-            ref=ref, tokenizer=tokenizer, limit=self.window, chat_template=self._template
+            ref=ref,
+            tokenizer=tokenizer,
+            tokenizing=self.tokenizing,
+            limit=self.window,
+            chat_template=self._template,
         )
         self.single = Template(
             before=tuple(self.tokens.before),
@@ -77,7 +82,8 @@ class CausalSession(ModelSession):
             first_type=0,
             second_type=0,
         )
-        self.budget = options.batch_tokens or BATCH_TOKENS[self.device.type]
+        # The layers of a cache lie on the devices of theirs; all of them take an index from the CPU.
+        self.index_device = torch.device("cpu") if options.device_map else self.device
         names = (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, 0)
         size = int(network.config.vocab_size)
         # A tokenizer may have been given a padding token for which the network has no row.
@@ -92,6 +98,7 @@ class CausalSession(ModelSession):
         chosen = {f"option.{name}": str(getattr(self.options, name)) for name in ANSWER_OPTIONS}
         return {
             "adapter": "hf-causal",
+            "device": self.device.type,
             "dtype": self.dtype,
             **folder_identity(self.folder),
             "text_files": hashlib.sha256(read + (self._template or "").encode()).hexdigest(),
@@ -136,7 +143,10 @@ class CausalSession(ModelSession):
             given["past_key_values"] = past
         chosen: list[torch.Tensor] = []
         at_once = max(1, LOGITS_AT_ONCE // int(self.network.config.vocab_size))
-        index = torch.tensor(rows, device=self.device), torch.tensor(columns, device=self.device)
+        index = (
+            torch.tensor(rows, device=self.index_device),
+            torch.tensor(columns, device=self.index_device),
+        )
 
         def choose(module: Any, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
             states = arguments[0]
@@ -147,26 +157,6 @@ class CausalSession(ModelSession):
         first = output.logits[0]
         cache = output.get("past_key_values")
         return self._blocks(first, chosen[0], at_once, given["input_ids"][:1, :1]), cache
-
-    def in_halves(
-        self, batch: list[Work], run: Callable[[list[Work]], None], split: Callable[[Work], list[Work]]
-    ) -> None:
-        """Run a batch, in halves where the accelerator has too little memory for it."""
-        try:
-            with torch.inference_mode():
-                run(batch)
-            return
-        except torch.OutOfMemoryError as error:
-            parts = [[one] for one in split(batch[0])] if len(batch) == 1 else []
-            if len(batch) == 1 and len(parts) < 2:
-                raise AdapterError(
-                    f"The GPU has too little memory for one text with {self.ref!r}.",
-                    hint="Pass a smaller -o max_length, or -o device=cpu.",
-                ) from error
-        torch.cuda.empty_cache()
-        half = len(batch) // 2
-        for part in parts or [batch[:half], batch[half:]]:
-            self.in_halves(part, run, split)
 
     def _blocks(
         self, first: torch.Tensor, states: torch.Tensor, at_once: int, token: torch.Tensor

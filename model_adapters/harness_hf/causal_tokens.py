@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +41,18 @@ class CausalTokens:
     twice; those that it would put after a text are left out, for a text that goes on has no end.
     """
 
-    def __init__(self, *, ref: str, tokenizer: Any, limit: int, chat_template: str | None) -> None:
+    def __init__(
+        self,
+        *,
+        ref: str,
+        tokenizer: Any,
+        tokenizing: AbstractContextManager[Any],
+        limit: int,
+        chat_template: str | None,
+    ) -> None:
         self._ref = ref
         self._tokenizer = tokenizer
+        self._tokenizing = tokenizing
         self._limit = limit
         self._chat_template = chat_template
         self.before = _leading_special(ref, tokenizer)
@@ -132,8 +142,10 @@ class CausalTokens:
         return str(text)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of tokens, without special ones."""
-        return str(self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        """Return the text of tokens, without special ones; waits while another thread uses the tokenizer."""
+        with self._tokenizing:
+            text = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return str(text)
 
     def _scored(
         self,

@@ -11,9 +11,12 @@ import torch
 from harness.capabilities import FloatArray, HeadSpec, TextInput
 from harness.data.records import ClassificationExample
 from harness.errors import CapabilityError, DataError, TrainingError
-from harness_hf.encoder import Encoder, require_finite
+from harness.streaming import Call
+from harness_hf.answer_stream import Procedure
+from harness_hf.encoder import Encoder
 from harness_hf.head_training import Feature, HeadTraining, collate_with
 from harness_hf.session import CHUNK, EncoderSession, Inputs
+from harness_hf.text_vectors import row_procedure
 
 __all__ = ["Classifier", "match_labels", "prepare_classification"]
 
@@ -28,8 +31,15 @@ class Classifier(Encoder):
         `CapabilityError` where the names are not the asked ones. Pairs that are too long lose pieces of the
         longer text first.
         """
+        call = Call(ability="classify", arguments={"labels": labels})
+        return self._rows(call, inputs, CHUNK, len(labels))
+
+    def procedure(self, call: Call) -> Procedure:
+        """Return how a call's requests are answered."""
+        if call.ability != "classify":
+            return super().procedure(call)
         session = self._session
-        columns = match_labels(labels, _head_labels(session), session.ref)
+        columns = match_labels(call.arguments["labels"], _head_labels(session), session.ref)
         limit = session.length_limit(self._record.max_length if self._record else None)
 
         def forward(batch: Inputs) -> FloatArray:
@@ -37,13 +47,7 @@ class Classifier(Encoder):
             scores: FloatArray = torch.log_softmax(logits, dim=-1)[:, columns].cpu().numpy()
             return scores
 
-        result = np.empty((len(inputs), len(labels)), dtype=np.float32)
-        for start in range(0, len(inputs), CHUNK):
-            chunk = inputs[start : start + CHUNK]
-            for rows, scores in session.run(_encode(session, chunk, limit), forward):
-                result[start + np.asarray(rows)] = scores
-        require_finite(result, "scores", session)
-        return result
+        return row_procedure(session, call, lambda block: _encode(session, block, limit), forward, "scores")
 
 
 def match_labels(asked: Sequence[str], known: Sequence[str], ref: str) -> list[int]:

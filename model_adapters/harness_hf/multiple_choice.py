@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -12,6 +12,9 @@ import torch
 from harness.capabilities import Choice, FloatArray
 from harness.data.records import MultipleChoiceExample
 from harness.errors import DataError, TrainingError
+from harness.streaming import Call
+from harness_hf.answer_stream import Parts, Procedure
+from harness_hf.batching import Encoded
 from harness_hf.encoder import Encoder, require_finite
 from harness_hf.head_training import Feature, HeadTraining
 from harness_hf.session import CHUNK, EncoderSession, Inputs
@@ -24,6 +27,12 @@ class ChoiceScorer(Encoder):
 
     def choose(self, items: Sequence[Choice]) -> list[tuple[float, ...]]:
         """Return one tuple of logits an item, in the order of its choices; their number may vary."""
+        return self._answers(Call(ability="choose"), items, CHUNK)
+
+    def procedure(self, call: Call) -> Procedure:
+        """Return how a call's requests are answered: an item once all its choices are."""
+        if call.ability != "choose":
+            return super().procedure(call)
         session = self._session
         limit = session.length_limit(self._record.max_length if self._record else None)
 
@@ -32,19 +41,33 @@ class ChoiceScorer(Encoder):
             logits: FloatArray = session.network(**alone).logits.float().reshape(-1).cpu().numpy()
             return logits
 
-        contexts = [item.context for item in items for _ in item.choices]
-        choices = [choice for item in items for choice in item.choices]
-        scores = np.empty(len(choices), dtype=np.float32)
-        for start in range(0, len(choices), CHUNK):
-            encoded = session.encode(contexts[start : start + CHUNK], choices[start : start + CHUNK], limit)
-            for rows, logits in session.run(encoded, forward):
-                scores[start + np.asarray(rows)] = logits
-        require_finite(scores, "scores", session)
-        ends = list(accumulate(len(item.choices) for item in items))
-        return [
-            tuple(scores[end - len(item.choices) : end].tolist())
-            for item, end in zip(items, ends, strict=True)
-        ]
+        def prepare(items: Sequence[Choice]) -> tuple[Sequence[Choice], list[Encoded]]:
+            contexts = [item.context for item in items for _ in item.choices]
+            return items, session.encode(contexts, [text for item in items for text in item.choices], limit)
+
+        def answer(
+            prepared: tuple[Sequence[Choice], list[Encoded]],
+        ) -> Iterator[tuple[list[int], list[tuple[float, ...]]]]:
+            items, encoded = prepared
+            owners = [number for number, item in enumerate(items) for _ in item.choices]
+            ends = list(accumulate(len(item.choices) for item in items))
+            scores = np.empty(len(owners), dtype=np.float32)
+            parts = Parts(owners, len(items))
+            idle = parts.idle()
+            yield idle, [()] * len(idle)
+            for rows, logits in session.run(encoded, forward, ability=call.ability, stopping=call.stopping):
+                require_finite(logits, "scores", session)
+                scores[rows] = logits
+                complete = parts.finish(rows)
+                yield (
+                    complete,
+                    [
+                        tuple(scores[ends[one] - len(items[one].choices) : ends[one]].tolist())
+                        for one in complete
+                    ],
+                )
+
+        return Procedure(prepare=prepare, answer=answer)
 
 
 def prepare_multiple_choice(

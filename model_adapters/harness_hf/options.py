@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from harness.options import AdapterOptions
 
@@ -17,6 +17,11 @@ class ModelOptions(AdapterOptions):
     revision: str | None = Field(default=None, description="Branch, tag or commit of a hub model.")
     device: Literal["auto", "cpu", "cuda"] = Field(
         default="auto", description="Where the model runs; auto takes a GPU where there is one."
+    )
+    device_map: Literal["auto", "balanced", "sequential"] | None = Field(
+        default=None,
+        description="How a model larger than one device is divided over all that there are, as accelerate "
+        "names the ways; by default it is on one.",
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto",
@@ -52,6 +57,14 @@ class ModelOptions(AdapterOptions):
     local_files_only: bool = Field(
         default=False, description="Whether a hub model is only looked for among what is already downloaded."
     )
+
+    @model_validator(mode="after")
+    def _require_one_placement(self) -> Self:
+        if self.device_map is not None and self.device != "auto":
+            raise ValueError(
+                f"device_map={self.device_map} chooses the devices itself, so leave out device={self.device}"
+            )
+        return self
 
 
 class EncoderOptions(ModelOptions):

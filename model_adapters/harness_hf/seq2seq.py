@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,16 @@ from harness.capabilities import (
 )
 from harness.errors import AdapterError, UsageError
 from harness.options import AdapterOptions
+from harness.streaming import Call
+from harness_hf.answer_stream import AnswerStream, Procedure
 from harness_hf.fit_record import read_record
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.pooling import pool, read_layer, resolve_layer
 from harness_hf.seq2seq_description import require_seq2seq
-from harness_hf.seq2seq_generation import generate_texts
+from harness_hf.seq2seq_generation import encode_prompts, write_texts
 from harness_hf.seq2seq_options import Seq2SeqOptions
 from harness_hf.seq2seq_scoring import Target, score_targets
-from harness_hf.seq2seq_session import Seq2SeqSession
+from harness_hf.seq2seq_session import Seq2SeqSession, Source
 from harness_hf.session import CHUNK
 
 __all__ = ["Seq2Seq", "open_seq2seq"]
@@ -47,10 +50,11 @@ def open_seq2seq(description: ModelDescription, options: AdapterOptions) -> Adap
     return Seq2Seq(Seq2SeqSession(ref=description.ref, folder=folder, options=options, record=record))
 
 
-class Seq2Seq:
+class Seq2Seq(AnswerStream):
     """A sequence-to-sequence model, as it stands or fitted on text pairs: both can do the same."""
 
     fits_together = True
+    _session: Seq2SeqSession
 
     def __init__(self, session: Seq2SeqSession) -> None:
         self._session = session
@@ -72,33 +76,7 @@ class Seq2Seq:
         stands last. No token straddles context and continuation. Raises `UsageError` for a continuation
         without a token.
         """
-        session = self._session
-        contexts = {
-            text: number for number, text in enumerate(dict.fromkeys(one.context for one in requests))
-        }
-        sources = session.sources(list(contexts), session.length_limit())
-        tokens = session.target_tokens([request.continuation for request in requests])
-        end = self._scored_end()
-        for request, ids in zip(requests, tokens, strict=True):
-            if not ids:
-                raise UsageError(
-                    f"The continuation {request.continuation!r} has no token that can be scored."
-                )
-        targets = [
-            Target(source=contexts[request.context], tokens=[*ids, *end])
-            for request, ids in zip(requests, tokens, strict=True)
-        ]
-        return [
-            LikelihoodAnswer(
-                token_logprobs=scored.logprobs,
-                is_greedy=scored.is_greedy,
-                byte_length=len(request.continuation.encode()),
-                truncated=sources[target.source].truncated,
-            )
-            for request, target, scored in zip(
-                requests, targets, score_targets(session, sources, targets), strict=True
-            )
-        ]
+        return self._answers(Call(ability="loglikelihood"), requests, CHUNK)
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
         """Return one text a prompt: greedy, or sampled by the request's own seed.
@@ -109,15 +87,39 @@ class Seq2Seq:
         Raises `CapabilityError` for another constraint, for sampling among choices, and for a conversation
         where the tokenizer has no chat template.
         """
-        return generate_texts(self._session, prompts, options)
+        if len(prompts) != len(options):
+            raise UsageError(
+                f"There are {len(prompts)} prompts and {len(options)} options; one each is expected."
+            )
+        return self._answers(Call(ability="generate"), list(zip(prompts, options, strict=True)), CHUNK)
+
+    def procedure(self, call: Call) -> Procedure:
+        """Return how a call's requests are answered."""
+        session = self._session
+        if call.ability == "loglikelihood":
+            end = self._scored_end()
+            return Procedure(
+                prepare=lambda requests: _encode_requests(session, requests, end),
+                answer=lambda encoded: _score_requests(session, encoded, call),
+            )
+        if call.ability == "generate":
+            return Procedure(
+                prepare=lambda pairs: encode_prompts(
+                    session, [prompt for prompt, _ in pairs], [options for _, options in pairs]
+                ),
+                answer=lambda writings: write_texts(session, writings, call),
+            )
+        return self._embedding(call) if call.ability == "embed" else super().procedure(call)
 
     def token_counts(self, prompts: Sequence[Prompt]) -> list[int]:
         """Return how many tokens every encoder input has before it is cut, special tokens included."""
         session = self._session
-        texts = iter(session.source_tokens([prompt for prompt in prompts if isinstance(prompt, str)]))
-        return [
-            len(next(texts) if isinstance(prompt, str) else session.chat_tokens(prompt)) for prompt in prompts
-        ]
+        with session.tokenizing:
+            texts = iter(session.source_tokens([prompt for prompt in prompts if isinstance(prompt, str)]))
+            return [
+                len(next(texts) if isinstance(prompt, str) else session.chat_tokens(prompt))
+                for prompt in prompts
+            ]
 
     def context_length(self) -> int | None:
         """Return at how many tokens an encoder input is cut; the answer takes none of them."""
@@ -130,35 +132,36 @@ class Seq2Seq:
         with mT5 (Ruder et al. 2021, footnote 7). Raises `UsageError` for another pooling, or a layer that is
         not there.
         """
-        session, chosen = self._session, options or EmbedOptions()
+        call = Call(ability="embed", arguments={"side": side, "options": options})
+        return self._rows(call, texts, CHUNK, self._width())
+
+    def _embedding(self, call: Call) -> Procedure:
+        session, chosen = self._session, call.arguments.get("options") or EmbedOptions()
         if chosen.pooling not in (None, "mean"):
             raise UsageError(f"The adapter 'hf-seq2seq' embeds with pooling 'mean', not {chosen.pooling!r}.")
         layer = resolve_layer(session.options.layer if chosen.layer is None else chosen.layer, session.depth)
         limit = session.length_limit(chosen.max_length)
-        prefix = self._prefix(side) if chosen.prefixes else ""
-        parts = [np.empty((0, self._width()), dtype=np.float32)]
-        for start in range(0, len(texts), CHUNK):
-            sources = session.sources([prefix + text for text in texts[start : start + CHUNK]], limit)
-            rows = [source.encoded for source in sources]
-            vectors = np.empty((len(rows), self._width()), dtype=np.float32)
+        prefix = self._prefix(call.arguments["side"]) if chosen.prefixes else ""
 
-            def forward(batch: list[int], rows: Any = rows) -> FloatArray:
-                inputs = session.pad([rows[one] for one in batch])
+        def answer(sources: Sequence[Source]) -> Iterator[tuple[list[int], list[FloatArray]]]:
+            def forward(batch: list[int]) -> FloatArray:
+                inputs = session.pad([sources[one].encoded for one in batch])
                 states = read_layer(session.encoder, inputs, layer, session.depth)
-                pooled = pool(states, inputs["attention_mask"], "mean")
+                pooled = pool(states, inputs["attention_mask"].to(states.device), "mean")
                 unit: FloatArray = torch.nn.functional.normalize(pooled, dim=-1).cpu().numpy()
                 return unit
 
-            for batch, found in session.run([len(row) for row in rows], forward):
-                vectors[batch] = found
-            parts.append(vectors)
-        result = np.concatenate(parts)
-        if not np.isfinite(result).all():
-            raise AdapterError(
-                f"The model {session.ref!r} gave vectors that are not finite, in {session.dtype}.",
-                hint="Pass -o dtype=float32.",
-            )
-        return result
+            for batch, vectors in session.run([len(one.encoded) for one in sources], forward, call):
+                if not np.isfinite(vectors).all():
+                    raise AdapterError(
+                        f"The model {session.ref!r} gave vectors that are not finite, in {session.dtype}.",
+                        hint="Pass -o dtype=float32.",
+                    )
+                yield batch, list(vectors)
+
+        return Procedure(
+            prepare=lambda texts: session.sources([prefix + text for text in texts], limit), answer=answer
+        )
 
     def fit(
         self, train: Sequence[Any], validation: Sequence[Any], spec: HeadSpec, options: FitOptions
@@ -189,3 +192,46 @@ class Seq2Seq:
     def _width(self) -> int:
         config = self._session.network.config
         return int((getattr(config, "encoder", None) or config).hidden_size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scorable:
+    """Requests with their inputs, equal ones once, and their outputs."""
+
+    requests: Sequence[LikelihoodRequest]
+    sources: Sequence[Source]
+    targets: Sequence[Target]
+
+
+def _encode_requests(
+    session: Seq2SeqSession, requests: Sequence[LikelihoodRequest], end: Sequence[int]
+) -> _Scorable:
+    contexts = {text: number for number, text in enumerate(dict.fromkeys(one.context for one in requests))}
+    tokens = session.target_tokens([request.continuation for request in requests])
+    for request, ids in zip(requests, tokens, strict=True):
+        if not ids:
+            raise UsageError(f"The continuation {request.continuation!r} has no token that can be scored.")
+    targets = [
+        Target(source=contexts[request.context], tokens=[*ids, *end])
+        for request, ids in zip(requests, tokens, strict=True)
+    ]
+    sources = session.sources(list(contexts), session.length_limit())
+    return _Scorable(requests=requests, sources=sources, targets=targets)
+
+
+def _score_requests(
+    session: Seq2SeqSession, asked: _Scorable, call: Call
+) -> Iterator[tuple[list[int], list[LikelihoodAnswer]]]:
+    for numbers, scores in score_targets(session, asked.sources, asked.targets, call):
+        yield (
+            numbers,
+            [
+                LikelihoodAnswer(
+                    token_logprobs=scored.logprobs,
+                    is_greedy=scored.is_greedy,
+                    byte_length=len(asked.requests[number].continuation.encode()),
+                    truncated=asked.sources[asked.targets[number].source].truncated,
+                )
+                for number, scored in zip(numbers, scores, strict=True)
+            ],
+        )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,41 +11,64 @@ from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria,
 
 from harness.capabilities import Generated, GenerateOptions, Prompt
 from harness.errors import CapabilityError, UsageError
+from harness.streaming import Call
+from harness_hf.answer_stream import Parts
 from harness_hf.loading import quiet_transformers
 from harness_hf.seq2seq_scoring import Target, score_targets
 from harness_hf.seq2seq_session import Seq2SeqSession, Source
 
-__all__ = ["generate_texts"]
+__all__ = ["Writings", "encode_prompts", "write_texts"]
 
 
-def generate_texts(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writings:
+    """Prompts as the model reads them: how they are to be gone on with, and the choices of those that have some."""
+
+    sources: Sequence[Source]
+    options: Sequence[GenerateOptions]
+    choices: Sequence[str]
+    targets: Sequence[Target]
+    """One a choice, its end token included."""
+
+
+def encode_prompts(
     session: Seq2SeqSession, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]
-) -> list[Generated]:
-    """Return what the model writes for every prompt; see `harness_hf.seq2seq.Seq2Seq.generate`."""
-    if len(prompts) != len(options):
-        raise UsageError(
-            f"There are {len(prompts)} prompts and {len(options)} options; one each is expected."
-        )
+) -> Writings:
+    """Return the tokens of prompts; see `harness_hf.seq2seq.Seq2Seq.generate` for what is refused."""
     for option in options:
         _require_possible(session, option)
-    sources = session.prompt_sources(prompts, session.length_limit())
-    answers: dict[int, Generated] = {}
+    asked = [(number, text) for number, option in enumerate(options) for text in option.choices or ()]
+    tokens = session.target_tokens([text for _, text in asked])
+    return Writings(
+        sources=session.prompt_sources(prompts, session.length_limit()),
+        options=options,
+        choices=[text for _, text in asked],
+        targets=[
+            Target(source=number, tokens=[*ids, *session.ends[:1]])
+            for (number, _), ids in zip(asked, tokens, strict=True)
+        ],
+    )
+
+
+def write_texts(
+    session: Seq2SeqSession, writings: Writings, call: Call
+) -> Iterator[tuple[list[int], list[Generated]]]:
+    """Yield (numbers of prompts, what the model writes for them) after every batch."""
+    sources, options = writings.sources, writings.options
     groups: dict[int, list[int]] = {}
-    chosen = [number for number, option in enumerate(options) if option.choices is not None]
     for number, option in enumerate(options):
         if option.choices is None:
             groups.setdefault(_room(session, option.max_tokens), []).append(number)
-    answers.update(zip(chosen, _choose(session, sources, options, chosen), strict=True))
-    for room, numbers in sorted(groups.items()):
+    for room, numbers in sorted(groups.items(), reverse=True):
         lengths = [len(sources[number].encoded) + room for number in numbers]
 
         def write(batch: list[int], numbers: list[int] = numbers, room: int = room) -> list[Generated]:
             rows = [numbers[one] for one in batch]
             return _write(session, [sources[row] for row in rows], [options[row] for row in rows], room)
 
-        for batch, texts in session.run(lengths, write):
-            answers.update({numbers[one]: text for one, text in zip(batch, texts, strict=True)})
-    return [answers[number] for number in range(len(prompts))]
+        for batch, texts in session.run(lengths, write, call):
+            yield [numbers[one] for one in batch], texts
+    yield from _choose(session, writings, call)
 
 
 def _require_possible(session: Seq2SeqSession, option: GenerateOptions) -> None:
@@ -69,34 +93,34 @@ def _room(session: Seq2SeqSession, wanted: int) -> int:
 
 
 def _choose(
-    session: Seq2SeqSession,
-    sources: Sequence[Source],
-    options: Sequence[GenerateOptions],
-    chosen: Sequence[int],
-) -> list[Generated]:
-    """Return the likeliest of the choices of each item, the end token after it included, the first at ties."""
-    targets, choices = [], []
-    for place, number in enumerate(chosen):
-        for text, ids in zip(
-            options[number].choices or (), session.target_tokens(options[number].choices or ()), strict=True
-        ):
-            targets.append(Target(source=place, tokens=[*ids, *session.ends[:1]]))
-            choices.append(text)
-    scored = score_targets(session, [sources[number] for number in chosen], targets)
-    best: dict[int, int] = {}
-    totals = [sum(one.logprobs) for one in scored]
-    for index, target in enumerate(targets):
-        if target.source not in best or totals[index] > totals[best[target.source]]:
-            best[target.source] = index
-    return [
-        Generated(
-            text=choices[best[place]],
-            tokens=len(targets[best[place]].tokens),
-            finished=True,
-            truncated=sources[number].truncated,
+    session: Seq2SeqSession, writings: Writings, call: Call
+) -> Iterator[tuple[list[int], list[Generated]]]:
+    """Yield the likeliest of the choices of each item, the end token after it included, the first at ties."""
+    targets = writings.targets
+    own: dict[int, list[int]] = {}
+    for number, target in enumerate(targets):
+        own.setdefault(target.source, []).append(number)
+    # Only inputs that have choices are encoded.
+    places = {source: place for place, source in enumerate(own)}
+    asked = [Target(source=places[target.source], tokens=target.tokens) for target in targets]
+    parts = Parts([target.source for target in targets], len(writings.sources))
+    totals: dict[int, float] = {}
+    for numbers, scores in score_targets(session, [writings.sources[one] for one in own], asked, call):
+        totals.update((number, sum(one.logprobs)) for number, one in zip(numbers, scores, strict=True))
+        complete = parts.finish(numbers)
+        best = [max(own[source], key=totals.__getitem__) for source in complete]
+        yield (
+            complete,
+            [
+                Generated(
+                    text=writings.choices[number],
+                    tokens=len(targets[number].tokens),
+                    finished=True,
+                    truncated=writings.sources[targets[number].source].truncated,
+                )
+                for number in best
+            ],
         )
-        for place, number in enumerate(chosen)
-    ]
 
 
 def _write(
@@ -104,7 +128,7 @@ def _write(
 ) -> list[Generated]:
     inputs = session.pad([source.encoded for source in sources])
     prefix = torch.tensor([session.prefix] * len(sources), device=session.device)
-    stops = StopText(session.tokenizer, len(session.prefix), [option.stop for option in options])
+    stops = StopText(session, len(session.prefix), [option.stop for option in options])
     with quiet_transformers():
         rows = session.network.generate(
             **inputs,
@@ -124,7 +148,7 @@ def _read(
 ) -> Generated:
     """Return what one row of a batch says, without the padding that waited for longer rows."""
     end = next((place for place, token in enumerate(ids[:stopped]) if token in session.ends), None)
-    text = _decode(session.tokenizer, ids[: stopped if end is None else end])
+    text = session.decode(ids[: stopped if end is None else end])
     places = [place for stop in option.stop if (place := text.find(stop)) >= 0]
     return Generated(
         text=text[: min(places)] if places else text,
@@ -132,11 +156,6 @@ def _read(
         finished=end is not None or stopped is not None,
         truncated=source.truncated,
     )
-
-
-def _decode(tokenizer: Any, ids: Sequence[int]) -> str:
-    text: str = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-    return text
 
 
 class SeededChoice(LogitsProcessor):
@@ -169,8 +188,8 @@ def _sample(scores: torch.Tensor, option: GenerateOptions, random: torch.Generat
 class StopText(StoppingCriteria):
     """Ends every row whose text holds one of its own stop strings."""
 
-    def __init__(self, tokenizer: Any, start: int, stops: Sequence[tuple[str, ...]]) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, session: Seq2SeqSession, start: int, stops: Sequence[tuple[str, ...]]) -> None:
+        self._session = session
         self._start = start
         self._stops = stops
         self.lengths: list[int | None] = [None] * len(stops)
@@ -182,7 +201,7 @@ class StopText(StoppingCriteria):
         """Return which rows have ended, of shape (rows,)."""
         for row, stops in enumerate(self._stops):
             if stops and self.lengths[row] is None:
-                text = _decode(self._tokenizer, input_ids[row, self._start :].tolist())
+                text = self._session.decode(input_ids[row, self._start :].tolist())
                 if any(stop in text for stop in stops):
                     self.lengths[row] = input_ids.shape[1] - self._start
         ended = [length is not None for length in self.lengths]

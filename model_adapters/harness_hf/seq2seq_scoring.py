@@ -11,6 +11,7 @@ import torch
 from transformers.modeling_outputs import BaseModelOutput
 
 from harness.errors import AdapterError, UsageError
+from harness.streaming import Call
 from harness_hf.batching import Encoded
 from harness_hf.seq2seq_session import Seq2SeqSession, Source
 
@@ -38,9 +39,9 @@ class ScoredTarget:
 
 
 def score_targets(
-    session: Seq2SeqSession, sources: Sequence[Source], targets: Sequence[Target]
-) -> list[ScoredTarget]:
-    """Return the scores of all targets in their order; every source goes through the encoder once.
+    session: Seq2SeqSession, sources: Sequence[Source], targets: Sequence[Target], call: Call
+) -> Iterator[tuple[list[int], list[ScoredTarget]]]:
+    """Yield (numbers of targets, their scores) after every batch; every source is encoded once.
 
     Raises `UsageError` for a target longer than the decoder has positions for, `AdapterError` where the model
     gives numbers that are not finite.
@@ -49,25 +50,25 @@ def score_targets(
     by_source: list[list[int]] = [[] for _ in sources]
     for number, target in enumerate(targets):
         by_source[target.source].append(number)
-    scored: dict[int, ScoredTarget] = {}
 
     def encode(rows: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
         inputs = session.pad([sources[row].encoded for row in rows])
         return session.encoder(**inputs).last_hidden_state, inputs["attention_mask"]
 
-    for rows, (states, mask) in session.run([len(source.encoded) for source in sources], encode):
+    for rows, (states, mask) in session.run([len(source.encoded) for source in sources], encode, call):
         asked = [(place, number) for place, row in enumerate(rows) for number in by_source[row]]
         width = states.shape[1]
         lengths = [width + len(session.prefix) + len(targets[number].tokens) for _, number in asked]
 
         def decode(batch: list[int], asked: Any = asked, states: Any = states, mask: Any = mask) -> Any:
-            places = torch.tensor([asked[one][0] for one in batch], device=session.device)
+            places = torch.tensor([asked[one][0] for one in batch])
             tokens = [targets[asked[one][1]].tokens for one in batch]
-            return _score_batch(session, states[places], mask[places], tokens)
+            return _score_batch(
+                session, states[places.to(states.device)], mask[places.to(mask.device)], tokens
+            )
 
-        for batch, results in session.run(lengths, decode):
-            scored.update({asked[one][1]: result for one, result in zip(batch, results, strict=True)})
-    return [scored[number] for number in range(len(targets))]
+        for batch, results in session.run(lengths, decode, call):
+            yield [asked[one][1] for one in batch], results
 
 
 def _require_room(session: Seq2SeqSession, targets: Sequence[Target]) -> None:
@@ -90,7 +91,7 @@ def _score_batch(
     logprobs, greedy = [], []
     done = 0
     for logits in _logits(session, states, mask, inputs, rows, columns):
-        gold = wanted[done : done + len(logits)]
+        gold = wanted[done : done + len(logits)].to(logits.device)
         done += len(logits)
         logprobs.append(torch.log_softmax(logits.float(), dim=-1).gather(1, gold[:, None])[:, 0].cpu())
         greedy.append((logits.argmax(dim=-1) == gold).cpu())
@@ -146,7 +147,7 @@ def _logits(
         handle.remove()
     chunk = max(1, LOGITS_AT_ONCE // session.vocabulary)
     hidden = seen[0] if len(seen) == 1 else None
-    if hidden is None or not torch.equal(_project(network, hidden[:, :1]), logits):
+    if hidden is None or not torch.equal(_project(network, hidden[:, :1]).to(logits.device), logits):
         hidden, logits = None, network(**keywords).logits
     for start in range(0, len(rows), chunk):
         at = (rows[start : start + chunk], columns[start : start + chunk])

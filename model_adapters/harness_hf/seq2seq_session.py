@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +14,15 @@ import transformers
 
 from harness.capabilities import Head, Prompt
 from harness.errors import AdapterError, CapabilityError, UsageError
-from harness_hf.batching import Encoded, length_sorted_batches, pad_batch
+from harness.streaming import Call
+from harness_hf.batching import Encoded, pad_batch
 from harness_hf.fit_record import FitRecord
 from harness_hf.identity import folder_identity, library_versions
-from harness_hf.loading import load_network, quiet_transformers
+from harness_hf.loading import quiet_transformers
+from harness_hf.placement import load_placed, place
 from harness_hf.seq2seq_options import Seq2SeqOptions
-from harness_hf.session import BATCH_TOKENS, choose_device, choose_dtype
+from harness_hf.session import batch_tokens
+from harness_hf.token_budget import BatchPlan, TokenBudget, by_length
 
 __all__ = ["Affixes", "Seq2SeqSession", "Source"]
 
@@ -51,6 +55,9 @@ ANSWER_OPTIONS = (
 """Options that change answers, and so belong to the identity."""
 KEPT_GENERATION = ("bad_words_ids", "suppress_tokens", "begin_suppress_tokens")
 """What a checkpoint's generation config forbids; its beams, penalties and lengths are not taken over."""
+
+BLOCK_FACTOR = 32
+"""Characters of a block of requests for every token of a batch."""
 
 Result = TypeVar("Result")
 
@@ -89,11 +96,13 @@ class Seq2SeqSession:
         self.folder = folder
         self.options = options
         self.record = record
-        self.device = choose_device(options.device)
         self.tokenizer: Any = _load_tokenizer(folder, ref, options)
-        dtype = choose_dtype(options.dtype, self.device)
-        network, _ = load_network(folder, ref, Head.TEXT_TO_TEXT, options, dtype=dtype)
-        self._network: Any = network.to(self.device).eval()
+        self.tokenizing = threading.RLock()
+        """Held by whoever uses the tokenizer while another thread may."""
+        network, _ = load_placed(folder, ref, Head.TEXT_TO_TEXT, options)
+        self._network: Any
+        self._network, self.device = place(network, options)
+        self.budget = TokenBudget(ref, batch_tokens(options, self.device))
         self.dtype = str(network.dtype).removeprefix("torch.")
         self.source_affixes = _affixes(self.tokenizer, "text")
         self.target_affixes = _affixes(self.tokenizer, "text_target")
@@ -132,6 +141,7 @@ class Seq2SeqSession:
         return {
             "adapter": "hf-seq2seq",
             "head": Head.TEXT_TO_TEXT.value if self.record is not None else "none",
+            "device": self.device.type,
             "dtype": self.dtype,
             **folder_identity(self.folder, FURTHER_FILES),
             **library_versions(),
@@ -213,35 +223,28 @@ class Seq2SeqSession:
         batch = pad_batch(rows, self.pad_id, ("input_ids", "attention_mask"))
         return {name: tensor.to(self.device) for name, tensor in batch.items()}
 
-    def run(
-        self, lengths: Sequence[int], forward: Callable[[list[int]], Result]
-    ) -> Iterator[tuple[list[int], Result]]:
-        """Yield (indices, what `forward` returned for them) for batches within the token budget."""
-        budget = self.options.batch_tokens or BATCH_TOKENS[self.device.type]
-        for batch in length_sorted_batches(lengths, budget):
-            yield from self._run_batch(lengths, batch, forward)
+    @property
+    def block_characters(self) -> int:
+        """How many characters of text make a block of requests."""
+        return BLOCK_FACTOR * self.budget.initial
 
-    def _run_batch(
-        self, lengths: Sequence[int], batch: list[int], forward: Callable[[list[int]], Result]
+    def run(
+        self, lengths: Sequence[int], forward: Callable[[list[int]], Result], call: Call
     ) -> Iterator[tuple[list[int], Result]]:
-        """Run one batch, in halves where the accelerator has too little memory for it."""
-        try:
-            with torch.inference_mode():
-                result = forward(batch)
-        except torch.OutOfMemoryError as error:
-            if len(batch) == 1:
-                raise AdapterError(
-                    f"The GPU has too little memory for one request of {lengths[batch[0]]} tokens.",
-                    hint="Pass a smaller -o max_length, or -o device=cpu.",
-                ) from error
-            result = None
-        if result is not None:
-            yield batch, result
-            return
-        torch.cuda.empty_cache()
-        half = len(batch) // 2
-        yield from self._run_batch(lengths, batch[:half], forward)
-        yield from self._run_batch(lengths, batch[half:], forward)
+        """Yield (indices, what `forward` returned for them) for batches within the token budget.
+
+        See `TokenBudget.run` for what happens where memory is short.
+        """
+        plan = BatchPlan(
+            ability=call.ability, pack=by_length(lengths), size=lengths.__getitem__, stopping=call.stopping
+        )
+        return self.budget.run(range(len(lengths)), forward, plan)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens, without special ones; waits while another thread uses the tokenizer."""
+        with self.tokenizing:
+            text = self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return str(text)
 
     def _tokens(self, side: str, texts: Sequence[str]) -> list[list[int]]:
         if not texts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,20 +13,25 @@ import torch
 
 from harness.capabilities import Head
 from harness.errors import AdapterError
-from harness_hf.batching import Encoded, length_sorted_batches, pad_batch
+from harness_hf.batching import Encoded, pad_batch
 from harness_hf.identity import folder_identity, library_versions
-from harness_hf.loading import load_network, load_tokenizer, piece_limit
+from harness_hf.loading import load_tokenizer, piece_limit
 from harness_hf.options import EncoderOptions, ModelOptions
+from harness_hf.placement import load_placed, place
 from harness_hf.sentence_files import read_sentence_files
 from harness_hf.template import Template, read_templates
+from harness_hf.token_budget import BatchPlan, TokenBudget, by_length, never
 
-__all__ = ["CHUNK", "EncoderSession", "ModelSession", "choose_device", "choose_dtype"]
+__all__ = ["CHUNK", "EncoderSession", "ModelSession", "batch_tokens"]
 
 CHUNK = 16_384
 """Texts that are tokenised and sorted by length together; bounds the memory that pieces take."""
 
 BATCH_TOKENS: Mapping[str, int] = {"cpu": 1024, "cuda": 16_384}
 """Pieces in a batch: on a CPU small batches stay in its caches (measured: 8,192 takes a third longer)."""
+
+BLOCK_FACTOR = 8
+"""Characters of a block of requests for every piece of a batch: a few batches, so that lengths can be sorted."""
 
 ANSWER_OPTIONS = (
     "max_length",
@@ -48,6 +54,7 @@ class ModelSession:
 
     options: ModelOptions
     single: Template
+    block_factor = BLOCK_FACTOR
 
     def __init__(
         self, *, ref: str, folder: Path, options: ModelOptions, tokenizer: Any, network: Any, has_pooler: bool
@@ -55,10 +62,13 @@ class ModelSession:
         self.ref = ref
         self.folder = folder
         self.options = options
-        self.device = choose_device(options.device)
         self.tokenizer = tokenizer
+        self.tokenizing = threading.RLock()
+        """Held by whoever uses the tokenizer while another thread may."""
         self.has_pooler = has_pooler
-        self._network: Any = network.to(self.device).eval()
+        self._network: Any
+        self._network, self.device = place(network, options)
+        self.budget = TokenBudget(ref, batch_tokens(options, self.device))
         self.dtype = str(network.dtype).removeprefix("torch.")
         self.depth = int(network.config.num_hidden_layers)
         """The number of transformer layers."""
@@ -111,37 +121,33 @@ class ModelSession:
         """Return the model inputs of a batch, padded to its longest sequence."""
         return pad_batch(batch, self.tokenizer.pad_token_id, self._inputs)
 
-    def run(
-        self, encoded: Sequence[Encoded], forward: Callable[[Inputs], Result]
-    ) -> Iterator[tuple[list[int], Result]]:
-        """Yield (indices, what `forward` returned for them) for batches of similar length, in any order."""
-        lengths = [len(one) for one in encoded]
-        budget = self.options.batch_tokens or BATCH_TOKENS[self.device.type]
-        for batch in length_sorted_batches(lengths, budget):
-            yield from self._run_batch(encoded, batch, forward)
+    @property
+    def block_characters(self) -> int:
+        """How many characters of text make a block of requests."""
+        return self.block_factor * self.budget.initial
 
-    def _run_batch(
-        self, encoded: Sequence[Encoded], batch: list[int], forward: Callable[[Inputs], Result]
+    def run(
+        self,
+        encoded: Sequence[Encoded],
+        forward: Callable[[Inputs], Result],
+        *,
+        ability: str,
+        stopping: Callable[[], bool] = never,
     ) -> Iterator[tuple[list[int], Result]]:
-        """Run one batch, in halves where the accelerator has too little memory for it."""
-        inputs = self.pad([encoded[index] for index in batch])
-        try:
-            with torch.inference_mode():
-                result = forward({name: tensor.to(self.device) for name, tensor in inputs.items()})
-        except torch.OutOfMemoryError as error:
-            if len(batch) == 1:
-                raise AdapterError(
-                    f"The GPU has too little memory for one sequence of {len(encoded[batch[0]])} pieces.",
-                    hint="Pass a smaller -o max_length, or -o device=cpu.",
-                ) from error
-            result = None
-        if result is not None:
-            yield batch, result
-            return
-        torch.cuda.empty_cache()
-        half = len(batch) // 2
-        yield from self._run_batch(encoded, batch[:half], forward)
-        yield from self._run_batch(encoded, batch[half:], forward)
+        """Yield (indices, what `forward` returned for them) for batches of similar length, the longest first.
+
+        See `TokenBudget.run` for what happens where memory is short.
+        """
+
+        def run_batch(batch: list[int]) -> Result:
+            inputs = self.pad([encoded[index] for index in batch])
+            return forward({name: tensor.to(self.device) for name, tensor in inputs.items()})
+
+        lengths = [len(one) for one in encoded]
+        plan = BatchPlan(
+            ability=ability, pack=by_length(lengths), size=lengths.__getitem__, stopping=stopping
+        )
+        return self.budget.run(range(len(encoded)), run_batch, plan)
 
 
 class EncoderSession(ModelSession):
@@ -152,8 +158,7 @@ class EncoderSession(ModelSession):
     def __init__(self, *, ref: str, folder: Path, options: EncoderOptions, head: Head | None) -> None:
         self.head = head
         tokenizer = load_tokenizer(folder, ref, options)
-        dtype = choose_dtype(options.dtype, choose_device(options.device))
-        network, has_pooler = load_network(folder, ref, head, options, dtype=dtype)
+        network, has_pooler = load_placed(folder, ref, head, options)
         super().__init__(
             ref=ref,
             folder=folder,
@@ -170,6 +175,7 @@ class EncoderSession(ModelSession):
         return {
             "adapter": "hf-encoder",
             "head": str(self.head or "none"),
+            "device": self.device.type,
             "dtype": self.dtype,
             **folder_identity(self.folder),
             **library_versions(),
@@ -177,22 +183,9 @@ class EncoderSession(ModelSession):
         }
 
 
-def choose_device(name: str) -> torch.device:
-    """Return the device of the option; raises `AdapterError` for a GPU that is not there."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise AdapterError("The option device is 'cuda', but torch sees no GPU.", hint="Pass -o device=cpu.")
-    return torch.device(name)
-
-
-def choose_dtype(name: str, device: torch.device) -> torch.dtype | None:
-    """Return the precision of inference; None is the checkpoint's own."""
-    if name == "auto":
-        return torch.float32 if device.type == "cpu" else None
-    dtype = getattr(torch, name)
-    assert isinstance(dtype, torch.dtype)
-    return dtype
+def batch_tokens(options: ModelOptions, device: torch.device) -> int:
+    """Return how many pieces a batch has, padding included, as the option or else the device says."""
+    return options.batch_tokens or BATCH_TOKENS["cpu" if device.type == "cpu" else "cuda"]
 
 
 def _input_names(network: Any, tokenizer: Any) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,8 @@ import torch
 from harness.capabilities import FloatArray, SpanAnswer, SpanQuestion
 from harness.data.records import SpanExample
 from harness.errors import DataError
+from harness.streaming import Call
+from harness_hf.answer_stream import Parts, Procedure
 from harness_hf.encoder import Encoder, require_finite
 from harness_hf.head_training import Feature, HeadTraining, collate_with
 from harness_hf.session import EncoderSession, Inputs
@@ -35,11 +37,24 @@ class SpanExtractor(Encoder):
         compares windows: a span that two windows hold counts where its score is higher. The answer is empty
         only where the context has no piece at all.
         """
-        limits = self._limits()
-        answers: list[SpanAnswer] = []
-        for start in range(0, len(items), ITEM_CHUNK):
-            answers += self._extract_chunk(items[start : start + ITEM_CHUNK], limits)
-        return answers
+        return self._answers(Call(ability="extract_spans"), items, ITEM_CHUNK)
+
+    def procedure(self, call: Call) -> Procedure:
+        """Return how a call's requests are answered: a question once all windows of its context are."""
+        if call.ability != "extract_spans":
+            return super().procedure(call)
+        session, limits = self._session, self._limits()
+
+        def prepare(items: Sequence[SpanQuestion]) -> tuple[Sequence[SpanQuestion], list[SpanWindow]]:
+            return items, split_contexts(items, session, limits)
+
+        def answer(
+            prepared: tuple[Sequence[SpanQuestion], list[SpanWindow]],
+        ) -> Iterator[tuple[list[int], list[SpanAnswer]]]:
+            items, windows = prepared
+            return self._spans(call, items, windows, limits)
+
+        return Procedure(prepare=prepare, answer=answer)
 
     def _limits(self) -> SpanLimits:
         session = self._session
@@ -48,28 +63,42 @@ class SpanExtractor(Encoder):
         limits = SpanLimits.from_settings(self._record.settings)
         return replace(limits, max_length=session.length_limit(self._record.max_length))
 
-    def _extract_chunk(self, items: Sequence[SpanQuestion], limits: SpanLimits) -> list[SpanAnswer]:
+    def _spans(
+        self, call: Call, items: Sequence[SpanQuestion], windows: Sequence[SpanWindow], limits: SpanLimits
+    ) -> Iterator[tuple[list[int], list[SpanAnswer]]]:
         session = self._session
-        windows = split_contexts(items, session, limits)
         proposals: list[SpanAnswer | None] = [None] * len(windows)
+        own: list[list[int]] = [[] for _ in items]
+        for index, window in enumerate(windows):
+            own[window.item].append(index)
 
         def forward(batch: Inputs) -> tuple[FloatArray, FloatArray]:
             output = session.network(**batch)
             return output.start_logits.float().cpu().numpy(), output.end_logits.float().cpu().numpy()
 
-        for rows, (starts, ends) in session.run([window.encoded for window in windows], forward):
+        parts = Parts([window.item for window in windows], len(items))
+        idle = parts.idle()
+        yield idle, [_best([]) for _ in idle]
+        encoded = [window.encoded for window in windows]
+        for rows, (starts, ends) in session.run(
+            encoded, forward, ability=call.ability, stopping=call.stopping
+        ):
             require_finite(starts, "scores", session)
             require_finite(ends, "scores", session)
             for row, index in enumerate(rows):
-                window = windows[index]
-                context = items[window.item].context
-                proposals[index] = _propose(window, context, starts[row], ends[row], limits)
-        best = [SpanAnswer(text="", start=-1, end=-1, score=0.0) for _ in items]
-        for window, proposal in zip(windows, proposals, strict=True):
-            found = best[window.item]
-            if proposal is not None and (found.start < 0 or proposal.score > found.score):
-                best[window.item] = proposal
-        return best
+                context = items[windows[index].item].context
+                proposals[index] = _propose(windows[index], context, starts[row], ends[row], limits)
+            complete = parts.finish(rows)
+            yield complete, [_best([proposals[index] for index in own[item]]) for item in complete]
+
+
+def _best(proposals: Sequence[SpanAnswer | None]) -> SpanAnswer:
+    """Return the proposal with the highest score, the first one at ties; without any, that nothing was found."""
+    best = SpanAnswer(text="", start=-1, end=-1, score=0.0)
+    for proposal in proposals:
+        if proposal is not None and (best.start < 0 or proposal.score > best.score):
+            best = proposal
+    return best
 
 
 def _propose(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,8 @@ import torch
 
 from harness.data.records import TaggedSentence
 from harness.errors import AdapterError, DataError, TrainingError
+from harness.streaming import Call
+from harness_hf.answer_stream import Parts, Procedure
 from harness_hf.encoder import Encoder
 from harness_hf.head_training import Feature, HeadTraining
 from harness_hf.session import EncoderSession, Inputs
@@ -32,30 +34,45 @@ class Tagger(Encoder):
         Sentences longer than the limit are split between tokens and re-joined; a token that the tokenizer
         leaves nothing of is shown to the model as the unknown piece.
         """
-        tags: list[list[str]] = []
-        for start in range(0, len(sentences), SENTENCE_CHUNK):
-            tags += self._tag_chunk(sentences[start : start + SENTENCE_CHUNK])
-        return tags
+        return self._answers(Call(ability="tag"), sentences, SENTENCE_CHUNK)
 
-    def _tag_chunk(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+    def procedure(self, call: Call) -> Procedure:
+        """Return how a call's requests are answered: a sentence once all its windows are."""
+        if call.ability != "tag":
+            return super().procedure(call)
         session = self._session
         names = session.network.config.id2label
         limit = session.length_limit(self._record.max_length if self._record else None)
-        windows = _split(session, sentences, limit)
-        tags = [[""] * len(sentence) for sentence in sentences]
 
         def forward(batch: Inputs) -> Any:
             logits = session.network(**batch).logits
-            if not bool(torch.isfinite(logits[batch["attention_mask"].bool()]).all()):
+            if not bool(torch.isfinite(logits[batch["attention_mask"].bool().to(logits.device)]).all()):
                 raise AdapterError(f"The model {session.ref!r} gave scores that are not finite.")
             return logits.argmax(dim=-1).cpu().numpy()
 
-        for rows, chosen in session.run([window.encoded for window in windows], forward):
-            for row, index in enumerate(rows):
-                window = windows[index]
-                for word, position in enumerate(window.positions, start=window.first_word):
-                    tags[window.sentence][word] = str(names[int(chosen[row, position])])
-        return tags
+        def prepare(
+            sentences: Sequence[Sequence[str]],
+        ) -> tuple[Sequence[Sequence[str]], list[WordWindow]]:
+            return sentences, _split(session, sentences, limit)
+
+        def answer(
+            prepared: tuple[Sequence[Sequence[str]], list[WordWindow]],
+        ) -> Iterator[tuple[list[int], list[list[str]]]]:
+            sentences, windows = prepared
+            tags = [[""] * len(sentence) for sentence in sentences]
+            parts = Parts([window.sentence for window in windows], len(sentences))
+            idle = parts.idle()
+            yield idle, [tags[number] for number in idle]
+            encoded = [window.encoded for window in windows]
+            for rows, chosen in session.run(encoded, forward, ability=call.ability, stopping=call.stopping):
+                for row, index in enumerate(rows):
+                    window = windows[index]
+                    for word, position in enumerate(window.positions, start=window.first_word):
+                        tags[window.sentence][word] = str(names[int(chosen[row, position])])
+                complete = parts.finish(rows)
+                yield complete, [tags[number] for number in complete]
+
+        return Procedure(prepare=prepare, answer=answer)
 
 
 def prepare_tagging(

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from harness.capabilities import EmbedOptions, FloatArray, Side
 from harness.errors import AdapterError, UsageError
+from harness.streaming import Call
+from harness_hf.answer_stream import AnswerStream, Parts, Procedure
+from harness_hf.batching import Encoded
 from harness_hf.pooling import pool, read_layer, resolve_layer
 from harness_hf.sentence_files import Pooling
 from harness_hf.session import CHUNK, Inputs, ModelSession
 from harness_hf.words import WordWindow, split_sentences
 
-__all__ = ["SENTENCE_CHUNK", "EmbedPlan", "TextVectors", "require_finite"]
+__all__ = ["SENTENCE_CHUNK", "EmbedPlan", "TextVectors", "require_finite", "row_procedure"]
 
 SENTENCE_CHUNK = 1024
 """Sentences whose words are split and sorted together; bounds the hidden states that wait for re-joining."""
@@ -33,15 +36,22 @@ class EmbedPlan:
     prefix: str
 
 
-class TextVectors:
+class TextVectors(AnswerStream):
     """Reads an opened model's hidden states; adapters of bare models inherit `embed` and `hidden_states`."""
 
     _session: ModelSession
 
     def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
         """Return float32 vectors of shape (texts, dimension) with unit rows."""
+        call = Call(ability="embed", arguments={"side": side, "options": options})
+        return self._rows(call, texts, CHUNK, int(self._session.network.config.hidden_size))
+
+    def procedure(self, call: Call) -> Procedure:
+        """Return how a call's requests are answered: here those of `embed`."""
+        if call.ability != "embed":
+            return super().procedure(call)
         session = self._session
-        plan = self.plan(side, options or EmbedOptions())
+        plan = self.plan(call.arguments["side"], call.arguments.get("options") or EmbedOptions())
         if plan.pooling == "pooler" and plan.layer != session.depth:
             raise UsageError(
                 f"Pooling 'pooler' reads the last layer, {session.depth}; layer {plan.layer} was asked for."
@@ -52,17 +62,14 @@ class TextVectors:
                 vectors = session.backbone(**inputs).pooler_output.float()
             else:
                 states = read_layer(session.backbone, inputs, plan.layer, session.depth)
-                vectors = pool(states, inputs["attention_mask"], plan.pooling)
+                vectors = pool(states, inputs["attention_mask"].to(states.device), plan.pooling)
             unit: FloatArray = torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()
             return unit
 
-        result = np.empty((len(texts), int(session.network.config.hidden_size)), dtype=np.float32)
-        for start in range(0, len(texts), CHUNK):
-            chunk = [plan.prefix + text for text in texts[start : start + CHUNK]]
-            for rows, vectors in session.run(session.encode(chunk, None, plan.limit), forward):
-                result[start + np.asarray(rows)] = vectors
-        require_finite(result, "vectors", session)
-        return result
+        def prepare(texts: Sequence[str]) -> list[Encoded]:
+            return session.encode([plan.prefix + text for text in texts], None, plan.limit)
+
+        return row_procedure(session, call, prepare, forward, "vectors")
 
     def plan(self, side: Side, options: EmbedOptions) -> EmbedPlan:
         """Return how a text of `side` becomes a vector; raises `UsageError` for what the model lacks."""
@@ -97,35 +104,33 @@ class TextVectors:
         self, sentences: Sequence[Sequence[str]], layers: list[int], offset: int
     ) -> Iterator[tuple[int, FloatArray]]:
         session = self._session
-        windows = split_sentences(
-            sentences,
-            tokenizer=session.tokenizer,
-            template=session.single,
-            limit=session.length_limit(),
-            unknown_for_empty=False,
-        )
+        with session.tokenizing:
+            windows = split_sentences(
+                sentences,
+                tokenizer=session.tokenizer,
+                template=session.single,
+                limit=session.length_limit(),
+                unknown_for_empty=False,
+            )
         width = int(session.network.config.hidden_size)
         waiting: dict[int, FloatArray] = {}
-        missing = dict.fromkeys(range(len(sentences)), 0)
-        for window in windows:
-            missing[window.sentence] += 1
-        for number in [number for number, count in missing.items() if count == 0]:
+        parts = Parts([window.sentence for window in windows], len(sentences))
+        for number in parts.idle():
             yield offset + number, np.zeros((len(layers), len(sentences[number]), width), np.float32)
 
         def forward(inputs: Inputs) -> list[torch.Tensor]:
             states = session.backbone(**inputs, output_hidden_states=True).hidden_states
             return [states[layer] for layer in layers]
 
-        for rows, states in session.run([window.encoded for window in windows], forward):
+        encoded = [window.encoded for window in windows]
+        for rows, states in session.run(encoded, forward, ability="hidden_states"):
             for row, index in enumerate(rows):
-                window = windows[index]
-                number = window.sentence
+                number = windows[index].sentence
                 shape = (len(layers), len(sentences[number]), width)
                 target = waiting.setdefault(number, np.zeros(shape, np.float32))
-                _copy_words(target, [state[row] for state in states], window)
-                missing[number] -= 1
-                if missing[number] == 0:
-                    yield offset + number, waiting.pop(number)
+                _copy_words(target, [state[row] for state in states], windows[index])
+            for number in parts.finish(rows):
+                yield offset + number, waiting.pop(number)
 
     def _pooling(self, asked: Pooling | None) -> Pooling:
         """Return the pooling of the request, the options or the model folder, where it is possible."""
@@ -153,6 +158,23 @@ class TextVectors:
         given = options.query_prefix if side == "query" else options.passage_prefix
         declared = files.query_prefix if side == "query" else files.passage_prefix
         return declared if given is None else given
+
+
+def row_procedure(
+    session: ModelSession,
+    call: Call,
+    prepare: Callable[[Sequence[Any]], Sequence[Encoded]],
+    forward: Callable[[Inputs], FloatArray],
+    what: str,
+) -> Procedure:
+    """Return a procedure whose requests are one sequence each, answered by one row of what `forward` returns."""
+
+    def answer(encoded: Sequence[Encoded]) -> Iterator[tuple[list[int], list[FloatArray]]]:
+        for rows, values in session.run(encoded, forward, ability=call.ability, stopping=call.stopping):
+            require_finite(values, what, session)
+            yield rows, list(values)
+
+    return Procedure(prepare=prepare, answer=answer)
 
 
 def _copy_words(target: FloatArray, states: Sequence[torch.Tensor], window: WordWindow) -> None:

@@ -14,7 +14,7 @@ def test_batches_hold_every_index_once_within_the_budget(lengths: list[int], bud
     for batch in batches:
         assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= budget
     order = [index for batch in batches for index in batch]
-    assert order == sorted(range(len(lengths)), key=lambda index: (lengths[index], index))
+    assert order == sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
 
 
 def test_padding_goes_to_the_longest_of_the_batch() -> None:

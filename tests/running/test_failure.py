@@ -189,7 +189,8 @@ def test_a_folder_that_holds_a_run_is_refused_before_any_work(
     status, _, err = _eval_here(cli, "run")
     assert status == 2
     assert err == (
-        "Error: The folder 'run' already holds a run. Go on with it (harness eval --resume run), or give another folder with --output.\n"
+        "Error: The folder 'run' already holds a run. Go on with it (harness eval --resume run), "
+        "or give another folder with --output.\n"
     )
     assert Path("run/results.json").read_text(encoding="utf-8") == "{}"
 

@@ -15,6 +15,7 @@ import numpy as np
 from harness.adapters import AdapterEntry
 from harness.capabilities import (
     HEAD_CAPABILITY,
+    Adapter,
     Capability,
     Choice,
     EmbedOptions,
@@ -35,6 +36,7 @@ from harness.capabilities import (
 )
 from harness.errors import TrainingError
 from harness.options import AdapterOptions
+from harness.streaming import Ability, Answered, Call
 
 HEADS = (Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION, Head.DUAL_ENCODER)
 COUNTER = itertools.count()
@@ -48,6 +50,16 @@ DECODER_OFFERS = (
     Capability.FITS,
     Capability.GENERATES,
     Capability.SCORES_CONTINUATIONS,
+)
+STREAMERS = (
+    "sound-streamer",
+    "changing-blocks",
+    "deaf-streamer",
+    "loses-a-block",
+    "other-in-a-stream",
+    "streams-for-nothing",
+    "streams-twice",
+    "upset-by-closing",
 )
 
 
@@ -68,6 +80,8 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
         after[Head.TAGGING] |= {Capability.CHOOSES_BEST}
     if ref in DECODERS:
         bare, after = frozenset(DECODER_OFFERS), {}
+    if ref in STREAMERS:
+        bare, after = frozenset({Capability.EMBEDS}), {}
     if ref == "head-without-capability":
         after[Head.TAGGING] -= {Capability.TAGS}
     return ModelDescription(
@@ -75,8 +89,11 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     )
 
 
-def open_planted(description: ModelDescription, options: AdapterOptions) -> Planted:
-    return PlantedDecoder(description.ref) if description.ref in DECODERS else Planted(description.ref)
+def open_planted(description: ModelDescription, options: AdapterOptions) -> Adapter:
+    ref = description.ref
+    if ref in STREAMERS:
+        return PlantedStreamer(ref)
+    return PlantedDecoder(ref) if ref in DECODERS else Planted(ref)
 
 
 def digest(*parts: object) -> bytes:
@@ -205,6 +222,48 @@ class PlantedDecoder(Planted):
             for prompt, item in zip(prompts, options, strict=True)
         ]
         return texts[:1] if self.ref == "impatient-generation" else texts
+
+
+class PlantedStreamer:
+    """Embeds and nothing else, in a stream of one answer a block."""
+
+    def __init__(self, ref: str) -> None:
+        self.ref = ref
+        self.upset = 0.0
+
+    def identity(self) -> Mapping[str, str]:
+        return {"ref": self.ref}
+
+    def close(self) -> None:
+        pass
+
+    def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
+        rows = [vector(text, self.upset) for text in texts]
+        self.upset = 0.0
+        return np.stack(rows) if rows else np.zeros((0, 32), dtype=np.float32)
+
+    def block_characters(self, ability: Ability) -> int | None:
+        return next(COUNTER) + 1 if self.ref == "changing-blocks" else 100
+
+    def stream(self, call: Call, blocks: Sequence[Sequence[str]]) -> Iterator[Answered]:
+        if self.ref == "streams-for-nothing" and not blocks:
+            yield Answered(indices=[0], answers=[vector("")])
+        first = 0
+        for number, block in enumerate(blocks):
+            if call.stopping() and self.ref != "deaf-streamer":
+                return
+            rows = list(self.embed(block, side="query"))
+            if self.ref == "other-in-a-stream":
+                rows = [vector(text, "other") for text in block]
+            try:
+                if not (self.ref == "loses-a-block" and number == 1):
+                    yield Answered(indices=range(first, first + len(block)), answers=rows)
+            except GeneratorExit:
+                self.upset += self.ref == "upset-by-closing"
+                raise
+            if self.ref == "streams-twice" and number == 1:
+                yield Answered(indices=[first], answers=rows[:1])
+            first += len(block)
 
 
 class PlantedClassifier(Planted):

@@ -33,8 +33,10 @@ class TestPlanted(AdapterContract):
 CAUGHT_BY: dict[str, set[str]] = {
     "answers-nothing-asked": {"test_no_request_gets_no_answer"},
     "batch-dependent": {"test_batch_size_changes_nothing"},
+    "changing-blocks": {"test_blocks_have_one_size"},
     "chokes-on-empty-text": {"test_unusual_text_is_answered", "test_vectors_have_length_one"},
     "closes-once": {"test_closing_twice_is_fine"},
+    "deaf-streamer": {"test_stopping_ends_a_stream"},
     "empty-identity": {"test_identity_is_stable_text", "test_fitting_changes_the_identity"},
     "fit-keeps-identity": {"test_fitting_changes_the_identity"},
     "fits-in-place": {"test_fitting_leaves_the_model_alone"},
@@ -55,6 +57,7 @@ CAUGHT_BY: dict[str, set[str]] = {
         "test_unusual_text_is_answered",
     },
     "long-vectors": {"test_vectors_have_length_one"},
+    "loses-a-block": {"test_streamed_answers_are_those_of_the_method"},
     "loses-a-tag": {"test_answers_have_the_right_form", "test_unusual_text_is_answered"},
     "loses-a-sentence": {
         "test_answers_have_the_right_form",
@@ -79,13 +82,20 @@ CAUGHT_BY: dict[str, set[str]] = {
         "test_opening_again_changes_nothing",
         "test_saved_fit_answers_alike",
     },
+    "other-in-a-stream": {
+        "test_stopping_ends_a_stream",
+        "test_streamed_answers_are_those_of_the_method",
+    },
     "pickle": {"test_saved_fit_holds_no_pickle"},
     "positive-log-probability": {"test_answers_have_the_right_form", "test_unusual_text_is_answered"},
     "shifted-span": {"test_answers_have_the_right_form", "test_unusual_text_is_answered"},
+    "streams-for-nothing": {"test_nothing_asked_streams_nothing"},
+    "streams-twice": {"test_stopping_ends_a_stream", "test_streamed_answers_are_those_of_the_method"},
     "undeclared-capability": {"test_model_declares_what_it_does"},
     "unknown-tag": {"test_tags_are_those_of_the_training_data"},
     "unseeded-fit": {"test_fitting_twice_gives_the_same"},
     "unstable-identity": {"test_identity_is_stable_text", "test_saved_fit_answers_alike"},
+    "upset-by-closing": {"test_a_stream_may_be_closed"},
     "wrong-count": {
         "test_batch_size_changes_nothing",
         "test_each_request_gets_one_answer",
@@ -114,7 +124,7 @@ def failed_checks(pytester: pytest.Pytester, ref: str, *arguments: str) -> set[s
     return {report.nodeid.rpartition("::")[2].partition("[")[0] for report in failed}
 
 
-@pytest.mark.parametrize("ref", ["sound", "sound-decoder"])
+@pytest.mark.parametrize("ref", ["sound", "sound-decoder", "sound-streamer"])
 def test_sound_adapter_passes(pytester: pytest.Pytester, ref: str) -> None:
     assert failed_checks(pytester, ref) == set()
 

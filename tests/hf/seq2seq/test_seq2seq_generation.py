@@ -121,7 +121,7 @@ def test_the_end_token_finishes(t5: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     ids = session.tokenizer("yes no", add_special_tokens=False)["input_ids"]
     rows = torch.tensor([[*session.prefix, *ids, eos, pad, pad], [*session.prefix, *ids, 5, 6, 7]])
     monkeypatch.setattr(session.network, "generate", lambda **_: rows)
-    short, long = write(t5, ["a", "b"], GenerateOptions(max_tokens=len(ids) + 3))
+    short, long = write(t5, ["a", "a"], GenerateOptions(max_tokens=len(ids) + 3))
     assert short == Generated(text="yes no", tokens=len(ids) + 1, finished=True)
     assert (long.tokens, long.finished) == (len(ids) + 3, False)
 

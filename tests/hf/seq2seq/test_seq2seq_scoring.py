@@ -10,6 +10,7 @@ import torch
 
 from harness.capabilities import LikelihoodRequest
 from harness.errors import AdapterError, UsageError
+from harness.streaming import Call
 from harness_hf import seq2seq_scoring
 
 Open = Callable[..., Any]
@@ -83,8 +84,12 @@ def test_the_likeliest_continuation_is_greedy(seq2seq: Any) -> None:
         seq2seq_scoring.Target(source=0, tokens=tokens)
         for tokens in (ids, [*ids[:-1], ids[-1] + 1], [ids[0] + 1, *ids[1:]])
     ]
-    scored = seq2seq_scoring.score_targets(session, source, targets)
-    assert [one.is_greedy for one in scored] == [True, False, False]
+    scored: dict[int, seq2seq_scoring.ScoredTarget] = {}
+    for numbers, found in seq2seq_scoring.score_targets(
+        session, source, targets, Call(ability="loglikelihood")
+    ):
+        scored.update(zip(numbers, found, strict=True))
+    assert [scored[number].is_greedy for number in range(3)] == [True, False, False]
 
 
 def test_every_context_is_encoded_once(seq2seq: Any) -> None:

@@ -1,0 +1,151 @@
+"""Checks of adapters that give answers as they come: the same ones, every one once, and no more when told to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from harness.capabilities import Capability, GenerateOptions
+from harness.streaming import Ability, Call, Streams
+from harness.testing.contract_setting import ContractSetting
+from harness.testing.probe import MAX_TOKENS, PROBES, Probe, agree
+from harness.testing.workshop import Subject, Workshop
+
+__all__ = ["StreamChecks"]
+
+ABILITIES: Mapping[Capability, Ability] = MappingProxyType(
+    {
+        Capability.CLASSIFIES: "classify",
+        Capability.CHOOSES_BEST: "choose",
+        Capability.TAGS: "tag",
+        Capability.EXTRACTS_SPANS: "extract_spans",
+        Capability.EMBEDS: "embed",
+        Capability.SCORES_CONTINUATIONS: "loglikelihood",
+        Capability.GENERATES: "generate",
+    }
+)
+ROUNDING = 1e-5
+"""How far an answer may be from the one that the method gives, absolutely and relatively."""
+
+every_ability = pytest.mark.parametrize("capability", list(ABILITIES), ids=lambda one: one.value)
+
+
+class StreamChecks(ContractSetting):
+    """What `Streams.stream` gives, beside what the methods give."""
+
+    @every_ability
+    def test_streamed_answers_are_those_of_the_method(
+        self, workshop: Workshop, capability: Capability
+    ) -> None:
+        """Every request gets its answer once, however the requests are cut into blocks."""
+        for subject, probe, call in _streaming(workshop, capability):
+            requests = [*probe.requests, *probe.unusual.values()]
+            expected = probe.ask(subject.model, requests, subject.labels)
+            for size in (len(requests) // 2 + 1, 3):
+                found = _collect(subject.model.stream(call, _blocks(call, requests, size)), subject)
+                missing = set(range(len(requests))) - set(found)
+                assert not missing, (
+                    f"{subject.name} streams no answer to {len(missing)} of {len(requests)} requests in blocks "
+                    f"of {size}."
+                )
+                for index, request in enumerate(requests):
+                    assert agree(expected[index], found[index], tolerance=ROUNDING), (
+                        f"{subject.name} answers {request!r} differently when it is streamed in blocks of {size}."
+                    )
+
+    @every_ability
+    def test_nothing_asked_streams_nothing(self, workshop: Workshop, capability: Capability) -> None:
+        """A call without blocks has no answers."""
+        for subject, _, call in _streaming(workshop, capability):
+            found = _collect(subject.model.stream(call, []), subject)
+            assert not found, f"{subject.name} streams {len(found)} answers to no request."
+
+    @every_ability
+    def test_stopping_ends_a_stream(self, workshop: Workshop, capability: Capability) -> None:
+        """No batch begins once `stopping` says so, and what was answered before is right."""
+        for subject, probe, call in _streaming(workshop, capability):
+            blocks = _blocks(call, probe.requests, 1)
+            found = _collect(subject.model.stream(replace(call, stopping=lambda: True), blocks), subject)
+            assert not found, f"{subject.name} streams {len(found)} answers although it was to stop at once."
+            stream = subject.model.stream(replace(call, stopping=_after(2)), blocks)
+            expected = probe.ask(subject.model, probe.requests, subject.labels)
+            for index, answer in _collect(stream, subject).items():
+                assert agree(expected[index], answer, tolerance=ROUNDING), (
+                    f"{subject.name} answers {probe.requests[index]!r} differently before it stops."
+                )
+
+    @every_ability
+    def test_a_stream_may_be_closed(self, workshop: Workshop, capability: Capability) -> None:
+        """After a stream is closed before its end, the model answers as before."""
+        for subject, probe, call in _streaming(workshop, capability):
+            expected = probe.ask(subject.model, probe.requests, subject.labels)
+            stream = subject.model.stream(call, _blocks(call, probe.requests, 1))
+            next(stream)
+            stream.close()
+            again = probe.ask(subject.model, probe.requests, subject.labels)
+            for request, one, other in zip(probe.requests, expected, again, strict=True):
+                assert agree(one, other), (
+                    f"{subject.name} answers {request!r} differently after a stream was closed."
+                )
+
+    @every_ability
+    def test_blocks_have_one_size(self, workshop: Workshop, capability: Capability) -> None:
+        """`block_characters` is a positive number, or None, and the same before and after answers."""
+        for subject, probe, call in _streaming(workshop, capability):
+            before = subject.model.block_characters(call.ability)
+            probe.ask(subject.model, probe.requests, subject.labels)
+            after = subject.model.block_characters(call.ability)
+            assert before is None or (type(before) is int and before > 0), (
+                f"The blocks of {subject.name} have {before!r} characters; expected a positive number or None."
+            )
+            assert after == before, f"{subject.name} changes the size of its blocks from {before} to {after}."
+
+
+def _streaming(workshop: Workshop, capability: Capability) -> Iterator[tuple[Subject, Probe, Call]]:
+    """Return the models that have the capability and stream; skip the check where there is none."""
+    probe = PROBES[capability]
+    subjects = [one for one in workshop.subjects(capability) if isinstance(one.model, Streams)]
+    if not subjects:
+        pytest.skip(f"{workshop.name} does not stream {capability.value}")
+    for subject in subjects:
+        arguments: dict[str, Any] = {}
+        if capability is Capability.CLASSIFIES:
+            arguments = {"labels": subject.labels}
+        elif capability is Capability.EMBEDS:
+            arguments = {"side": "query", "options": None}
+        yield subject, probe, Call(ability=ABILITIES[capability], arguments=arguments)
+
+
+def _blocks(call: Call, requests: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    """Return blocks of `size` requests in the form of a stream."""
+    if call.ability == "generate":
+        requests = [(prompt, GenerateOptions(max_tokens=MAX_TOKENS)) for prompt in requests]
+    return [requests[start : start + size] for start in range(0, len(requests), size)]
+
+
+def _collect(stream: Iterator[Any], subject: Subject) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for answered in stream:
+        assert len(answered.indices) == len(answered.answers), (
+            f"{subject.name} streams {len(answered.answers)} answers for {len(answered.indices)} requests."
+        )
+        for index, answer in zip(answered.indices, answered.answers, strict=True):
+            assert index not in found, f"{subject.name} streams the answer {index} twice."
+            found[index] = answer
+    return found
+
+
+def _after(questions: int) -> Callable[[], bool]:
+    """Return a function that says no as often as that, and then yes."""
+    asked = 0
+
+    def stopping() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > questions
+
+    return stopping
