@@ -12,7 +12,8 @@ import pytest
 
 import harness.results
 import harness.running
-from harness.results import RECORD_COLUMNS, Run
+from harness.record import RECORD_COLUMNS
+from harness.results import Run
 
 RunTasks = Callable[..., Run]
 Cli = Callable[..., tuple[int, str, str]]
