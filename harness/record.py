@@ -15,7 +15,7 @@ from typing import Any, Self
 from harness.errors import DataError
 from harness.storage import FileNotWrittenError, publish
 
-__all__ = ["ItemRecord", "RecordWriter", "read_records"]
+__all__ = ["RECORD_COLUMNS", "ItemRecord", "RecordWriter", "read_records"]
 
 RECORD_COLUMNS = (
     "id",
