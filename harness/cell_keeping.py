@@ -6,7 +6,8 @@ import hashlib
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
 
@@ -142,8 +143,18 @@ def _inputs_digest(example: Any) -> str:
 
 
 def _inputs_text(example: Any) -> str:
-    content = {name: value for name, value in asdict(example).items() if name not in GOLD_FIELDS}
+    content = {name: _plain_field(getattr(example, name)) for name in _field_names(type(example))}
     return json.dumps(content, ensure_ascii=False, sort_keys=True)
+
+
+@lru_cache(maxsize=64)
+def _field_names(sort: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(sort) if field.name not in GOLD_FIELDS)
+
+
+def _plain_field(value: Any) -> Any:
+    """Return a field as JSON takes it; those of examples that stay are texts, and sequences or mappings of texts."""
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def _digest(text: str) -> str:

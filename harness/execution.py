@@ -180,6 +180,8 @@ class Execution:
         registry, catalog = self.prepared.session.registry, self.prepared.session.catalog
         if self.resume and (folder.path / "manifest.json").is_file():
             manifest = Run.read_manifest(folder.path)
+            for leftover in folder.path.glob("records/*/*/.*"):
+                leftover.unlink(missing_ok=True)  # what a kill left half written
             refuse_changes(manifest, plan, catalog, _version("multilingual-harness"))
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             manifest["resumed"] = [*manifest["resumed"], now]
