@@ -86,7 +86,7 @@ class TokenBudget:
 
     def _shrink(self, batch: list[Work], plan: BatchPlan[Work]) -> bool:
         """Halve the budget until it divides the batch; return whether it does, as for one sequence it never can."""
-        if torch.cuda.is_initialized():
+        if torch.cuda.is_available():
             gc.collect()
             torch.cuda.empty_cache()
         tokens = self.tokens

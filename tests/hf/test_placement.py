@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from accelerate import cpu_offload
+from accelerate import cpu_offload  # type: ignore[import-untyped]
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from harness.adapters import AdapterEntry
@@ -134,7 +134,9 @@ def test_a_device_map_is_refused_beside_a_device() -> None:
     entries = {entry.name: entry for entry in harness_register_adapters()}
     for name in ("hf-encoder", "hf-causal", "hf-seq2seq"):
         entry: AdapterEntry = entries[name]
-        assert parse_options(entry, {"device_map": "auto"})
+        given = parse_options(entry, {"device_map": "auto"})
+        assert isinstance(given, ModelOptions)
+        assert given.device_map == "auto"
         with pytest.raises(UsageError, match=r"'device_map'.* chooses the devices itself.*device=cpu"):
             parse_options(entry, {"device_map": "auto", "device": "cpu"})
 
