@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +54,10 @@ class Encoder(TextVectors):
         return self._session.identity()
 
     def notices(self) -> Sequence[str]:
-        """Return what a user should know about how the model was trained, in sentences."""
-        return self._record.notices() if self._record is not None else ()
+        """Return what a user should know about how the model was trained and asked, in sentences."""
+        trained = self._record.notices() if self._record is not None else ()
+        asked: Callable[[], Sequence[str]] = getattr(super(), "notices", tuple)
+        return [*trained, *asked()]
 
     def close(self) -> None:
         """Free the network; a second call does nothing."""

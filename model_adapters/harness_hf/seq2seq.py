@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +60,10 @@ class Seq2Seq:
         return self._session.identity()
 
     def notices(self) -> Sequence[str]:
-        """Return what a user should know about how the model was trained, in sentences."""
+        """Return what a user should know about how the model was trained and asked, in sentences."""
         record = self._session.record
-        return record.notices() if record is not None else ()
+        asked: Callable[[], Sequence[str]] = getattr(super(), "notices", tuple)
+        return [*(record.notices() if record is not None else ()), *asked()]
 
     def close(self) -> None:
         """Free the network; a second call does nothing."""
