@@ -20,10 +20,9 @@ from transformers import (
     get_linear_schedule_with_warmup,
 )
 
-from harness.capabilities import Classifies, FitOptions, Head, HeadSpec, TrainingSettings
+from harness.capabilities import FitOptions, Head, HeadSpec, TrainingSettings
 from harness.data.records import ClassificationExample
 from harness.errors import TrainingError
-from harness_hf import training_processes
 from harness_hf.optimization import Optimization, learning_rate
 from harness_hf.step_batches import StepBatches, cut, default_parts, micro_batch_size, seed_of
 from harness_hf.training_checkpoint import CheckpointFolder
@@ -307,7 +306,6 @@ def test_a_fit_that_was_killed_after_its_record_is_finished(bert: Any, fit_optio
     record = bert.fit(examples(8), [], SPEC, options)._record
     (options.directory / "checkpoints" / "step-00000001").mkdir(parents=True)
     again = bert.fit(examples(8), [], SPEC, options)
-    assert isinstance(again, Classifies)
     assert again._record == record
     assert not (options.directory / "checkpoints").exists()
 
@@ -351,7 +349,7 @@ def test_bf16_trains(open_folder: Any, folders: dict[str, Path], fit_options: Op
 
 def test_every_process_has_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     visible = 4
-    monkeypatch.setattr(training_processes.torch.cuda, "device_count", lambda: visible)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: visible)
     assert training_device(torch.device("cpu")) == torch.device("cpu")
     assert training_device(torch.device("cuda", 2)) == torch.device("cuda", 2)
     monkeypatch.delenv("LOCAL_RANK", raising=False)
