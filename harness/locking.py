@@ -28,6 +28,7 @@ from harness.specs.catalog import Catalog
 
 __all__ = [
     "FORMAT",
+    "WORDS",
     "Lock",
     "LockFile",
     "LockedModel",
@@ -41,6 +42,7 @@ __all__ = [
 FORMAT = 1
 RENEW = "To accept what is found now, write the lock file anew: harness lock RUN|TASKS --output {path}"
 WORDS = {"training": "training set", "extends": "added language"}
+"""What the sorts of `LockedDocument` are called, where that is another word."""
 
 
 class LockedModel(LockEntry):
