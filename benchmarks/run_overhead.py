@@ -44,7 +44,7 @@ from harness.running import Runner
 from harness.scoring import CellScorer
 from harness.streaming import Ability, Answered, Call
 
-__all__ = ["main"]
+__all__ = ["main", "write_pairs"]
 
 LIMIT = 0.03
 PARTS: Mapping[str, tuple[tuple[Any, str], ...]] = {
@@ -148,6 +148,17 @@ class Clock:
         self._since = now
 
 
+def write_pairs(folder: Path, count: int, data: Path | None) -> None:
+    """Write XNLI's test file: its first so many pairs from `data`, or made-up ones of their lengths."""
+    if data is None:
+        made_up(count, 1, 1).write(folder)
+        return
+    name = Path("xnli") / f"test-{XNLI}.tsv"
+    lines = (Path(data) / name).read_text(encoding="utf-8").splitlines(keepends=True)[:count]
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text("".join(lines), encoding="utf-8")
+
+
 def run_once(prepared: Prepared, adapter: Recording, folder: Path) -> float:
     """Return the CPU seconds of a run into a new folder, from the opened model to the results on disk."""
     model = prepared.plan.model
@@ -229,10 +240,7 @@ def main(arguments: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         save_headed(given.model, folder / "model")
-        if given.data is None:
-            made_up(given.items, 1, 1).write(folder / "data")
-        else:
-            _first_lines(given.data, folder / "data", given.items)
+        write_pairs(folder / "data", given.items, given.data)
         config = RunConfig(
             tasks=(f"xnli:{XNLI}",),
             model=f"hf-encoder:{folder / 'model'}",
@@ -251,16 +259,8 @@ def main(arguments: list[str] | None = None) -> None:
             )
             for number in range(given.rounds)
         ]
-    alone, full, beside = (min(one[place] for one in rounds) for place in range(3))
-    parts = min((one[3] for one in rounds), key=lambda seconds: sum(seconds.values()))
-    show(given.items, alone, full, beside, parts)
-
-
-def _first_lines(data: Path, folder: Path, count: int) -> None:
-    name = Path("xnli") / f"test-{XNLI}.tsv"
-    lines = (data / name).read_text(encoding="utf-8").splitlines(keepends=True)[:count]
-    (folder / name).parent.mkdir(parents=True)
-    (folder / name).write_text("".join(lines), encoding="utf-8")
+    alone, full, beside, parts = zip(*rounds, strict=True)
+    show(given.items, min(alone), min(full), min(beside), min(parts, key=lambda part: sum(part.values())))
 
 
 if __name__ == "__main__":
