@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from types import TracebackType
 from typing import Any, Self
 
@@ -117,10 +117,11 @@ def _records(
     """Return the records of a chunk; contributions stand for its labelled items only."""
     places = itertools.count()
     labelled = [None if item.reference is None else next(places) for item in inputs]
+    texts = [_inputs_text(example) for example in examples]
     return [
         ItemRecord(
             id=example.id,
-            inputs_digest=_inputs_digest(example),
+            inputs_digest=_digest(text),
             prediction=prediction.output,
             reference=item.reference,
             scores={} if place is None else {name: values[place] for name, values in contributions.items()},
@@ -128,12 +129,28 @@ def _records(
             group=example.group,
             tags=example.meta,
             flags={"truncated": prediction.truncated, "unparsed": prediction.unparsed},
+            inputs=text,
         )
-        for example, prediction, item, place in zip(examples, predictions, inputs, labelled, strict=True)
+        for example, prediction, item, place, text in zip(
+            examples, predictions, inputs, labelled, texts, strict=True
+        )
     ]
 
 
 def _inputs_digest(example: Any) -> str:
-    content = {name: value for name, value in asdict(example).items() if name not in GOLD_FIELDS}
-    text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+    return _digest(_inputs_text(example))
+
+
+def _inputs_text(example: Any) -> str:
+    names = [field.name for field in fields(example) if field.name not in GOLD_FIELDS]
+    content = {name: _plain_field(getattr(example, name)) for name in names}
+    return json.dumps(content, ensure_ascii=False, sort_keys=True)
+
+
+def _plain_field(value: Any) -> Any:
+    """Return a field as JSON takes it; those of examples that stay are texts, and sequences or mappings of texts."""
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

@@ -27,6 +27,7 @@ RECORD_COLUMNS = (
     "group",
     "tags",
     "flags",
+    "inputs",
 )
 ROW_GROUP = 16_384
 """Records that a file of records compresses together, and that are held while it is written or read."""
@@ -50,6 +51,14 @@ class ItemRecord:
     tags: Mapping[str, str]
     flags: Mapping[str, bool]
     """``truncated`` and ``unparsed``."""
+    inputs: str = "{}"
+    """What the item is, without what would give its gold answer away, as JSON."""
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The fields of the example: ``question`` and ``context``, ``tokens``, ``inputs``; empty in older runs."""
+        fields: dict[str, Any] = json.loads(self.inputs)
+        return fields
 
 
 class RecordWriter:
@@ -177,6 +186,7 @@ class _RecordFile:
             "group": [record.group for record in records],
             "tags": [_compact(record.tags) for record in records],
             "flags": [_compact(record.flags) for record in records],
+            "inputs": [record.inputs for record in records],
         }
         self._writer.write_table(pa.table(columns, schema=self._schema), row_group_size=ROW_GROUP)
 
@@ -203,10 +213,11 @@ def read_records(path: Path) -> Iterator[ItemRecord]:
 
     try:
         with pq.ParquetFile(path) as file:
-            lacking = [name for name in RECORD_COLUMNS if name not in file.schema_arrow.names]
+            present = [name for name in RECORD_COLUMNS if name in file.schema_arrow.names]
+            lacking = [name for name in RECORD_COLUMNS if name not in (*present, "inputs")]
             if lacking:
                 raise DataError(f"The records {str(path)!r} cannot be read: they lack {', '.join(lacking)}.")
-            for batch in file.iter_batches(READ_TOGETHER, columns=list(RECORD_COLUMNS)):
+            for batch in file.iter_batches(READ_TOGETHER, columns=present):
                 yield from map(_record, batch.to_pylist())
     except (OSError, pa.ArrowInvalid) as error:
         raise DataError(f"The records {str(path)!r} cannot be read: {error}.") from error
@@ -218,6 +229,7 @@ def _record(row: Mapping[str, Any]) -> ItemRecord:
         inputs_digest=row["inputs_digest"],
         cluster=row["cluster"],
         group=row["group"],
+        inputs=row.get("inputs") or "{}",
         **{name: json.loads(row[name]) for name in ("prediction", "reference", "scores", "tags", "flags")},
     )
 

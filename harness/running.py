@@ -31,7 +31,7 @@ from harness.results import SCHEMA, RunFolder
 from harness.run_state import RunState
 from harness.streaming import HasNotices
 
-__all__ = ["Runner"]
+__all__ = ["FitSummary", "HeldItems", "Runner"]
 
 CHUNK = 2048
 """Items that a method gets in one call: enough to sort by length, few enough for progress and memory."""

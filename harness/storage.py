@@ -22,7 +22,7 @@ class FileNotWrittenError(StorageError, OSError):
         full = error.errno in _FULL
         super().__init__(
             f"The file {str(path)!r} cannot be written: {reason}.",
-            hint="Make room there, then run the command again." if full else None,
+            hint="Make room there." if full else None,
         )
         self.errno, self.strerror, self.filename = error.errno, reason, str(path)
 

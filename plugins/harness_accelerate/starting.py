@@ -18,7 +18,8 @@ from types import FrameType
 
 import torch
 
-from harness.launching import STATUS_VARIABLE
+from harness.file_lock import FileLock
+from harness.launching import PARENT_LOCK, STATUS_VARIABLE
 
 __all__ = ["launch_command", "start"]
 
@@ -52,10 +53,13 @@ def start(arguments: Sequence[str], count: int) -> int:
             STATUS_VARIABLE: folder,
         }
         command = launch_command(arguments, count, gpus=gpus)
+        alive = FileLock(Path(folder) / PARENT_LOCK)
+        alive.acquire()
         # Its own session: what the terminal sends reaches this process alone.
         launcher = subprocess.Popen(command, env=environment, start_new_session=True)
         with _passed_on(launcher, Path(folder)):
             code = launcher.wait()
+        alive.release()
         return _status(Path(folder), code)
 
 
