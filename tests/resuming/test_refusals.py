@@ -90,7 +90,7 @@ def test_a_data_file_is_gone(moods: Mapping[str, Path], cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [("metrics: [accuracy]", "metrics: [f1]"), ("de: {test: {local: de.jsonl, reader: jsonl}}", ""), ("version: 1", "version: 2"), ("[good, bad]", "[bad, good]")],
+    [("license: l", "license: other"), ("de: {test: {local: de.jsonl, reader: jsonl}}", ""), ("version: 1", "version: 2"), ("[good, bad]", "[bad, good]")],
 )
 def test_a_spec_changed(moods: Mapping[str, Path], cli: Cli, change: tuple[str, str]) -> None:
     text = moods["spec"].read_text(encoding="utf-8")
