@@ -126,7 +126,7 @@ class Commands:
         assert self._server.stdin is not None
         self._server.stdin.write(json.dumps(order).encode() + b"\n")
         self._server.stdin.flush()
-        wait_until(lambda: (folder / "pid").is_file(), "start of a command")
+        wait_until((folder / "pid").is_file, "start of a command")
         return Attempt(folder=folder, pid=int((folder / "pid").read_text(encoding="ascii")))
 
     def _cold(self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> Attempt:

@@ -28,11 +28,20 @@ class Tally:
     again: int = 0
 
     def row(self) -> str:
-        hits = "  ".join(f"{self.hits[name]:>10}" for name in ("start-up", "fit", "inference"))
-        return f"{self.name:<10}  {self.kills:>5}  {self.attempts:>8}  {self.runs:>4}  {hits}  {self.lost:>4}  {self.again:>11}"
+        numbers = (
+            self.kills,
+            self.attempts,
+            self.runs,
+            *map(self.hits.__getitem__, PHASES),
+            self.lost,
+            self.again,
+        )
+        return "".join([f"{self.name:<8}", *(f"{number:>13}" for number in numbers)])
 
 
-HEAD = "run         kills  attempts  runs    start-up         fit   inference  lost  asked twice"
+PHASES = ("start-up", "fit", "inference")
+COLUMNS = ("kills", "attempts", "runs", *PHASES, "lost", "asked twice")
+HEAD = "".join(["run     ", *(f"{name:>13}" for name in COLUMNS)])
 
 
 def kill_often(
@@ -53,7 +62,7 @@ def kill_often(
             if not killed:
                 break
             tally.kills += 1
-            tally.hits[_hit(attempt, len(found) > len(known))] += 1
+            tally.hits[_hit(attempt, commands.cache / "fits", len(found) > len(known))] += 1
             known = found
         assert attempt.wait() == 0, attempt.err
         assert_whole(run, evaluation.reference)
@@ -69,10 +78,10 @@ def _killed(attempt: Attempt, moment: float) -> bool:
     return attempt.wait() == -9
 
 
-def _hit(attempt: Attempt, answered: bool) -> str:
-    """Return what a command was doing when it was killed, as far as its output and its journal tell."""
+def _hit(attempt: Attempt, fits: Path, answered: bool) -> str:
+    """Return what a command was doing when it was killed, as far as its output and what it left tell."""
     told = [line for line in attempt.err.splitlines() if line.startswith(("Fine-tuning", "Reusing", "x"))]
-    if told and told[-1].startswith("Fine-tuning") and not answered:
+    if told and told[-1].startswith("Fine-tuning") and any(fits.glob(".*.partial")):
         return "fit"
     return "inference" if told or answered else "start-up"
 

@@ -77,9 +77,7 @@ def _command(order: dict[str, Any], folder: Path) -> None:
     sys.argv = ["harness", *order["arguments"]]
     status = 1
     try:
-        import sitecustomize
-
-        sitecustomize.install()  # type: ignore[attr-defined]
+        sys.modules["sitecustomize"].install()
         from harness.cli.main import run
 
         run()
