@@ -48,7 +48,9 @@ def test_every_request_is_in_one_block(lengths: list[int], size: int | None, dat
         ([2, 9, 3, 9], ["a", "b", "a", "b"], 10, [[1, 3], [0, 2]]),
     ],
 )
-def test_blocks(lengths: list[int], groups: list[Hashable] | None, size: int | None, expected: object) -> None:
+def test_blocks(
+    lengths: list[int], groups: list[Hashable] | None, size: int | None, expected: object
+) -> None:
     assert plan_blocks(lengths, groups, size) == expected
 
 

@@ -123,7 +123,7 @@ def test_one_process_is_killed_alone_and_one_goes_on(start: Start, tmp_path: Pat
     command = (*HARNESS, *FLAKY, "--output", "run", "--num-processes", "2")
     begun = time.monotonic()
     killed = start(*command, FLAKY_KILL="3")
-    _wait_for(lambda: (tmp_path / "run" / "journal" / "1.log").exists())
+    _wait_for((tmp_path / "run" / "journal" / "1.log").exists)
     running = time.monotonic()
     status, err = _ended(killed)
     assert status == 1, err
