@@ -60,7 +60,7 @@ class Flaky:
         for block in blocks:
             if call.stopping():
                 return
-            answers = self.classify(block, **call.arguments)
+            answers: Any = self.classify(block, **call.arguments)
             yield Answered(indices=range(start, start + len(block)), answers=answers)
             start += len(block)
 
@@ -73,8 +73,7 @@ class Flaky:
         hindi = any("\u0900" <= letter <= "\u097f" for item in inputs for letter in item.text)
         if hindi and os.environ.get("FLAKY"):
             raise RuntimeError("out of order")
-        scores: Any = np.eye(len(labels), dtype=np.float32)[[self._says] * len(inputs)]
-        return scores
+        return np.eye(len(labels), dtype=np.float32)[[self._says] * len(inputs)]
 
 
 @hookimpl
