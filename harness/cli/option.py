@@ -14,6 +14,13 @@ __all__ = ["key_values", "make_config", "resumed_config"]
 RUN, DATA, TRAINING, OUTPUT = "What to run", "Data", "Training", "Output"
 MACHINES = "Processes and machines"
 PROMPTS = "Prompts"
+OF_EVAL = frozenset(
+    {
+        *("output", "with_baselines", "with_published", "shard"),
+        *("reuse", "locked", "batch_tokens", "num_processes"),
+    }
+)
+"""What a configuration file may say although plan needs it not: it takes the configuration of eval."""
 
 Tasks = Annotated[
     list[str],
@@ -209,17 +216,7 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
     from harness.plan import RunConfig
     from harness.specs.selection import split_names
 
-    known = {
-        *given,
-        "output",
-        "with_baselines",
-        "with_published",
-        "shard",
-        "reuse",
-        "locked",
-        "batch_tokens",
-        "num_processes",
-    }  # plan takes the configuration of eval and needs not all of it
+    known = {*given, *OF_EVAL}
     # That the programs of others may run is for the command line to say, not for a file that came from them.
     known.discard("allow_code")
     values = read_configuration(config_file, known) if config_file is not None else {}
