@@ -77,7 +77,9 @@ class Runner:
         self._written = 0.0
 
     def run(self, header: dict[str, Any], *, limit: int | None) -> dict[str, Any]:
-        """Run all cells and return what ``results.json`` holds; after Ctrl-C what is done is on disk.
+        """Run all cells; after Ctrl-C what is done is on disk.
+
+        Returns what ``results.json`` holds; processes that do not lead know no scores, and return nothing.
 
         Args:
             header: The ``run`` object of the results, without its counts.
@@ -92,7 +94,7 @@ class Runner:
         try:
             self._run_groups(limit)
         finally:
-            results = self._results()
+            results = self._results() if self._crew.leads else {}
             if self._crew.leads:
                 self._folder.write_results(results)
         if self._crew.leads:
