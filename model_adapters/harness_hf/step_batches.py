@@ -60,8 +60,9 @@ class StepBatches:
 def default_parts(batch_size: int, device: torch.device, processes: int) -> int:
     """Return how many parts a step is cut into at least.
 
-    On a CPU four, or two, of at least `SMALLEST_PART` examples each, where that divides the batch, else one. On a GPU one a process: a GPU alone
-    takes its batch whole, so that the dropout masks of several GPUs are others than those of one.
+    On a CPU four, or two, of at least `SMALLEST_PART` examples each, where that divides the batch, else one. On a
+    GPU one a process: a GPU alone takes its batch whole, so that the dropout masks of several GPUs are others than
+    those of one.
     """
     if device.type != "cpu":
         return processes
