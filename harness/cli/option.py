@@ -14,6 +14,8 @@ __all__ = ["key_values", "make_config", "resumed_config"]
 RUN, DATA, TRAINING, OUTPUT = "What to run", "Data", "Training", "Output"
 MACHINES = "Processes and machines"
 PROMPTS = "Prompts"
+SINGULAR = {"protocols": "protocol"}
+"""Names of values whose option is another one."""
 OF_EVAL = frozenset(
     {
         *("output", "with_baselines", "with_published", "shard"),
@@ -312,7 +314,7 @@ def resumed_config(given: dict[str, Any], config_file: Path | None, folder: Path
         if name not in WITH_RESUME and value is not None and value is not False and value not in ([], "")
     ]
     if further or config_file is not None:
-        name = further[0] if further else "config"
+        name = SINGULAR.get(further[0], further[0]) if further else "config"
         raise UsageError(
             f"--resume goes on with a run as it was begun: --{name.replace('_', '-')} cannot be given with it."
         )

@@ -110,15 +110,16 @@ def test_the_status_of_the_leading_process_passes_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert leave_status(2) == 2
-    assert _status(tmp_path, 0) == 1, "a leading process that left nothing crashed"
+    assert _status(tmp_path, 0, stopped=False) == 1, "a leading process that left nothing crashed"
     monkeypatch.setenv(STATUS_VARIABLE, str(tmp_path))
     monkeypatch.setenv("RANK", "1")
     assert leave_status(2) == 0
     assert not (tmp_path / "status").exists()
     monkeypatch.setenv("RANK", "0")
     assert leave_status(130) == 0
-    assert _status(tmp_path, 0) == 130
-    assert _status(tmp_path, 1) == 1
+    assert _status(tmp_path, 0, stopped=False) == 130
+    assert _status(tmp_path, 1, stopped=False) == 1
+    assert _status(tmp_path, 1, stopped=True) == 130, "stopped before there was a process to tell"
 
 
 def test_a_process_that_nobody_launched_is_alone(registry: Registry) -> None:
