@@ -68,9 +68,11 @@ def commands_in(
 
 
 @pytest.fixture
-def commands(commands_in: Callable[[Path], Commands], tmp_path: Path) -> Commands:
+def commands(commands_in: Callable[[Path], Commands], tmp_path: Path) -> Iterator[Commands]:
     """Commands with an empty cache."""
-    return commands_in(tmp_path)
+    commands = commands_in(tmp_path)
+    yield commands
+    commands.close()
 
 
 MakeEvaluation = Callable[..., Evaluation]

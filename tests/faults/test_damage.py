@@ -32,9 +32,7 @@ def delete(log: Path, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("damage", [truncate, flip, delete])
-def test_a_damaged_journal(
-    prompted: Evaluation, commands: Commands, tmp_path: Path, damage: Damage
-) -> None:
+def test_a_damaged_journal(prompted: Evaluation, commands: Commands, tmp_path: Path, damage: Damage) -> None:
     run = tmp_path / "run"
     shutil.copytree(prompted.reference, run)
     for name in ("cells", "records"):

@@ -77,9 +77,7 @@ def _hit(attempt: Attempt, answered: bool) -> str:
     return "inference" if told or answered else "start-up"
 
 
-def test_a_run_that_is_killed_three_times(
-    evaluation: Evaluation, commands: Commands, tmp_path: Path
-) -> None:
+def test_a_run_that_is_killed_three_times(evaluation: Evaluation, commands: Commands, tmp_path: Path) -> None:
     tally = kill_often(evaluation, commands, tmp_path, 3, cold=False, seconds=evaluation.seconds)
     assert (tally.kills, tally.lost, tally.again) == (3, 0, 0)
 
@@ -95,9 +93,7 @@ def test_runs_that_are_killed_at_twenty_random_moments_each(
         began = time.monotonic()
         assert whole.wait() == 0, whole.err
         seconds = time.monotonic() - began
-        tally = kill_often(
-            evaluation, commands, tmp_path / evaluation.name, 20, cold=True, seconds=seconds
-        )
+        tally = kill_often(evaluation, commands, tmp_path / evaluation.name, 20, cold=True, seconds=seconds)
         rows.append(tally.row())
         assert (tally.kills, tally.lost, tally.again) == (20, 0, 0)
         assert answers(evaluation.reference) > 50
