@@ -16,8 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.api import cache_folder, data_options, open_session
+from harness.api import data_options, open_session
 from harness.data.sources import DataFinder
+from harness.fitting import cache_folder
 from harness.plan import RunConfig
 from harness.planning import make_plan, resolve_model
 
