@@ -61,7 +61,7 @@ def refuse_changes(manifest: Mapping[str, Any], plan: Plan, catalog: Catalog, ve
         kept = splits.get(split.key, split)
         if kept.digest != split.digest:
             raise DataError(
-                f"The data of {split.title} changed since the run began: {data_difference(split, kept)} (digest "
+                f"The data of {split.title} changed since the run began: {data_difference(split, kept, 'the run')} (digest "
                 f"{kept.digest} then, {split.digest} now).",
                 hint=f"Put the former files back. {HINT}",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -66,7 +67,10 @@ class FitRecord(BaseModel):
 def write_record(folder: Path, record: FitRecord) -> None:
     """Write the record in one step, so that a folder never looks finished before it is."""
     partial = folder / f".{RECORD_NAME}.partial"
-    partial.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(record.model_dump_json(indent=2) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
     partial.replace(folder / RECORD_NAME)
 
 

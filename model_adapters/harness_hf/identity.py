@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -41,13 +42,23 @@ def folder_identity(folder: Path, further: Sequence[str] = ()) -> dict[str, str]
     """
     small = [name for name in (*SMALL_FILES, *further) if (folder / name).is_file()]
     weights = hashlib.sha256("".join(_digest(file) for file in weight_files(folder)).encode("ascii"))
-    named = "".join(f"{name}={_digest(folder / name)}\n" for name in small)
+    named = "".join(
+        f"{name}={_record_digest(folder / name) if name == RECORD_NAME else _digest(folder / name)}\n"
+        for name in small
+    )
     return {"weights": weights.hexdigest(), "files": hashlib.sha256(named.encode()).hexdigest()}
 
 
 def library_versions() -> dict[str, str]:
     """Return the installed versions of the libraries that compute the answers."""
     return {library: version(library) for library in LIBRARIES}
+
+
+def _record_digest(file: Path) -> str:
+    """Return the digest of the record of a fit, without how it came about: interruptions change no answer."""
+    content = json.loads(file.read_text(encoding="utf-8"))
+    told = {name: value for name, value in content.items() if name != "resumed_at"}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(file: Path) -> str:

@@ -138,7 +138,7 @@ def _rank() -> int:
 
 def main(path: Path) -> None:
     """Fit all jobs of a file, and write beside it what happened in this process."""
-    from accelerate import PartialState  # type: ignore[import-untyped]
+    from accelerate import PartialState
 
     torch.set_num_threads(1)
     state = PartialState(cpu=True)
