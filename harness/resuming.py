@@ -60,9 +60,10 @@ def refuse_changes(manifest: Mapping[str, Any], plan: Plan, catalog: Catalog, ve
     for split in now.data:
         kept = splits.get(split.key, split)
         if kept.digest != split.digest:
+            told = data_difference(split, kept, keeper="the run")
             raise DataError(
-                f"The data of {split.title} changed since the run began: {data_difference(split, kept, 'the run')} (digest "
-                f"{kept.digest} then, {split.digest} now).",
+                f"The data of {split.title} changed since the run began: {told} (digest {kept.digest} then, "
+                f"{split.digest} now).",
                 hint=f"Put the former files back. {HINT}",
             )
     _refuse_changed_documents(before, now)

@@ -50,7 +50,8 @@ def fit_and_save(
 
     Where the folder holds the very result already, as after a kill at the last moment, nothing is done. All
     processes call it; the leading one writes. `limits` are the fields of the record about texts, `examples` the
-    numbers of those to train on and of the dev set. Raises `TrainingError` where the folder holds another fit.
+    numbers of those to train on and of the dev set. Raises `TrainingError` where
+    the folder holds another fit, and where no example is left to train on.
     """
     base = dict(session.identity())
     digest = training_digest(spec, data, options, session.options, base)
@@ -58,6 +59,11 @@ def fit_and_save(
     finished = read_record(options.directory)
     if finished is not None and finished.digest != digest:
         raise TrainingError(f"The folder {str(options.directory)!r} already holds a fitted model.")
+    if not data.train:
+        raise TrainingError(
+            f"There are no training examples for {_title(spec, options, session.ref)}.",
+            hint="Check --train-limit and the data.",
+        )
     if finished is None:
         transformers.set_seed(options.seed)
         network = load()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -309,6 +310,8 @@ def test_a_digest_from_outside_never_becomes_a_path(xnli: Run, edit: Edit, tmp_p
 def test_journals_and_single_cells_are_copied(xnli: Run, udpos: Run, edit: Edit, tmp_path: Path) -> None:
     runs = [edit(run, lambda results: None) for run in (xnli, udpos)]
     for run, names in zip(runs, (["0", "1", "10", "2"], ["0"]), strict=True):
+        for name in ("journal", "cells"):  # the run's own
+            shutil.rmtree(run.path / name)
         (run.path / "journal").mkdir()
         for name in names:
             (run.path / "journal" / f"{name}.log").write_text(f"{run.path.name} {name}", encoding="utf-8")

@@ -130,7 +130,7 @@ def test_two_processes(
     assert [one["steps"] for one in second] == [reference["steps"][3:]] * 2
     assert difference(again, reference_job) < TOLERANCE
     notice = "Fine-tuning ran out of memory at {} examples at once and went on with 1; the effective batch stayed 8."
-    assert [one["notices"] for one in third] == [[notice.format(2)]] * 2
+    assert [one["notices"] for one in third] == [[notice.format(4)]] * 2
     assert [one["notices"] for one in fourth] == [[notice.format(8)]] * 2
     assert [one["record"]["micro_batch"] for one in [*third, *fourth]] == [1] * 4
     still_alone = fit_alone({**still, "directory": still["directory"] + " alone"})
