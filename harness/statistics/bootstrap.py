@@ -96,7 +96,8 @@ def distinct_rows(rows: AnyFloats) -> tuple[Floats, Codes]:
     more than once, which leaves what is computed from them right.
     """
     key = np.zeros(len(rows))
-    for column, weight in enumerate(np.random.default_rng(0).random(rows.shape[1])):
+    weights: Floats = np.random.default_rng(0).random(size=(rows.shape[1],))
+    for column, weight in enumerate(weights.tolist()):
         key += weight * rows[:, column]
     ordered = rows[np.argsort(key, kind="stable")]
     new = np.ones(len(rows), dtype=np.bool_)

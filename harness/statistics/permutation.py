@@ -54,8 +54,8 @@ def half_sums(rows: AnyFloats, *, draws: int = FLIPS, seed: int = 0) -> tuple[Fl
     for start in range(0, draws, block):
         count = min(block, draws - start)
         bits = np.frombuffer(generator.bytes(count * width), dtype=np.uint8).reshape(count, width)
-        chosen = np.unpackbits(bits, axis=1, count=len(ordered))
-        found[start : start + count] = chosen.astype(np.float64) @ ordered
+        signs = np.unpackbits(bits, axis=1, count=len(ordered))
+        found[start : start + count] = signs.astype(np.float64) @ ordered
     return found, False
 
 
