@@ -80,7 +80,7 @@ def test_results_have_the_documented_shape(run: RunTasks) -> None:
         assert cell.keys() >= CELL_KEYS
         assert (cell["status"], cell["split"], cell["n"], cell["reason"]) == ("ok", "test", 5, "")
         for score in cell["metrics"].values():
-            assert score.keys() == {"value", "se", "ci", "ci_method"}
+                assert {"value", "se", "ci", "ci_method", "clusters"} <= score.keys()
             assert 0 <= score["value"] <= 1
             if score["ci"] is not None:
                 assert 0 <= score["ci"][0] <= score["value"] <= score["ci"][1] <= 1
