@@ -92,10 +92,11 @@ class Runner:
         self._take_finished()
         try:
             self._run_groups(limit)
-        finally:
-            results = self._results()
+        except BaseException:
             if self._crew.leads:
-                self._folder.write_results(results)
+                self._folder.write_results(self._results())
+            raise
+        results = self._results()
         if self._crew.leads:
             results = self._with_intervals(results)
             self._folder.write_results(results)
