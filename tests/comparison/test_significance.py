@@ -46,6 +46,8 @@ def test_right_and_wrong_items_are_those_of_an_exact_binomial_test(
     assert better.mcnemar == pytest.approx(exact)
     # Signs of single items that are +-1 are the same test, by simulation.
     assert better.p == pytest.approx(exact, abs=4 * np.sqrt(exact / 9_999))
+    assert better.p is not None
+    assert better.p_holm is not None
     assert better.p_holm == pytest.approx(2 * better.p)
     assert (same.p, same.p_holm, same.mcnemar, same.won) == (1.0, 1.0, 1.0, 0)
     assert scores.best == (better.p_holm >= 0.05, True, better.p_holm >= 0.05)
@@ -78,7 +80,7 @@ def test_translations_are_flipped_together(make_run: MakeRun, registry: Registry
         runs = []
         for name, wrong in (("x", range(6)), ("y", range(0))):
             records = labelled(_answers("a" * 20, wrong), "a" * 20)
-            cells = [("xnli", code, records, {}) for code in ("de", "sw")]
+            cells: list[object] = [("xnli", code, records, {}) for code in ("de", "sw")]
             runs.append(make_run(f"{name}-{parallel}", cells, specs=specs))
         [task] = compare(runs, registry.metrics).tasks
         difference = task.scores[0].differences[1]
