@@ -115,7 +115,7 @@ def independent_mean(parts: Sequence[Interval], value: float, *, level: float = 
     """
     groups = [part.groups or 2 for part in parts]
     lacking = [
-        part.method or "no interval" for part in parts if part.se is None and part.method != "constant"
+        part.method for part in parts if part.se is None and part.method != "constant"
     ]
     if not parts or lacking:
         return _without(lacking[0] if lacking else None)
