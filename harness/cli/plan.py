@@ -13,6 +13,17 @@ if TYPE_CHECKING:
     from harness.power import Detectable
     from harness.preparing import Prepared
 
+Power = Annotated[
+    bool, typer.Option("--power", help="Show the smallest difference that each test set can tell.")
+]
+Assume = Annotated[
+    list[Path] | None,
+    typer.Option("--assume", help="With --power: take the spread from this run, or from two runs compared."),
+]
+ExpectedScore = Annotated[float, typer.Option("--score", help="With --power: the expected score.")]
+Correlation = Annotated[
+    float, typer.Option("--correlation", help="With --power: that of two systems' item scores.")
+]
 app = typer.Typer(add_completion=False)
 
 
@@ -42,19 +53,10 @@ def plan(
     chat: o.Chat = False,
     constrained: o.Constrained = False,
     config: o.ConfigFile = None,
-    power: Annotated[
-        bool, typer.Option("--power", help="Show the smallest difference that each test set can tell.")
-    ] = False,
-    assume: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--assume", help="With --power: take the spread from this run, or from two runs compared."
-        ),
-    ] = None,
-    score: Annotated[float, typer.Option("--score", help="With --power: the expected score.")] = 0.5,
-    correlation: Annotated[
-        float, typer.Option("--correlation", help="With --power: that of two systems' item scores.")
-    ] = 0.5,
+    power: Power = False,
+    assume: Assume = None,
+    score: ExpectedScore = 0.5,
+    correlation: Correlation = 0.5,
     json_file: o.JsonFile = None,
 ) -> None:
     """Show the cells that eval would run, the models it would fit, and what it would skip and why."""
