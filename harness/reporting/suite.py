@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.reporting.score import Score
+from harness.reporting.score import Score, half_width
 from harness.results import Run
 from harness.suites import overall, task_scores
 
@@ -60,8 +60,12 @@ def _scores(row: Mapping[str, Any] | None, categories: Sequence[str]) -> tuple[S
         return (Score(),) * (len(categories) + 2)
     mark = "" if row["complete"] else "~"
     values = [row["paper"]["value"], row["flat"]["value"]]
+    reaches = [half_width(row["paper"]), half_width(row["flat"]), *[None] * len(categories)]
     values += [row["paper"]["categories"][name] for name in categories]
-    return tuple(Score() if value is None else Score(value=value, mark=mark) for value in values)
+    return tuple(
+        Score() if value is None else Score(value=value, reach=reach, mark=mark)
+        for value, reach in zip(values, reaches, strict=True)
+    )
 
 
 def _published(
@@ -106,6 +110,10 @@ def _notes(row: Mapping[str, Any], suite: Mapping[str, Any]) -> list[str]:
         )
     if row["extended"] is not None and row["extended"]["paper"]["value"] is not None:
         notes.append(f"With added languages: overall {row['extended']['paper']['value'] * 100:.1f}.")
+    widths = [(name, half_width(row[key])) for name, key in (("overall", "paper"), ("flat", "flat"))]
+    told = [f"{name} ±{width * 100:.1f}" for name, width in widths if width is not None]
+    if told:
+        notes.append(f"Half the 95 % interval, tasks taken as independent: {', '.join(told)}.")
     return notes
 
 
