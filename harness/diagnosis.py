@@ -7,6 +7,7 @@ corrections. Everything is read from run folders.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -291,14 +292,19 @@ class _Work:
                         "attribute": own.feature.name,
                         "level": own.feature.level,
                         "bucket": bucket.name,
-                        "low": bucket.low,
-                        "high": bucket.high,
+                        "low": _finite(bucket.low),
+                        "high": _finite(bucket.high),
                         "low_closed": bucket.low_closed,
                         "n": score.n,
                         "metric": own.split.metric.name,
                         **row_of(score),
                     }
                 )
+
+
+def _finite(bound: float | None) -> float | None:
+    """Return a bound as JSON can hold it: None for one that is open."""
+    return None if bound is None or math.isinf(bound) else bound
 
 
 def _head(group: SystemGroup, system: System) -> Row:
