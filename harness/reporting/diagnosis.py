@@ -69,7 +69,7 @@ def _task(rows: Sequence[Row], *, single: bool, each_language: bool) -> list[Ren
     title = f"{first['task']} ({view})" if view else first["task"]
     languages = list(dict.fromkeys(row["language"] for row in rows))
     if None in languages and not each_language:
-        shown = [None]
+        shown: list[str | None] = [None]
     else:
         shown = languages
     names = [first["system"]] if single else first["systems"]

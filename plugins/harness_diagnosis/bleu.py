@@ -9,6 +9,7 @@ with ``smooth_method='add-k'``, ``smooth_value=1`` and ``effective_order=True``.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -49,7 +50,7 @@ def _bleu(hypothesis: Sequence[str], reference: Sequence[str], text: str) -> flo
         if order > 1:
             present = [
                 before and after and f" {' '.join(hypothesis[start : start + order])} " in text
-                for start, (before, after) in enumerate(zip(present, present[1:], strict=False))
+                for start, (before, after) in enumerate(itertools.pairwise(present))
             ]
         correct = sum(present)
         if correct:
@@ -61,9 +62,7 @@ def _bleu(hypothesis: Sequence[str], reference: Sequence[str], text: str) -> flo
     return math.exp(brevity + logarithms / orders)
 
 
-def _clipped(
-    hypothesis: Sequence[str], reference: Sequence[str], present: Sequence[bool], order: int
-) -> int:
+def _clipped(hypothesis: Sequence[str], reference: Sequence[str], present: Sequence[bool], order: int) -> int:
     """Return how many n-grams of the hypothesis are right, none more often than the reference has it."""
     grams = [tuple(hypothesis[start : start + order]) for start, there in enumerate(present) if there]
     if len(set(grams)) == len(grams):

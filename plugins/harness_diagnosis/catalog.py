@@ -11,7 +11,9 @@ from harness_diagnosis.paper import printed_edges
 __all__ = ["FEATURES"]
 
 _PAPER: Final = "Ruder et al. (2021), XTREME-R, appendix K"
-_OURS: Final = "Ours: XTREME-R (Ruder et al., 2021, section 5) promises such attributes and does not define them."
+_OURS: Final = (
+    "Ours: XTREME-R (Ruder et al., 2021, section 5) promises such attributes and does not define them."
+)
 _QUESTIONS: Final = frozenset({"span_extraction"})
 _TAGGED: Final = frozenset({"token_tagging", "text_marking"})
 _ENTITIES: Final = _TAGGED
@@ -151,12 +153,8 @@ FEATURES: Final = (
         source=_PAPER,
         published=printed_edges("rPos"),
     ),
-    Feature(
-        name="len1", title="words of the first text", compute=_first, kinds=_CLASSIFIED, source=_OURS
-    ),
-    Feature(
-        name="len2", title="words of the second text", compute=_second, kinds=_CLASSIFIED, source=_OURS
-    ),
+    Feature(name="len1", title="words of the first text", compute=_first, kinds=_CLASSIFIED, source=_OURS),
+    Feature(name="len2", title="words of the second text", compute=_second, kinds=_CLASSIFIED, source=_OURS),
     Feature(
         name="len1/len2",
         title="first length over second length",

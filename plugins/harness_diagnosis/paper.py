@@ -37,9 +37,7 @@ def printed_edges(attribute: str) -> Callable[[str, str], Sequence[Bucket] | Non
 def _table() -> dict[tuple[str, str, str], tuple[Bucket, ...]]:
     text = resources.files(__package__).joinpath("printed.tsv").read_text(encoding="utf-8")
     found: dict[tuple[str, str, str], tuple[Bucket, ...]] = {}
-    rows = csv.DictReader(
-        (line for line in text.splitlines() if not line.startswith("#")), delimiter="\t"
-    )
+    rows = csv.DictReader((line for line in text.splitlines() if not line.startswith("#")), delimiter="\t")
     for row in rows:
         key = (row["table"], row["language"], row["attribute"])
         bucket = Bucket(

@@ -91,7 +91,9 @@ def text_scripts(texts: Sequence[str]) -> list[str | None]:
     han = counts[:, SCRIPTS.index("Hani")]
     japanese = (kana * 10 >= total) & (kana > 0) & (2 * (kana + han) > total)
     found = []
-    for row, size, mixed in zip(counts.argmax(axis=1).tolist(), total.tolist(), japanese.tolist(), strict=True):
+    for row, size, mixed in zip(
+        counts.argmax(axis=1).tolist(), total.tolist(), japanese.tolist(), strict=True
+    ):
         code = SCRIPTS[row]
         found.append("Jpan" if mixed else _OF_LANGUAGES.get(code, code) if size else None)
     return found

@@ -47,7 +47,7 @@ def fertility(items: Items, context: FeatureContext) -> Floats | None:
     counts = {text: len(own.ids) for text, own in zip(distinct, encoded, strict=True)}
     tokens = np.array([counts[text] for text in texts], dtype=np.float64)
     words = word_counts(texts)
-    return np.divide(tokens, words, out=np.full(len(tokens), np.nan), where=words > 0)
+    return np.asarray(np.divide(tokens, words, out=np.full(len(tokens), np.nan), where=words > 0))
 
 
 def unknown_words(items: Items, context: FeatureContext) -> Floats | None:
