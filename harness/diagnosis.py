@@ -204,7 +204,10 @@ class _Work:
             cells = []
             for code in first.cells:
                 if code in second.cells:
-                    both = [read_items(own.run, own.cells[code], own.spec) for own in (first, second)]
+                    both = [
+                        read_items(own.run, own.cells[code], own.spec, inputs=own is first)
+                        for own in (first, second)
+                    ]
                     *items, notes = common_items(both[0], both[1], common=self._options.common)
                     self.notes += notes
                     features = [feature for feature in self._features if feature.of == "item"]
