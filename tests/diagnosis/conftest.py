@@ -31,12 +31,24 @@ SPECS: dict[str, dict[str, Any]] = {
 }
 
 
-def record(identifier: str, fields: Mapping[str, Any], prediction: Any, gold: Any, **given: Any) -> ItemRecord:
+def record(
+    identifier: str, fields: Mapping[str, Any], prediction: Any, gold: Any, **given: Any
+) -> ItemRecord:
     """Return a record of what was asked, answered and right."""
     inputs = json.dumps({"id": identifier, **fields}, ensure_ascii=False, sort_keys=True)
-    defaults: dict[str, Any] = {"inputs_digest": inputs, "cluster": None, "group": None, "tags": {}, "flags": {}}
+    defaults: dict[str, Any] = {
+        "inputs_digest": inputs,
+        "cluster": None,
+        "group": None,
+        "tags": {},
+        "flags": {},
+    }
     return ItemRecord(
-        id=identifier, inputs=inputs, prediction=prediction, reference=gold, **{**defaults, "scores": {}, **given}
+        id=identifier,
+        inputs=inputs,
+        prediction=prediction,
+        reference=gold,
+        **{**defaults, "scores": {}, **given},
     )
 
 
@@ -84,16 +96,26 @@ def make_run(tmp_path: Path) -> MakeRun:
         for number, ((task, language), records) in enumerate(cells.items()):
             digest = f"{number:012x}"
             folder.write_records(folder.records_path(task, language, digest), list(records))
-            usual = {"version": 1, "protocol": "frozen", "method": "head", "seed": 42, "view": {}, "status": "ok"}
+            usual = {
+                "version": 1,
+                "protocol": "frozen",
+                "method": "head",
+                "seed": 42,
+                "view": {},
+                "status": "ok",
+            }
             own = {"task": task, "language": language, "digest": digest, "metrics": {}}
             shown.append({**usual, **own, **(cell or {})})
         names = {task for task, _ in cells}
         tasks = {
-            task: {"labels": [], "metric_options": {}, "axes": [], "parallel": False, **SPECS[task]} for task in names
+            task: {"labels": [], "metric_options": {}, "axes": [], "parallel": False, **SPECS[task]}
+            for task in names
         }
         specs = {task: {"inputs": SPECS[task].get("inputs", [])} for task in names}
         folder.write_manifest({"model": model or f"m:{name}", "tasks": tasks, "suites": [], "specs": specs})
-        folder.write_results({"schema": 1, "run": {"data": "local", "id": name, **(run or {})}, "cells": shown})
+        folder.write_results(
+            {"schema": 1, "run": {"data": "local", "id": name, **(run or {})}, "cells": shown}
+        )
         return Run(folder.path)
 
     return make

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def test_printed_edges_follow_each_other(language: str, attribute: str) -> None:
     buckets = printed_edges(attribute)("xquad", language)
     assert buckets is not None
     assert [bucket.name for bucket in buckets] == list(NAMES)
-    for before, after in zip(buckets, buckets[1:], strict=False):
+    for before, after in itertools.pairwise(buckets):
         assert before.high == after.low
     assert (assign(np.array([0.0, 1e9]), buckets) == [0, 3]).all()
 
@@ -83,7 +84,9 @@ def test_printed_edges_of_entities() -> None:
 def test_the_printed_context_edges_are_ours_on_the_real_questions(data_root: Path) -> None:
     """With tokens split at spaces the rule gives the edges that Table 25 prints for English contexts, to the token."""
     content = json.loads((data_root / "xquad" / "xquad.en.json").read_text(encoding="utf-8"))
-    texts = [part["context"] for entry in content["data"] for part in entry["paragraphs"] for _ in part["qas"]]
+    texts = [
+        part["context"] for entry in content["data"] for part in entry["paragraphs"] for _ in part["qas"]
+    ]
     lengths = np.array([len(text.split()) for text in texts], dtype=np.float64)
     assert len(lengths) == 1190
     shown = [bucket.interval for bucket in equal_count(lengths)]

@@ -136,7 +136,9 @@ def test_the_second_look_gives_the_same_numbers(make_run: MakeRun, registry: Reg
     assert diagnose(runs, registry, DiagnosisOptions()) == diagnose(runs, registry, DiagnosisOptions())
 
 
-def test_languages_together_have_buckets_by_name_or_common_edges(make_run: MakeRun, registry: Registry) -> None:
+def test_languages_together_have_buckets_by_name_or_common_edges(
+    make_run: MakeRun, registry: Registry
+) -> None:
     english = [question(str(n), n, 1.0) for n in range(1, 5)]
     hindi = [question(str(n), 10 * n, 0.0) for n in range(1, 5)]
     run = make_run("a", {("xquad", "en"): english, ("xquad", "hi"): hindi})
@@ -191,7 +193,7 @@ def test_a_single_cluster_has_no_interval(make_run: MakeRun, registry: Registry)
 
 
 def test_one_item_has_nothing_to_compare(make_run: MakeRun, registry: Registry) -> None:
-    with pytest.raises(UsageError, match="Nothing can be diagnosed. xquad: left out, since all items have"):
+    with pytest.raises(UsageError, match=r"Nothing can be diagnosed\. xquad: left out, since all items have"):
         diagnose([make_run("a", {("xquad", "en"): _questions("9")})], registry, DiagnosisOptions())
 
 

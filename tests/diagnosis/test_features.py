@@ -36,7 +36,9 @@ def test_bleu_equals_that_of_sacrebleu(pairs: list[tuple[list[str], list[str]]])
 
 
 def test_bleu_of_short_texts() -> None:
-    ours = bleu.sentence_bleu([["a"], ["a", "a"], [], ["a", "b"]], [["a"], ["a"], ["a"], ["a", "b", "c", "d"]])
+    ours = bleu.sentence_bleu(
+        [["a"], ["a", "a"], [], ["a", "b"]], [["a"], ["a"], ["a"], ["a", "b", "c", "d"]]
+    )
     # Clipped 1/2 and smoothed 1/2; 1 and (1 + 1) / (1 + 1), with the brevity penalty exp(1 - 4/2).
     assert ours == pytest.approx([1, 0.5, 0, np.exp(-1)])
 

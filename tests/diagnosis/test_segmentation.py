@@ -12,7 +12,10 @@ from harness.segmentation import character_counts, word_counts, words
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("The train leaves at 7.30, doesn't it?", ["The", "train", "leaves", "at", "7", "30", "doesn't", "it"]),
+        (
+            "The train leaves at 7.30, doesn't it?",
+            ["The", "train", "leaves", "at", "7", "30", "doesn't", "it"],
+        ),
         ("यह हिन्दी है।", ["यह", "हिन्दी", "है"]),
         ("灯节在2008年", ["灯", "节", "在", "2008", "年"]),
         ("ตู้เย็น", ["ตู้", "เ", "ย็", "น"]),
@@ -41,7 +44,9 @@ def test_counts_are_those_of_each_text_alone(texts: list[str]) -> None:
         )
         for text in texts
     ]
-    assert all("".join(own) in "".join(text.split()) or own for own, text in zip(words(texts), texts, strict=True))
+    assert all(
+        "".join(own) in "".join(text.split()) or own for own, text in zip(words(texts), texts, strict=True)
+    )
 
 
 @given(st.text())
