@@ -21,9 +21,7 @@ _COLUMNS: Final = ("id", "inputs_digest", "prediction", "reference", "scores", "
 _JSON: Final = {"prediction", "reference", "scores", "tags", "inputs"}
 
 
-def read_items(
-    run: Run, cell: Mapping[str, Any], spec: Mapping[str, Any], *, inputs: bool = True
-) -> Items:
+def read_items(run: Run, cell: Mapping[str, Any], spec: Mapping[str, Any], *, inputs: bool = True) -> Items:
     """Return the labelled items of a finished cell.
 
     Args:

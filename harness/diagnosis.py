@@ -208,6 +208,9 @@ class _Work:
                         read_items(own.run, own.cells[code], own.spec, inputs=own is first)
                         for own in (first, second)
                     ]
+                    if not any(map(len, both)):
+                        self.notes.append(f"{group.title} {code}: no item has a gold answer.")
+                        continue
                     *items, notes = common_items(both[0], both[1], common=self._options.common)
                     self.notes += notes
                     features = [feature for feature in self._features if feature.of == "item"]

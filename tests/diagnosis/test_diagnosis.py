@@ -7,7 +7,7 @@ from sklearn.metrics import f1_score
 
 from harness.api import open_session
 from harness.diagnosis import Diagnosis, DiagnosisOptions, diagnose
-from harness.errors import UnknownNameError, UsageError
+from harness.errors import HarnessError, UnknownNameError, UsageError
 from harness.registry import Registry
 from harness.results import Run
 from tests.diagnosis.conftest import MakeRun, pair, question, sentence
@@ -274,6 +274,46 @@ def test_calibration_and_confusion(make_run: MakeRun, registry: Registry) -> Non
     counts = {(own["gold"], own["predicted"]): own["n"] for own in found.rows("confusion")}
     assert counts["neutral", "contradiction"] == 1
     assert len(counts) == 9
+
+
+@pytest.mark.parametrize("attribute", ["qLen", "qLen/cLen", "language", "script"])
+def test_buckets_add_up_to_the_whole(make_run: MakeRun, registry: Registry, attribute: str) -> None:
+    english, hindi = _questions("0918273645" * 5), _questions("5" * 20)
+    hindi[3] = question("4", 9, 0.5, tags={})
+    run = make_run("a", {("xquad", "en"): english, ("xquad", "hi"): hindi})
+    rows = _rows(diagnose([run], registry, DiagnosisOptions()), "single", attribute, None)
+    scores = [sum(own.scores.values()) / 2 for own in (*english, *hindi)]
+    assert sum(own["n"] for own in rows) == 70
+    assert sum(own["n"] * own["value"] for own in rows) == pytest.approx(sum(scores))
+
+
+def test_attributes_with_too_few_values_are_refused(make_run: MakeRun, registry: Registry) -> None:
+    from types import SimpleNamespace
+
+    from harness.features import Feature
+    from harness.registry import Table
+
+    broken = Feature(name="broken", title="t", compute=lambda items, context: ["a"], continuous=False)
+    table = Table("attribute", [("mine", "broken", broken)])
+    given: Any = SimpleNamespace(features=table, metrics=registry.metrics)
+    run = make_run("a", {("xquad", "en"): _questions("909")})
+    with pytest.raises(
+        HarnessError, match="The attribute 'broken' gave 1 values for 3 items; expected one each"
+    ):
+        diagnose([run], given, DiagnosisOptions())
+
+
+def test_items_without_gold_are_told(make_run: MakeRun, registry: Registry) -> None:
+    from dataclasses import replace
+
+    bare = [replace(own, reference=None, scores={}) for own in _questions("909")]
+    cells = {("xquad", "en"): _questions("909"), ("xquad", "hi"): bare}
+    runs = [make_run("a", cells), make_run("b", cells)]
+    for found in (
+        diagnose(runs[:1], registry, DiagnosisOptions()),
+        diagnose(runs, registry, DiagnosisOptions()),
+    ):
+        assert "xquad hi: no item has a gold answer." in found.notes
 
 
 def test_data_alone(make_run: MakeRun, registry: Registry) -> None:
