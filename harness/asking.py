@@ -120,7 +120,8 @@ class Asker:
         self.meter(0, left)
         for answered in _stream(adapter, call, asked) if left else ():
             places = [numbers[index] for index in answered.indices]
-            if len(places) != len(answered.answers) or any(place in own.answers for place in places):
+            repeated = len(set(places)) < len(places) or not own.answers.keys().isdisjoint(places)
+            if repeated or len(places) != len(answered.answers):
                 raise ContractError(f"stream() answered a request of {call.ability}() twice, or none.")
             self._write(source, call.ability, own, places, answered.answers)
             left -= len(places)
@@ -146,6 +147,8 @@ class Asker:
     def _write(
         self, source: bytes, ability: Ability, own: _Share, places: Sequence[int], answers: Sequence[Any]
     ) -> None:
+        if own.form.is_row:  # as it is read back
+            answers = [np.asarray(answer, dtype=np.float32) for answer in answers]
         own.answers |= dict(zip(places, answers, strict=True))
         sound = [place for place in places if own.form.is_sound(own.answers[place])]
         bodies = [own.form.encode(own.answers[place]) for place in sound]

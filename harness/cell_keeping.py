@@ -7,7 +7,6 @@ import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
 
@@ -143,13 +142,9 @@ def _inputs_digest(example: Any) -> str:
 
 
 def _inputs_text(example: Any) -> str:
-    content = {name: _plain_field(getattr(example, name)) for name in _field_names(type(example))}
+    names = [field.name for field in fields(example) if field.name not in GOLD_FIELDS]
+    content = {name: _plain_field(getattr(example, name)) for name in names}
     return json.dumps(content, ensure_ascii=False, sort_keys=True)
-
-
-@lru_cache(maxsize=64)
-def _field_names(sort: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(sort) if field.name not in GOLD_FIELDS)
 
 
 def _plain_field(value: Any) -> Any:

@@ -26,7 +26,7 @@ from harness.interruption import Interrupted, Interruption
 from harness.journal import Journal
 from harness.locking import locked_model
 from harness.plan import Plan, RunConfig, refuse_empty
-from harness.preparing import Prepared
+from harness.preparing import LOCK, Prepared, in_use
 from harness.processes import Crew
 from harness.progress import Progress, SilentProgress
 from harness.registry import Registry
@@ -64,11 +64,13 @@ def execute(
         resume: Whether ``config.output`` is a run that is gone on with.
 
     Raises:
+        UsageError: A run to reuse has no journal, or another command is using the folder.
         Interrupted: After Ctrl-C, with the command that goes on.
         StorageError: Where the run folder or the cache can no longer be written.
     """
     refuse_empty(prepared.plan)
     _make_metrics_ready(prepared)
+    journals = [path for run in config.reuse for path in _journals(run)]
     crew = crew or Crew()
     created = crew.share(created or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
     path = Path(crew.share(str(config.output or Path("runs") / _run_name(prepared.plan, created))))
@@ -81,6 +83,7 @@ def execute(
         crew=crew,
         interruption=interruption,
         resume=resume,
+        journals=journals,
     )
     go_on = f"Go on with: harness eval --resume {path}"
     try:
@@ -89,8 +92,8 @@ def execute(
     except KeyboardInterrupt as error:
         raise Interrupted(f"Stopped. All answers so far are kept. {go_on}") from error
     except StorageError as error:
-        if error.hint is None and (path / "manifest.json").is_file():
-            error.hint = f"All answers so far are kept. {go_on}"
+        if "--resume" not in (error.hint or "") and (path / "manifest.json").is_file():
+            error.hint = " ".join(filter(None, (error.hint, "All answers so far are kept.", go_on)))
         raise
     return path
 
@@ -106,20 +109,19 @@ class Execution:
     crew: Crew = field(default_factory=Crew)
     interruption: Interruption = field(default_factory=Interruption)
     resume: bool = False
+    journals: Sequence[Path] = ()
+    """Journals of other runs whose answers are taken over."""
 
     def run(self, path: Path) -> None:
         """Run everything below `path`, which no other command may use meanwhile."""
-        lock = FileLock(path / "run.lock")
+        lock = FileLock(path / LOCK)
         folder = RunFolder(path)
         with self.crew.step():
             if self.crew.leads:
                 if not self.resume:
                     folder.create()
                 if not lock.acquire(patience=LOCK_PATIENCE):
-                    raise UsageError(
-                        f"The run folder {str(path)!r} is in use by {lock.holder()}.",
-                        hint="Wait until that run ends, or give another folder with --output.",
-                    )
+                    raise in_use(path, lock)
         try:
             self._run_one(self.prepared.plan, folder)
             for plan in self.prepared.baselines:
@@ -138,8 +140,7 @@ class Execution:
                     f"Process {self.crew.rank} does not see the run folder {str(folder.path)!r}.",
                     hint="Give --output a folder that all hosts share.",
                 )
-            journals = [path for run in self.config.reuse for path in _journals(run)]
-            journal = Journal.open(folder.path / "journal", self.crew.rank, reuse=journals)
+            journal = Journal.open(folder.path / "journal", self.crew.rank, reuse=self.journals)
         try:
             self._tell_dropped(journal)
             asker = Asker(crew=self.crew, journal=journal, interruption=self.interruption)
@@ -164,7 +165,8 @@ class Execution:
                 "processes": self.crew.count,
                 "resumed": len(manifest["resumed"]),
             }
-            runner.run(header, limit=self.config.limit)
+            with self.crew.step():
+                runner.run(header, limit=self.config.limit)
         finally:
             journal.close()
 
@@ -267,6 +269,8 @@ def _plain(config: RunConfig) -> dict[str, Any]:
     return {name: getattr(config, name) for name in config.__slots__ if name != "data"} | {
         "data": {"mode": config.data.mode, "folders": folders},
         "tasks_from": [str(path.absolute()) for path in config.tasks_from],
+        "reuse": [str(path.absolute()) for path in config.reuse],
+        "locked": None if config.locked is None else str(config.locked.absolute()),
     }
 
 

@@ -63,6 +63,22 @@ class FileLock:
             return "another process"
         return f"process {content.get('pid')} on host {content.get('host')}, since {content.get('since')}"
 
+    def is_held(self) -> bool:
+        """Return whether some process has the lock; changes nothing."""
+        try:
+            handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError as error:
+            return error.errno in UNSUPPORTED and self._is_alive()
+        finally:
+            os.close(handle)
+        return False
+
     def release(self) -> None:
         """Let others have it; a second call does nothing."""
         handle, self._handle = self._handle, None
@@ -83,7 +99,12 @@ class FileLock:
             os.close(handle)
             return False
         except OSError as error:
-            if error.errno not in UNSUPPORTED or self._is_alive():
+            if error.errno not in UNSUPPORTED:
+                os.close(handle)
+                raise StorageError(
+                    f"The file {str(self.path)!r} cannot be locked: {error.strerror}."
+                ) from error
+            if self._is_alive():
                 os.close(handle)
                 return False
         if not self._is_current(handle):

@@ -12,10 +12,13 @@ from harness.errors import MissingExtraError, UsageError
 from harness.processes import Crew, Launcher, launched
 from harness.registry import Registry
 
-__all__ = ["STATUS_VARIABLE", "leave_status", "open_crew", "start_processes"]
+__all__ = ["PARENT_LOCK", "STATUS_VARIABLE", "leave_status", "open_crew", "start_processes"]
 
 STATUS_VARIABLE = "HARNESS_STATUS_FOLDER"
 """Names the folder in which processes that the harness started itself leave their ids, and the first its status."""
+
+PARENT_LOCK = "parent.lock"
+"""Held in that folder by the command that started the processes, for as long as it lives."""
 
 
 def open_crew(registry: Registry, *, wanted: int | None = None, cpu: bool = False) -> Crew:

@@ -13,6 +13,7 @@ from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder
 from harness.discovery import discover
 from harness.errors import UsageError
+from harness.file_lock import FileLock
 from harness.fitting import cache_folder
 from harness.locking import LockFile, check_locked, read_lock
 from harness.metrics.external import FAMILY, evaluate_family
@@ -25,14 +26,19 @@ from harness.sharding import Shard, parse_shard, take_shard
 from harness.specs.catalog import Catalog
 
 __all__ = [
+    "LOCK",
     "Prepared",
     "Session",
     "data_options",
+    "in_use",
     "open_session",
     "prepare",
     "prepare_together",
     "refuse_output",
 ]
+
+LOCK = "run.lock"
+"""Held in a run folder by the command that is writing it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +130,19 @@ def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
 
 def refuse_output(config: RunConfig) -> None:
     """Raise `UsageError` where the run folder could not be written, before data are looked for or downloaded."""
-    RunFolder(config.output or Path("runs") / "next").refuse_unusable()
+    path = config.output or Path("runs") / "next"
+    lock = FileLock(path / LOCK)
+    if lock.is_held():
+        raise in_use(path, lock)
+    RunFolder(path).refuse_unusable()
+
+
+def in_use(path: Path, lock: FileLock) -> UsageError:
+    """Return what a second command on a run folder is told."""
+    return UsageError(
+        f"The run folder {str(path)!r} is in use by {lock.holder()}.",
+        hint="Wait until that run ends, or give another folder with --output.",
+    )
 
 
 def _baselines(registry: Registry, model: Model) -> list[Model]:

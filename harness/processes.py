@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, StorageError
 
-__all__ = ["Crew", "Launcher", "OneProcess", "PeerError", "Processes", "launched"]
+__all__ = ["Crew", "Launcher", "OneProcess", "PeerError", "PeerStorageError", "Processes", "launched"]
 
-_GOOD, _FAILED, _STOPPED = b"g", b"f", b"s"
+_GOOD, _FAILED, _UNKEPT, _STOPPED = b"g", b"f", b"u", b"s"
 
 
 class Processes(Protocol):
@@ -72,6 +72,10 @@ class PeerError(HarnessError):
     """Another process failed at this step."""
 
 
+class PeerStorageError(PeerError, StorageError):
+    """Another process cannot keep what it does any more: all of them end."""
+
+
 class Crew:
     """The processes of a run, kept in step."""
 
@@ -79,6 +83,8 @@ class Crew:
         self._processes = processes or OneProcess()
         self.rank = self._processes.rank
         self.count = self._processes.count
+        self._told: BaseException | None = None
+        self._over = False
 
     @property
     def leads(self) -> bool:
@@ -110,19 +116,15 @@ class Crew:
     def step(self) -> Iterator[None]:
         """Hold a piece of work that all processes do: where one fails or stops, all leave it.
 
-        The error is raised as it is in the process that failed, and as `PeerError` in the others.
+        The error is raised as it is in the process that failed, and as `PeerError` in the others: `PeerStorageError`
+        where it is a `StorageError`. `KeyboardInterrupt` is raised in all. Steps may lie within steps.
         """
         try:
             yield
         except PeerError:
             raise
-        except KeyboardInterrupt as error:
-            if not getattr(error, "told", False):
-                self._tell(_STOPPED, b"")
-            raise
         except BaseException as error:
-            reason = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
-            self._tell(_FAILED, reason.encode())
+            self._tell(error)
             raise
         self.wait()
 
@@ -130,16 +132,36 @@ class Crew:
         """Leave the other processes; a second call does nothing."""
         self._processes.close()
 
-    def _tell(self, sign: bytes, body: bytes) -> None:
-        if not self.alone:
-            self._processes.gather(sign + body)
+    def _tell(self, error: BaseException) -> None:
+        """Tell the others of an error, once, and of none after one that ends the run."""
+        if self.alone or self._over or error is self._told:
+            return
+        self._told = error
+        sign, reason, hint = _FAILED, f"{type(error).__name__}: {error}", None
+        if isinstance(error, KeyboardInterrupt):
+            sign = _STOPPED
+        elif isinstance(error, StorageError):
+            sign, reason, hint = _UNKEPT, error.message, error.hint
+        elif isinstance(error, HarnessError):
+            reason = str(error)
+        messages = self._processes.gather(sign + json.dumps([reason, hint]).encode())
+        if self._note(messages) and sign == _FAILED:
+            self._read(messages)
 
     def _read(self, messages: list[bytes]) -> list[bytes]:
-        for rank, message in enumerate(messages):
-            if message[:1] == _FAILED:
-                raise PeerError(f"Process {rank} failed: {message[1:].decode(errors='replace')}")
-        if any(message[:1] == _STOPPED for message in messages):
-            stopped = KeyboardInterrupt()
-            stopped.told = True  # type: ignore[attr-defined]
-            raise stopped
+        """Return what was sent; where several failed, all processes raise for the same one."""
+        self._note(messages)
+        for sign in (_STOPPED, _UNKEPT, _FAILED):
+            for rank, message in enumerate(messages):
+                if message[:1] == sign:
+                    if sign == _STOPPED:
+                        raise KeyboardInterrupt
+                    reason, hint = json.loads(message[1:])
+                    peer = PeerStorageError if sign == _UNKEPT else PeerError
+                    raise peer(f"Process {rank} failed: {reason}", hint=hint)
         return [message[1:] for message in messages]
+
+    def _note(self, messages: list[bytes]) -> bool:
+        """Note and return whether the run ends, in every process: nobody is told anything any more."""
+        self._over = self._over or any(message[:1] in {_UNKEPT, _STOPPED} for message in messages)
+        return self._over

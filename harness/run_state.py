@@ -10,7 +10,8 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.processes import Crew
-from harness.results import RunFolder, write_atomically
+from harness.results import RunFolder
+from harness.storage import FileNotWrittenError, write_atomically
 
 __all__ = ["RunState"]
 
@@ -64,12 +65,8 @@ class RunState:
 
     def keep_cell(self, digest: str, content: Mapping[str, Any], records: Path) -> None:
         """Write down that a cell is finished; its records are on disk."""
-        text = json.dumps(
-            {**content, "records": _digest(records)},
-            ensure_ascii=False,
-            allow_nan=False,
-            separators=(",", ":"),
-        )
+        cell = {**content, "records": _digest(records)}
+        text = _compact({"cell": cell, "checksum": _checksum(cell)})
         self.write(self._folder.path / "cells" / f"{digest}.json", text)
 
     def finished_cells(self) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -81,18 +78,33 @@ class RunState:
                 continue
             result = content["result"]
             records = self._folder.records_path(result["task"], result["language"], file.stem)
-            if records.is_file() and _digest(records) == content["records"]:
+            if _digest(records) == content["records"]:
                 yield file.stem, content
 
     def write(self, path: Path, text: str) -> None:
-        """Write a file of the run, its folder too where that is missing."""
-        path.parent.mkdir(exist_ok=True)
+        """Write a file of the run, its folder too where that is missing; raises `StorageError`."""
+        try:
+            path.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise FileNotWrittenError(path, error) from error
         write_atomically(path, text)
 
 
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _digest(file: Path) -> str | None:
+    """Return the SHA-256 of a file, None where it cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _compact(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _checksum(cell: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_compact(cell).encode()).hexdigest()
 
 
 def _first_difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
@@ -103,7 +115,7 @@ def _read(file: Path) -> dict[str, Any] | None:
     """Return the content of a file; None where it is broken: then the cell is scored again from the journal."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        cell = content["cell"]
+        return cell if content["checksum"] == _checksum(cell) else None
+    except (OSError, ValueError, LookupError, TypeError):
         return None
-    complete = isinstance(content, dict) and {"result", "requests", "fit", "records"} <= content.keys()
-    return content if complete else None

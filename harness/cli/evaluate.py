@@ -60,26 +60,22 @@ def evaluate(
     """
     given = dict(locals())
     del given["config"], given["json_file"], given["resume"]
-    from harness.cli.display import refuse_file
-
     run_config = o.make_config(given, config) if resume is None else o.resumed_config(given, config, resume)
-    if resume is None:
-        from harness.api import refuse_output
-
-        refuse_output(run_config)
-    refuse_file(json_file)
     return _run(run_config, resume, json_file)
 
 
 def _run(run_config: Any, resume: Path | None, json_file: Path | None) -> int:
-    from harness.api import execute, open_session, prepare, prepare_together
-    from harness.cli.display import ConsoleProgress, broken_told, show_plan, show_run
+    from harness.api import execute, open_session, prepare, prepare_together, refuse_output
+    from harness.cli.display import ConsoleProgress, broken_told, refuse_file, show_plan, show_run
     from harness.errors import StoppedError
     from harness.interruption import Interrupted
     from harness.launching import open_crew, start_processes
     from harness.processes import launched
     from harness.progress import SilentProgress
 
+    if resume is None:
+        refuse_output(run_config)
+    refuse_file(json_file)
     wanted = run_config.num_processes
     session = open_session(run_config.tasks_from, allow_code=run_config.allow_code)
     if wanted is not None and wanted > 1 and not launched():

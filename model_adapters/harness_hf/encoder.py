@@ -53,6 +53,11 @@ class Encoder(TextVectors):
         """Return what makes the answers what they are: weights digest, precision, versions, options."""
         return self._session.identity()
 
+    def notices(self) -> Sequence[str]:
+        """Return what a user should know about how the model was trained and asked, in sentences."""
+        trained = self._record.notices() if self._record is not None else ()
+        return [*trained, *super().notices()]
+
     def close(self) -> None:
         """Free the network; a second call does nothing."""
         self._session.close()

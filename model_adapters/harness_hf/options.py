@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from harness.options import AdapterOptions
 
@@ -58,13 +58,13 @@ class ModelOptions(AdapterOptions):
         default=False, description="Whether a hub model is only looked for among what is already downloaded."
     )
 
-    @model_validator(mode="after")
-    def _require_one_placement(self) -> Self:
-        if self.device_map is not None and self.device != "auto":
-            raise ValueError(
-                f"device_map={self.device_map} chooses the devices itself, so leave out device={self.device}"
-            )
-        return self
+    @field_validator("device_map")
+    @classmethod
+    def _require_one_placement(cls, device_map: str | None, info: ValidationInfo) -> str | None:
+        device = info.data.get("device", "auto")
+        if device_map is not None and device != "auto":
+            raise ValueError(f"it chooses the devices itself, so leave out device={device}")
+        return device_map
 
 
 class EncoderOptions(ModelOptions):

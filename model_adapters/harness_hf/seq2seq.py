@@ -63,6 +63,11 @@ class Seq2Seq(AnswerStream):
         """Return what makes the answers what they are: weights digest, precision, versions, options."""
         return self._session.identity()
 
+    def notices(self) -> Sequence[str]:
+        """Return what a user should know about how the model was trained and asked, in sentences."""
+        record = self._session.record
+        return [*(record.notices() if record is not None else ()), *super().notices()]
+
     def close(self) -> None:
         """Free the network; a second call does nothing."""
         self._session.close()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import torch
-from accelerate.utils.memory import should_reduce_batch_size  # type: ignore[import-untyped]
+from accelerate.utils.memory import should_reduce_batch_size
 
 from harness.errors import AdapterError
 from harness_hf.batching import length_sorted_batches
@@ -60,7 +60,7 @@ class TokenBudget:
         `forward` runs in inference mode. A batch that finds too little memory is run again in smaller ones,
         and so is all that comes after it. Raises `AdapterError` where one sequence alone is too long.
         """
-        waiting = list(work)
+        waiting, before = list(work), (self.tokens, dict(self._shortages))
         while waiting:
             batches = list(plan.pack(waiting, self.tokens))
             waiting = []
@@ -69,7 +69,10 @@ class TokenBudget:
                     return
                 result = _attempt(forward, batch)
                 if isinstance(result, Exception):
-                    self._shrink(batch, plan, result)
+                    if not self._shrink(batch, plan):
+                        # The sequence is to blame, not the size of batches: others need not be slow for it.
+                        self.tokens, self._shortages = before
+                        raise self._too_long(batch[0], plan) from result
                     waiting = [one for later in batches[number:] for one in later]
                     break
                 yield batch, result[0]
@@ -81,10 +84,11 @@ class TokenBudget:
             for ability, (first, last) in self._shortages.items()
         ]
 
-    def _shrink(self, batch: list[Work], plan: BatchPlan[Work], shortage: Exception) -> None:
-        """Halve the budget until it divides the batch; raise where the batch is one sequence."""
-        gc.collect()
-        torch.cuda.empty_cache()
+    def _shrink(self, batch: list[Work], plan: BatchPlan[Work]) -> bool:
+        """Halve the budget until it divides the batch; return whether it does, as for one sequence it never can."""
+        if torch.cuda.is_available():
+            gc.collect()
+            torch.cuda.empty_cache()
         tokens = self.tokens
         while tokens > 1:
             tokens //= 2
@@ -92,12 +96,15 @@ class TokenBudget:
                 first, _ = self._shortages.get(plan.ability, (self.tokens, 0))
                 self._shortages[plan.ability] = (first, tokens)
                 self.tokens = tokens
-                return
-        raise AdapterError(
-            f"There is too little memory for one sequence of {plan.size(batch[0]):,} pieces with {self._ref!r} "
+                return True
+        return False
+
+    def _too_long(self, one: Work, plan: BatchPlan[Work]) -> AdapterError:
+        return AdapterError(
+            f"There is too little memory for one sequence of {plan.size(one):,} pieces with {self._ref!r} "
             f"({plan.ability}).",
             hint="Pass a smaller -o max_length, or -o device=cpu where it ran on a GPU.",
-        ) from shortage
+        )
 
 
 def by_length(lengths: Sequence[int]) -> Callable[[Sequence[int], int], Iterator[list[int]]]:

@@ -12,7 +12,8 @@ import torch
 from accelerate import PartialState
 
 from harness.errors import AdapterError, UsageError
-from harness.launching import STATUS_VARIABLE
+from harness.file_lock import FileLock
+from harness.launching import PARENT_LOCK, STATUS_VARIABLE
 from harness_accelerate.asked import asked_processes
 
 __all__ = ["TorchProcesses", "join"]
@@ -100,11 +101,13 @@ def _tell_process() -> None:
 
 
 def _watch_launcher() -> None:
-    """End this process soon after its launcher was killed: nobody else would."""
+    """End this process soon after its launcher, or the command that started that, was killed: nobody else would."""
     parent = os.getppid()
+    folder = os.environ.get(STATUS_VARIABLE)
+    command = None if folder is None else FileLock(Path(folder) / PARENT_LOCK)
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == parent and (command is None or command.is_held()):
             time.sleep(WATCH_EVERY)
         os._exit(LOST)
 

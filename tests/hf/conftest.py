@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ CORPUS = [
 ]
 PIECE_LIMIT = 64
 Open = Callable[..., Any]
+Scarce = Callable[..., AbstractContextManager[list[int]]]
 
 
 def wordpiece() -> Any:
@@ -282,6 +284,30 @@ def with_head(folders: dict[str, Path], tmp_path: Path) -> Callable[..., Path]:
         return folder
 
     return save
+
+
+@contextmanager
+def _scarce(network: Any, most: int, error: Exception | None = None) -> Iterator[list[int]]:
+    forward, refused = network.forward, []
+
+    # Generation passes on what the signature names; only to one with these names it passes everything.
+    def small(*args: Any, **kwargs: Any) -> Any:
+        given = [*args, *kwargs.values()]
+        rows = max((len(one) for one in given if isinstance(one, torch.Tensor)), default=0)
+        if rows > most:
+            refused.append(rows)
+            raise error or torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return forward(*args, **kwargs)
+
+    network.forward = small
+    yield refused
+    del network.forward
+
+
+@pytest.fixture(scope="session")
+def scarce() -> Scarce:
+    """A context in which every run of a network over more than `most` rows fails; it gives the sizes of these."""
+    return _scarce
 
 
 WORDS = ("cat", "dog", "mat", "door", "red", "green", "blue", "happy", "sad", "good", "bad", "one")

@@ -117,17 +117,15 @@ def test_training_brings_queries_to_their_passages(
         return top1_accuracy(np.stack(sides, axis=1), np.arange(len(train)))
 
     losses: list[float] = []
-    step = training.CheckedTrainer.training_step
+    real = training.TrainingRun.take_step
 
-    class Recording(training.CheckedTrainer):
-        def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-            loss = step(self, *args, **kwargs)
-            losses.append(float(loss))
-            return loss
+    def recording(run: training.TrainingRun) -> float:
+        losses.append(real(run))
+        return losses[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "CheckedTrainer", Recording)
-        options = fit_options(pooling=pooling, batch_size=12, epochs=80, learning_rate=2e-3)
+        patch.setattr(training.TrainingRun, "take_step", recording)
+        options = fit_options(pooling=pooling, batch_size=12, epochs=120, learning_rate=2e-3)
         fitted: Any = bert.fit(train, [], SPEC, options)
     assert isinstance(fitted, DualEncoder)
     assert isinstance(fitted, Embeds)
@@ -148,7 +146,7 @@ def test_what_is_trained_saved_and_opened_is_the_same(
         trained.append(network)
         return real(network, *args, **keywords)
 
-    monkeypatch.setattr("harness_hf.fitting.train_network", keeping)
+    monkeypatch.setattr("harness_hf.fit_saving.train_network", keeping)
     options = fit_options(max_query_length=7)
     fitted = bert.fit(pairs(24), pairs(8), SPEC, options)
     assert {file.name for file in options.directory.iterdir()} == {
@@ -198,28 +196,18 @@ def test_the_softmax_sees_the_whole_batch(
     pairs: Pairs,
 ) -> None:
     """Whatever fits into a step elsewhere, and also where the last batch is smaller."""
-    sizes: list[tuple[int, int]] = []
-    forward = DualEncoderNetwork.forward
+    shapes: list[tuple[int, ...]] = []
+    real = DualEncoderNetwork.contrast
 
-    def counting(self: Any, query: Any, passage: Any, labels: Any) -> Any:
-        sizes.append((len(query["input_ids"]), len(passage["input_ids"])))
-        return forward(self, query, passage, labels)
+    def counting(self: Any, vectors: torch.Tensor) -> Any:
+        shapes.append(tuple(vectors.shape))
+        return real(self, vectors)
 
-    monkeypatch.setattr(DualEncoderNetwork, "forward", counting)
+    monkeypatch.setattr(DualEncoderNetwork, "contrast", counting)
     encoder = open_folder(folders["bert"], train_batch_tokens=32)
     fitted = encoder.fit(pairs(22), [], SPEC, fit_options(batch_size=8, epochs=1))
-    assert sizes == [(8, 8), (8, 8), (6, 6)]
+    assert shapes == [(8, 2, 32), (8, 2, 32), (6, 2, 32)]
     assert fitted._record.steps == 3
-
-
-def test_several_processes_are_refused(
-    bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch, pairs: Pairs
-) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(TrainingError, match="2 processes or GPUs would each see a share") as caught:
-        bert.fit(pairs(8), [], SPEC, fit_options())
-    assert caught.value.hint is not None
-    assert "CUDA_VISIBLE_DEVICES" in caught.value.hint
 
 
 def test_the_best_checkpoint_is_kept(
@@ -238,7 +226,7 @@ def test_the_best_checkpoint_is_kept(
 
         return real(network, replace(data, score=score), *args, **keywords)
 
-    monkeypatch.setattr("harness_hf.fitting.train_network", scripted)
+    monkeypatch.setattr("harness_hf.fit_saving.train_network", scripted)
     options = fit_options()
     fitted = bert.fit(pairs(24), pairs(8), SPEC, options)
     assert len(states) == 3

@@ -107,19 +107,11 @@ def test_a_step_is_the_same_however_it_is_split(
     open_seq2seq_folder: Open,
     phrases: list[TextPair],
     fit_options: Options,
-    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
     """The loss is a mean over the target tokens of the whole step, although targets differ in length."""
     uneven = [replace(pair, target=pair.target * (1 + i % 3)) for i, pair in enumerate(phrases[:10])]
-    shapes, found = [], []
-    real = training.batch_shape
-
-    def watched(*given: int) -> tuple[int, int]:
-        shapes.append(real(*given))
-        return shapes[-1]
-
-    monkeypatch.setattr(training, "batch_shape", watched)
+    sizes, found = [], []
     # Dropout would draw other masks for other splits, and Adam without epsilon magnify rounding.
     shutil.copytree(seq2seq_folders["t5"], tmp_path / "plain")
     config = json.loads((tmp_path / "plain" / "config.json").read_text())
@@ -127,8 +119,10 @@ def test_a_step_is_the_same_however_it_is_split(
     for budget in (96 * 10, 96 * 2):
         model = open_seq2seq_folder(tmp_path / "plain", train_batch_tokens=budget)
         options = fit_options(str(budget), max_steps=3, batch_size=10, max_target_length=64, adam_epsilon=0.1)
-        found.append(weights(model.fit(uneven, [], SPEC, options)))
-    assert shapes == [(10, 1), (2, 5)]
+        fitted = model.fit(uneven, [], SPEC, options)
+        sizes.append(fitted._session.record.micro_batch)
+        found.append(weights(fitted))
+    assert sizes == [5, 1]
     assert same(found[0], found[1], tolerance=2e-5)
     assert not same(found[0], weights(model), tolerance=1e-3)
 
@@ -179,14 +173,15 @@ def test_schedule_and_optimiser_are_those_of_the_settings(
 ) -> None:
     seen = []
 
-    class Watched(training.CheckedTrainer):
-        def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-            assert self.optimizer is not None
-            inner = getattr(self.optimizer, "optimizer", self.optimizer)
-            seen.append((type(inner).__name__, inner.param_groups[0]["lr"]))
-            return super().training_step(*args, **kwargs)
+    real = training.TrainingRun.take_step
 
-    monkeypatch.setattr(training, "CheckedTrainer", Watched)
+    def watched(run: training.TrainingRun) -> float:
+        loss = real(run)
+        optimizer = run.optimization.optimizer
+        seen.append((type(optimizer).__name__, optimizer.param_groups[0]["lr"]))
+        return loss
+
+    monkeypatch.setattr(training.TrainingRun, "take_step", watched)
     constant = {"lr_schedule": "constant", "optimizer": "adafactor", "learning_rate": 1e-3}
     t5.fit(phrases, [], SPEC, fit_options("a", max_steps=3, **constant))
     t5.fit(phrases, [], SPEC, fit_options("b", max_steps=2, learning_rate=1e-3))

@@ -1,0 +1,153 @@
+"""Fits the jobs of a JSON file, in as many processes as a launcher started; runs as a script, outside of pytest."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.capabilities import FitOptions, Head, HeadSpec, TrainingSettings
+from harness.data.records import (
+    Answer,
+    ClassificationExample,
+    RetrievalPair,
+    SpanExample,
+    TaggedSentence,
+    TextPair,
+)
+from harness_hf.description import describe
+from harness_hf.encoder import open_encoder
+from harness_hf.options import EncoderOptions
+from harness_hf.seq2seq import open_seq2seq
+from harness_hf.seq2seq_description import describe_seq2seq
+from harness_hf.seq2seq_options import Seq2SeqOptions
+from harness_hf.training import TrainingRun
+from harness_hf.training_checkpoint import CheckpointFolder
+from harness_hf.training_step import TrainingStep
+
+SPECS = {
+    "classification": HeadSpec(head=Head.CLASSIFICATION, labels=("bad", "good"), inputs=("text",)),
+    "tagging": HeadSpec(head=Head.TAGGING, labels=("DET", "NOUN", "VERB")),
+    "span_extraction": HeadSpec(head=Head.SPAN_EXTRACTION),
+    "dual_encoder": HeadSpec(head=Head.DUAL_ENCODER),
+    "text_to_text": HeadSpec(head=Head.TEXT_TO_TEXT),
+}
+WORDS = ("cat", "dog", "mat", "door", "red", "green", "blue", "happy", "sad", "good", "bad", "one")
+
+
+def example(head: str, n: int) -> Any:
+    """Return an example whose length and label depend on its number."""
+    word, more = WORDS[n % len(WORDS)], " two" * (n % 5)
+    if head == "classification":
+        return ClassificationExample(
+            id=str(n), inputs={"text": f"the {word} sat{more}"}, label=("bad", "good")[n % 3 % 2]
+        )
+    if head == "tagging":
+        tags = ("DET", "NOUN", *["VERB"] * (1 + n % 5))
+        return TaggedSentence(id=str(n), tokens=("the", word, *["sat"] * (1 + n % 5)), tags=tags)
+    if head == "span_extraction":
+        answer = Answer(text=word, start=4)
+        return SpanExample(id=str(n), question="who", context=f"the {word} sat{more}", answers=(answer,))
+    if head == "dual_encoder":
+        return RetrievalPair(id=str(n), query=f"where {word}", passage=f"the {word} sat near three{more}")
+    return TextPair(id=str(n), source=f"one {word}", target=f"{word} two{more}")
+
+
+def run(job: dict[str, Any]) -> dict[str, Any]:
+    """Fit one job, and return what happened; the weights lie in its directory."""
+    head = job["head"]
+    adapter = _open(job)
+    steps: list[list[int]] = []
+    asked: list[int] = []
+    undo = _watch(job, steps)
+
+    def stopping() -> bool:
+        asked.append(len(asked) + 1)
+        return len(asked) == job.get("stop_at") and _rank() == job.get("rank", 0)
+
+    options = FitOptions(
+        directory=Path(job["directory"]),
+        settings=TrainingSettings(**job["settings"]),
+        seed=7,
+        stopping=stopping,
+    )
+    found: dict[str, Any] = {"steps": steps}
+    try:
+        train = [example(head, n) for n in range(job["train"])]
+        dev = [example(head, 100 + n) for n in range(job["dev"])]
+        fitted = adapter.fit(train, dev, SPECS[head], options)
+        record = getattr(fitted, "_record", None) or fitted._session.record
+        found |= {"record": json.loads(record.model_dump_json()), "notices": list(fitted.notices())}
+    except (Exception, KeyboardInterrupt) as error:
+        found["error"] = f"{type(error).__name__}: {error}"
+    finally:
+        undo()
+    return found
+
+
+def _open(job: dict[str, Any]) -> Any:
+    if job["head"] == "text_to_text":
+        given = Seq2SeqOptions(device="cpu", **job.get("options", {}))
+        return open_seq2seq(describe_seq2seq(job["model"], given), given)
+    options = EncoderOptions(device="cpu", **job.get("options", {}))
+    return open_encoder(describe(job["model"], options), options)
+
+
+def _watch(job: dict[str, Any], steps: list[list[int]]) -> Callable[[], None]:
+    """Record the examples of every step, and do at a step what the job says; return how to undo it."""
+    take, batch, save = TrainingRun.take_step, TrainingStep._batch, CheckpointFolder.save
+
+    def watched(run: TrainingRun) -> float:
+        if run.state.step == job.get("kill_at"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        steps.append(run.batches.examples(run.state.step))
+        return take(run)
+
+    def limited(self: Any, step: int, number: int, examples: Any) -> Any:
+        if _rank() == job.get("rank", 0) and step == job.get("fail_at"):
+            raise RuntimeError("the cable was cut")
+        if _rank() == job.get("rank", 0) and len(examples) > job.get("rows", len(examples)):
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return batch(self, step, number, examples)
+
+    def torn(self: Any, state: Any, network: Any, optimization: Any) -> None:
+        if state.step == job.get("tear_at"):
+            optimization.numbers = lambda: os.kill(os.getpid(), signal.SIGKILL)
+        save(self, state, network, optimization)
+
+    TrainingRun.take_step = watched  # type: ignore[method-assign, assignment]
+    TrainingStep._batch = limited  # type: ignore[method-assign]
+    CheckpointFolder.save = torn  # type: ignore[method-assign]
+
+    def undo() -> None:
+        TrainingRun.take_step, TrainingStep._batch = take, batch  # type: ignore[method-assign]
+        CheckpointFolder.save = save  # type: ignore[method-assign]
+
+    return undo
+
+
+def _rank() -> int:
+    return int(os.environ.get("RANK", "0"))
+
+
+def main(path: Path) -> None:
+    """Fit all jobs of a file, and write beside it what happened in this process."""
+    from accelerate import PartialState  # type: ignore[import-untyped]
+
+    torch.set_num_threads(1)
+    state = PartialState(cpu=True)
+    assert state.num_processes == int(os.environ.get("WORLD_SIZE", "1"))
+    found = [run(job) for job in json.loads(path.read_text())]
+    path.with_suffix(f".{_rank()}").write_text(json.dumps(found))
+    state.wait_for_everyone()
+    state.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

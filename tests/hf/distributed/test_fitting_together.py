@@ -1,0 +1,186 @@
+"""Fits by 1, 2 and 4 processes, killed and gone on with: the same steps, and the same weights but for rounding."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import T5Config, T5ForConditionalGeneration
+
+Job = dict[str, Any]
+Launch = Callable[..., list[list[Job]]]
+Alone = Callable[[Job], Job]
+Weights = Mapping[str, torch.Tensor]
+
+HEADS = ("classification", "tagging", "span_extraction", "dual_encoder", "text_to_text")
+TOLERANCE = 1e-4
+"""Of the largest change of any weight."""
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory, folders: dict[str, Path]) -> dict[str, str]:
+    """Folders of models with dropout by head."""
+    folder = tmp_path_factory.mktemp("models") / "t5"
+    maker = runpy.run_path(str(Path(__file__).parents[1] / "seq2seq" / "conftest.py"))
+    maker["save_t5"](folder, T5Config, T5ForConditionalGeneration)
+    return {head: str(folder if head == "text_to_text" else folders["bert"]) for head in HEADS}
+
+
+@pytest.fixture(scope="session")
+def job(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Job]:
+    """A function that makes a job: five steps, the last of each epoch with fewer examples."""
+
+    def make(head: str = "classification", directory: str | None = None, **changes: Any) -> Job:
+        # A larger epsilon than usual: Adam would make steps of full size of gradients that are rounding alone.
+        settings = {"learning_rate": 1e-2, "epochs": 2, "batch_size": 8, "max_length": 32}
+        settings |= {"adam_epsilon": 1e-3, "weight_decay": 0.01, "warmup_steps": 1, "eval_steps": 2}
+        # The vectors of so small a dual encoder lie so close that rounding says which is nearest.
+        settings["select_best"] = head != "dual_encoder"
+        return {
+            "head": head,
+            "model": models[head],
+            "directory": directory or str(tmp_path_factory.mktemp("fit") / "fit"),
+            "settings": settings | changes.pop("settings", {}),
+            "train": 21,
+            "dev": 37,
+            **changes,
+        }
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def alone(job: Callable[..., Job], fit_alone: Alone) -> dict[str, tuple[Job, Job]]:
+    """What one process found, by head, and its job."""
+    jobs = {head: job(head) for head in HEADS}
+    return {head: (one, fit_alone(one)) for head, one in jobs.items()}
+
+
+def weights(job: Job) -> Weights:
+    folder = Path(job["directory"])
+    scale = folder / "dual_encoder.safetensors"
+    return {**load_file(folder / "model.safetensors"), **(load_file(scale) if scale.exists() else {})}
+
+
+def difference(job: Job, other: Job) -> float:
+    """Return the largest difference of two fits' weights, relative to the largest change of any weight."""
+    found, expected = weights(job), weights(other)
+    before = load_file(Path(job["model"]) / "model.safetensors")
+    assert found.keys() == expected.keys()
+    moved = max(
+        float((expected[name] - before[bare]).abs().max())
+        for name in expected
+        if (bare := name.removeprefix("bert.")) in before
+    )
+    assert moved > 1e-4
+    return max(float((found[name] - expected[name]).abs().max()) for name in found) / moved
+
+
+def assert_alike(found: list[Job], expected: Job) -> None:
+    """Every process took the same steps and saw the same scores."""
+    for one in found:
+        assert "error" not in one
+        assert one["steps"] == expected["steps"]
+        for field in ("steps", "best_score", "micro_batch", "digest"):
+            assert one["record"][field] == expected["record"][field], field
+
+
+def assert_bare(job: Job) -> None:
+    folder = Path(job["directory"])
+    assert not (folder / "checkpoints").exists()
+    assert (folder / "harness_fit.json").exists()
+
+
+def test_two_processes(
+    job: Callable[..., Job],
+    launch: Launch,
+    fit_alone: Alone,
+    alone: dict[str, tuple[Job, Job]],
+) -> None:
+    """All heads in one start, with one process failing, stopping or out of memory where the job says so."""
+    jobs = [job(head) for head in HEADS]
+    stopped = job(stop_at=3, rank=1)
+    # The second process alone can take a single example; the job before the last goes on from step 3.
+    short = job(rows=1, rank=1)
+    short_dual = job("dual_encoder", rows=1, rank=1)
+    failing = job(fail_at=1, rank=1)
+    again = {**{key: value for key, value in stopped.items() if key not in ("stop_at", "rank")}}
+    still = job("dual_encoder", settings={"learning_rate": 1e-12, "select_best": True})
+    special = [stopped, again, short, short_dual, still, failing]
+    results = launch([*jobs, *special], 2)
+    assert len(results) == 2
+    for number, one in enumerate(jobs):
+        expected_job, expected = alone[one["head"]]
+        assert_alike([result[number] for result in results], expected)
+        assert difference(one, expected_job) < TOLERANCE, one["head"]
+        assert_bare(one)
+    reference_job, reference = alone["classification"]
+    assert sorted(index for step in reference["steps"][:3] for index in step) == list(range(21))
+    first, second, third, fourth, fifth, last = (
+        [result[len(jobs) + number] for result in results] for number in range(6)
+    )
+    assert [one["error"] for one in first] == ["KeyboardInterrupt: "] * 2
+    assert [one["steps"] for one in first] == [reference["steps"][:3]] * 2
+    assert [one["record"]["resumed_at"] for one in second] == [[3]] * 2
+    assert [one["steps"] for one in second] == [reference["steps"][3:]] * 2
+    assert difference(again, reference_job) < TOLERANCE
+    notice = "Fine-tuning ran out of memory at {} examples at once and went on with 1; the effective batch stayed 8."
+    assert [one["notices"] for one in third] == [[notice.format(2)]] * 2
+    assert [one["notices"] for one in fourth] == [[notice.format(8)]] * 2
+    assert [one["record"]["micro_batch"] for one in [*third, *fourth]] == [1] * 4
+    still_alone = fit_alone({**still, "directory": still["directory"] + " alone"})
+    assert 0 < still_alone["record"]["best_score"] < 1
+    assert_alike(fifth, still_alone)
+    assert (
+        last[0]["error"]
+        == "TrainingError: Training stopped because process 1 failed; its own message says why."
+    )
+    assert last[1]["error"] == "RuntimeError: the cable was cut"
+
+
+@pytest.mark.slow
+def test_four_processes(job: Callable[..., Job], launch: Launch, alone: dict[str, tuple[Job, Job]]) -> None:
+    """Also where there are more processes than micro-batches, and only some have the last."""
+    jobs = [job("classification"), job("dual_encoder")]
+    results = launch(jobs, 4)
+    for number, one in enumerate(jobs):
+        expected_job, expected = alone[one["head"]]
+        assert_alike([result[number] for result in results], expected)
+        assert difference(one, expected_job) < TOLERANCE, one["head"]
+
+
+def test_one_process_is_killed_and_goes_on(
+    job: Callable[..., Job], launch: Launch, fit_alone: Alone, alone: dict[str, tuple[Job, Job]]
+) -> None:
+    """To the bit what an undisturbed training gives, although a checkpoint is torn."""
+    options = {"train_checkpoint_minutes": 0}
+    killed = job(options=options, tear_at=5)
+    assert launch([killed], 1) == []
+    left = {path.name for path in (Path(killed["directory"]) / "checkpoints").iterdir()}
+    assert "step-00000004" in left
+    assert ".step-00000005.partial" in left
+    reference_job, reference = alone["classification"]
+    del killed["tear_at"]
+    found = fit_alone(killed)
+    assert found["record"]["resumed_at"] == [4]
+    assert found["steps"] == reference["steps"][4:]
+    assert difference(killed, reference_job) == 0.0
+    assert found["record"]["best_score"] == reference["record"]["best_score"]
+    assert_bare(killed)
+
+
+def test_two_processes_are_killed_and_one_goes_on(
+    job: Callable[..., Job], launch: Launch, fit_alone: Alone, alone: dict[str, tuple[Job, Job]]
+) -> None:
+    killed = job(kill_at=3, rank=1)
+    assert launch([killed], 2) == []
+    reference_job, reference = alone["classification"]
+    found = fit_alone({key: value for key, value in killed.items() if key != "kill_at"})
+    assert found["record"]["resumed_at"] == [2]
+    assert found["steps"] == reference["steps"][2:]
+    assert difference(killed, reference_job) < TOLERANCE

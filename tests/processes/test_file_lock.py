@@ -1,0 +1,220 @@
+"""A lock between real processes: one holder, freed by whatever ends it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import StorageError
+from harness.file_lock import FileLock
+
+HOLD = """
+import sys
+from pathlib import Path
+from harness.file_lock import FileLock
+
+lock = FileLock(Path(sys.argv[1]))
+assert lock.acquire()
+print("held", flush=True)
+sys.stdin.readline()
+lock.release()
+print("released", flush=True)
+sys.stdin.readline()
+"""
+TURNS = """
+import os, sys, time
+from pathlib import Path
+from harness import file_lock
+
+file_lock.PAUSE = 0.001
+path, inside = Path(sys.argv[1]), Path(sys.argv[2])
+for _ in range(40):
+    lock = file_lock.FileLock(path)
+    assert lock.acquire(patience=60)
+    os.close(os.open(inside, os.O_CREAT | os.O_EXCL))  # fails where another one is inside
+    time.sleep(0.0005)
+    inside.unlink()
+    lock.release()
+"""
+Holder = subprocess.Popen[str]
+
+
+@pytest.fixture
+def hold(tmp_path: Path) -> Iterator[Callable[[], Holder]]:
+    """Start a process that holds the lock ``tmp_path/lock`` until it is told to go on."""
+    started: list[Holder] = []
+
+    def start() -> Holder:
+        command = [sys.executable, "-c", HOLD, str(tmp_path / "lock")]
+        holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        started.append(holder)
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        return holder
+
+    yield start
+    for holder in started:
+        holder.kill()
+        holder.communicate()
+
+
+def _goes_on(holder: Holder) -> None:
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    holder.stdin.write("\n")
+    holder.stdin.flush()
+    assert holder.stdout.readline() == "released\n"
+
+
+def test_a_second_process_is_refused_until_the_first_releases(
+    tmp_path: Path, hold: Callable[[], Holder]
+) -> None:
+    holder, lock = hold(), FileLock(tmp_path / "lock")
+    assert not lock.acquire()
+    assert lock.is_held()
+    assert lock.holder().startswith(f"process {holder.pid} on host {socket.gethostname()}, since 20")
+    _goes_on(holder)
+    assert not (tmp_path / "lock").exists()
+    assert not lock.is_held()
+    assert lock.acquire()
+    assert FileLock(tmp_path / "lock").is_held()
+    lock.release()
+    lock.release()
+    assert not (tmp_path / "lock").exists()
+
+
+def test_a_killed_process_holds_nothing(tmp_path: Path, hold: Callable[[], Holder]) -> None:
+    holder, lock = hold(), FileLock(tmp_path / "lock")
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert (tmp_path / "lock").exists()
+    assert not lock.is_held()
+    assert lock.acquire()
+    assert f"process {os.getpid()} on" in lock.holder()
+    lock.release()
+
+
+def test_who_waits_is_told_once_and_gets_it(
+    tmp_path: Path, hold: Callable[[], Holder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder, told = hold(), list[str]()
+
+    def sleep(seconds: float) -> None:
+        if len(slept) == 3:
+            _goes_on(holder)
+        slept.append(seconds)
+
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", sleep)
+    lock = FileLock(tmp_path / "lock")
+    assert lock.acquire(patience=60, waiting=told.append)
+    assert len(told) == 1
+    assert f"process {holder.pid} on host" in told[0]
+    lock.release()
+
+
+def test_who_waits_gives_up(tmp_path: Path, hold: Callable[[], Holder]) -> None:
+    hold()
+    lock = FileLock(tmp_path / "lock")
+    started = time.monotonic()
+    assert not lock.acquire(patience=0.5)
+    assert 0.5 <= time.monotonic() - started < 10
+    wishes = iter([False, True])
+    assert not lock.acquire(patience=60, stopping=lambda: next(wishes))
+    assert time.monotonic() - started < 30
+
+
+def test_many_take_turns_and_never_two_are_inside(tmp_path: Path) -> None:
+    """Each removes the file that others wait for."""
+    command = [sys.executable, "-c", TURNS, str(tmp_path / "lock"), str(tmp_path / "inside")]
+    started = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [(process.communicate(timeout=120)[1], process.returncode) for process in started] == [("", 0)] * 4
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_dies_with_its_process_and_not_with_a_child(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    assert lock.acquire()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, text=True) as child:
+        lock.release()
+        assert FileLock(tmp_path / "lock").acquire(), "a child does not inherit it"
+        child.communicate("\n")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", "\xff"])
+def test_a_file_that_says_nothing(tmp_path: Path, content: str) -> None:
+    (tmp_path / "lock").write_bytes(content.encode("latin-1"))
+    lock = FileLock(tmp_path / "lock")
+    assert lock.holder() == "another process"
+    assert not lock.is_held()
+    assert lock.acquire()
+    lock.release()
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "nowhere" / "lock")
+    assert not lock.is_held()
+    with pytest.raises(StorageError, match=r"lock' cannot be written: No such file or directory\.") as caught:
+        lock.acquire()
+    assert caught.value.__cause__ is not None
+
+
+@pytest.fixture
+def unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system without locks."""
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+@pytest.mark.usefixtures("unsupported")
+def test_without_locks_the_content_decides(tmp_path: Path, hold: Callable[[], Holder]) -> None:
+    holder, lock = hold(), FileLock(tmp_path / "lock")
+    assert not lock.acquire()
+    assert lock.is_held()
+    holder.kill()
+    holder.wait()
+    assert not lock.is_held()
+    assert lock.acquire()
+    assert not FileLock(tmp_path / "lock").acquire()
+    lock.release()
+    assert not (tmp_path / "lock").exists()
+
+
+@pytest.mark.usefixtures("unsupported")
+@pytest.mark.parametrize(
+    ("content", "held"),
+    [
+        ({"pid": 1, "host": "elsewhere"}, True),
+        ({"host": socket.gethostname()}, True),
+        ({"pid": 1, "host": socket.gethostname()}, True),
+        ({}, False),
+    ],
+)
+def test_without_locks_another_host_is_believed(tmp_path: Path, content: dict[str, Any], held: bool) -> None:
+    (tmp_path / "lock").write_text(json.dumps(content), encoding="utf-8")
+    assert FileLock(tmp_path / "lock").is_held() is held
+    assert FileLock(tmp_path / "lock").acquire() is not held
+
+
+def test_another_fault_of_the_file_system_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(StorageError, match=r"lock' cannot be locked: Input/output error\."):
+        FileLock(tmp_path / "lock").acquire()
