@@ -108,6 +108,11 @@ def diagnose(
     features = _features(registry, options)
     groups = group_systems(runs, tasks=options.tasks, languages=options.languages, least=1)
     work = _Work(registry=registry, options=options, features=features)
+    if not options.attributes:
+        work.notes += [
+            f"The attribute {name!r} is declared by both {one!r} and {other!r}: left out."
+            for name, (one, other) in registry.features.conflicts.items()
+        ]
     for group in groups:
         if data_only:
             work.describe(group)

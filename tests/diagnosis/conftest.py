@@ -78,45 +78,40 @@ def sentence(identifier: str, tokens: str, predicted: str, gold: str, **given: A
     return record(identifier, fields, predicted.split(), gold.split(), scores=scores, **given)
 
 
+def write_run(
+    path: Path,
+    cells: Mapping[tuple[str, str], Sequence[ItemRecord]],
+    *,
+    cell: Mapping[str, Any] | None = None,
+    run: Mapping[str, Any] | None = None,
+    model: str | None = None,
+) -> Run:
+    """Write a run folder from (task, language) -> records; `cell` and `run` are further keys of theirs."""
+    folder = RunFolder(path)
+    folder.create()
+    shown = []
+    for number, ((task, language), records) in enumerate(cells.items()):
+        digest = f"{number:012x}"
+        folder.write_records(folder.records_path(task, language, digest), list(records))
+        usual = {"version": 1, "protocol": "frozen", "method": "head", "seed": 42, "view": {}, "status": "ok"}
+        own = {"task": task, "language": language, "digest": digest, "metrics": {}}
+        shown.append({**usual, **own, **(cell or {})})
+    names = {task for task, _ in cells}
+    defaults = {"labels": [], "metric_options": {}, "axes": [], "parallel": False}
+    tasks = {task: {**defaults, **SPECS[task]} for task in names}
+    specs = {task: {"inputs": SPECS[task].get("inputs", [])} for task in names}
+    folder.write_manifest({"model": model or f"m:{path.name}", "tasks": tasks, "suites": [], "specs": specs})
+    results = {"schema": 1, "run": {"data": "local", "id": path.name, **(run or {})}, "cells": shown}
+    folder.write_results(results)
+    return Run(folder.path)
+
+
 @pytest.fixture
 def make_run(tmp_path: Path) -> MakeRun:
-    """Write a run folder from (task, language) -> records; `cell` and `run` are further keys of theirs."""
+    """Write runs by name: see `write_run`."""
 
-    def make(
-        name: str,
-        cells: Mapping[tuple[str, str], Sequence[ItemRecord]],
-        *,
-        cell: Mapping[str, Any] | None = None,
-        run: Mapping[str, Any] | None = None,
-        model: str | None = None,
-    ) -> Run:
-        folder = RunFolder(tmp_path / name)
-        folder.create()
-        shown = []
-        for number, ((task, language), records) in enumerate(cells.items()):
-            digest = f"{number:012x}"
-            folder.write_records(folder.records_path(task, language, digest), list(records))
-            usual = {
-                "version": 1,
-                "protocol": "frozen",
-                "method": "head",
-                "seed": 42,
-                "view": {},
-                "status": "ok",
-            }
-            own = {"task": task, "language": language, "digest": digest, "metrics": {}}
-            shown.append({**usual, **own, **(cell or {})})
-        names = {task for task, _ in cells}
-        tasks = {
-            task: {"labels": [], "metric_options": {}, "axes": [], "parallel": False, **SPECS[task]}
-            for task in names
-        }
-        specs = {task: {"inputs": SPECS[task].get("inputs", [])} for task in names}
-        folder.write_manifest({"model": model or f"m:{name}", "tasks": tasks, "suites": [], "specs": specs})
-        folder.write_results(
-            {"schema": 1, "run": {"data": "local", "id": name, **(run or {})}, "cells": shown}
-        )
-        return Run(folder.path)
+    def make(name: str, cells: Mapping[tuple[str, str], Sequence[ItemRecord]], **given: Any) -> Run:
+        return write_run(tmp_path / name, cells, **given)
 
     return make
 

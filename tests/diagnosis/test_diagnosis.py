@@ -1,16 +1,25 @@
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from harness.api import open_session
 from harness.diagnosis import Diagnosis, DiagnosisOptions, diagnose
 from harness.errors import HarnessError, UnknownNameError, UsageError
+from harness.metrics.chunk import chunk_f1, f1_from_counts
+from harness.metrics.metric import MetricContext
 from harness.registry import Registry
 from harness.results import Run
-from tests.diagnosis.conftest import MakeRun, pair, question, sentence
+from harness.statistics import count_interval
+from tests.diagnosis.conftest import MakeRun, pair, question, sentence, write_run
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +138,53 @@ def test_clusters_are_one_draw(make_run: MakeRun, registry: Registry) -> None:
     together = _rows(diagnose(clustered, registry, DiagnosisOptions()), "pairwise", "qLen")
     assert [own["p"] for own in together] == [2 / 2**5] * 4
     assert all(one["p"] < other["p"] for one, other in zip(alone, together, strict=True))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from([0, 3, 6, 9]), min_size=20, max_size=20))
+def test_p_is_that_of_scipy_where_all_swaps_are_taken(scores: list[int]) -> None:
+    """Ten questions in two buckets; the p of each is over the swaps of its own items."""
+    registry = open_session().registry
+    first, second = np.array(scores[:10]) / 9, np.array(scores[10:]) / 9
+    with tempfile.TemporaryDirectory() as name:
+        runs = [
+            write_run(Path(name) / key, {("xquad", "en"): [
+                question(str(n), 1 + n // 5, score) for n, score in enumerate(own.tolist())
+            ]})
+            for key, own in (("a", first), ("b", second))
+        ]  # fmt: skip
+        found = diagnose(runs, registry, DiagnosisOptions(attributes=["qLen"]))
+    for number, row in enumerate(_rows(found, "pairwise", "qLen")):
+        own = slice(5 * number, 5 * number + 5)
+        means = [(values[own] + (values[own] == 1)) / 2 for values in (first, second)]
+        differences = means[1] - means[0]
+        assert row["difference"] == pytest.approx(differences.mean())
+        result = scipy.stats.permutation_test(
+            (differences,), np.mean, permutation_type="samples", n_resamples=10_000, vectorized=True
+        )
+        assert row["p"] == pytest.approx(result.pvalue)
+
+
+def test_intervals_of_f1_are_those_of_the_cluster_bootstrap(make_run: MakeRun, registry: Registry) -> None:
+    records = [
+        sentence(
+            str(n), "a b c", "B-PER O B-LOC" if n % 3 else "O O O", "B-PER O O" if n % 2 else "O O B-LOC"
+        )
+        for n in range(60)
+    ]
+    found = diagnose([make_run("a", {("wikiann", "en"): records})], registry, DiagnosisOptions())
+    rows = {own["bucket"]: own for own in _rows(found, "single", "tag")}
+    for tag, other in (("PER", "LOC"), ("LOC", "PER")):
+        sides = [
+            [["O" if label == f"B-{other}" else label for label in tags] for tags in side]
+            for side in ([own.prediction for own in records], [own.reference for own in records])
+        ]
+        counts = chunk_f1(sides[0], sides[1], MetricContext(language="en")).counts
+        assert counts is not None
+        expected = count_interval(counts, np.arange(60), f1_from_counts, seed=1)
+        assert rows[tag]["ci_method"] == "bootstrap"
+        assert rows[tag]["se"] == pytest.approx(expected.se, rel=0.15)
+        assert rows[tag]["ci"] == pytest.approx([expected.low, expected.high], abs=0.03)
 
 
 def test_the_second_look_gives_the_same_numbers(make_run: MakeRun, registry: Registry) -> None:
