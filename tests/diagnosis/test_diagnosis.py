@@ -217,6 +217,18 @@ def test_languages_together_have_buckets_by_name_or_common_edges(
     ]
 
 
+def test_translations_of_an_item_are_one_draw(make_run: MakeRun, registry: Registry) -> None:
+    runs = [
+        make_run(name, {("xquad", code): _questions(score * 8) for code in ("en", "hi")})
+        for name, score in (("a", "0"), ("b", "9"))
+    ]
+    found = diagnose(runs, registry, DiagnosisOptions(attributes=["qLen"]))
+    rows = _rows(found, "pairwise", "qLen", None)
+    assert [own["n"] for own in rows] == [4] * 4
+    # Two questions a bucket, in two languages: 2 of the 2^2 swaps are as extreme, not 2 of 2^4.
+    assert [own["p"] for own in rows] == [0.5] * 4
+
+
 def test_printed_edges_keep_buckets_that_are_empty(make_run: MakeRun, registry: Registry) -> None:
     run = make_run("a", {("xquad", "en"): _questions("90909")})
     found = diagnose([run], registry, DiagnosisOptions(edges="paper", attributes=["qLen", "aLen/cLen"]))
