@@ -8,6 +8,7 @@ import os
 from benchmarks import (
     decoder_endtoend,
     decoder_scores,
+    diagnosis,
     encoder_inference,
     journal,
     large_vocabulary,
@@ -30,6 +31,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     startup.main([])
+    diagnosis.main([])
     retrieval.main([])
     vllm_client.main([])
     prompt_building.main([])

@@ -281,6 +281,34 @@ def harness_register_reports():
     assert cli("report", run.path, "--format", "haiku") == (0, "baseline:majority\n", "")
 
 
+def test_hook_register_features(
+    install_plugin: InstallPlugin, evaluated: Callable[..., Run], cli: Cli
+) -> None:
+    install_plugin(
+        "with_feature",
+        IMPORTS
+        + """
+@hookimpl
+def harness_register_features():
+    from harness.features import Feature
+
+    def politeness(items, context):
+        return ["polite" if "good" in text else "curt" for text in items.texts("text")]
+
+    return [Feature(name="politeness", title="how polite", compute=politeness, continuous=False)]
+""",
+    )
+    run = evaluated(_spec())
+    status, out, err = cli(
+        "diagnose", run.path, "--attributes", "politeness", "--json", run.path / "rows.json"
+    )
+    assert (status, err) == (0, "")
+    rows = json.loads((run.path / "rows.json").read_text(encoding="utf-8"))
+    scores = {row["bucket"]: (row["n"], row["value"]) for row in rows if row["kind"] == "single"}
+    assert scores == {"curt": (2, 0.5), "polite": (1, 1.0)}
+    assert "politeness" in out
+
+
 def test_hook_resolve_data(install_plugin: InstallPlugin, cli: Cli, tmp_path: Path) -> None:
     source = (
         IMPORTS
