@@ -90,6 +90,8 @@ def _example(record: ItemRecord, language: str) -> dict[str, Any]:
 
 
 def _cut(value: Any) -> str:
+    """Return a field as text: the label of a classification, not the scores of all."""
+    value = value["label"] if isinstance(value, Mapping) and "label" in value else value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     left = len(text) - LONGEST
     return text if left <= 0 else f"{text[:LONGEST]}… ({left:,} characters more)"

@@ -51,6 +51,7 @@ FACT_HEADS = {
     "contamination": "Contamination",
     "reported": "Reported",
 }
+BACK = "← all tasks and languages"
 OVERALL = (
     "mean of the category means; a category is the mean of its tasks, a task the mean over its languages"
 )
@@ -79,7 +80,7 @@ def board_page(
         language: The language that the page is about.
         address: ("task" or "language", name) -> where its page lies; by default within this page.
     """
-    link = address or (lambda kind, name: f"#/{kind}/{name}")
+    link = address or (lambda kind, name: f"#/{kind}/{name}" if kind else "#/")
     route = {key: value for key, value in (("task", task), ("language", language)) if value is not None}
     content = {**board.content(), "route": route}
     shown = standing(content, task=task, language=language)
@@ -89,7 +90,7 @@ def board_page(
     main = element(
         "main",
         element("h1", place, id="place"),
-        element("p", element("a", "← all tasks and languages", href=link("", "")), id="back", hidden=not (address and route)),
+        element("p", element("a", BACK, href=link("", "")), id="back", hidden=not (address and route)),
         element("p", f"Overall: {_formula(task)}.", id="formula", class_="note"),
         _controls(content, task, language),
         element(
