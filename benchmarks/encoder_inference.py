@@ -25,7 +25,7 @@ from harness.discovery import discover
 from harness.planning import resolve_model
 from harness.registry import Registry
 
-__all__ = ["main"]
+__all__ = ["main", "save_headed"]
 
 LABELS = ("contradiction", "entailment", "neutral")
 BARE_BATCH = 32
@@ -53,7 +53,7 @@ def bare_loop(
     return logits
 
 
-def _headed(folder: Path, target: Path) -> None:
+def save_headed(folder: Path, target: Path) -> None:
     """Save the encoder with a fresh classification head, so that both sides open the same weights."""
     torch.manual_seed(0)
     model = AutoModelForSequenceClassification.from_pretrained(
@@ -82,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
     pairs = [(line.split("\t")[0], line.split("\t")[1]) for line in lines]
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder)
-        _headed(given.model, target)
+        save_headed(given.model, target)
         model = AutoModelForSequenceClassification.from_pretrained(target, dtype=torch.float32).eval()
         tokenizer = AutoTokenizer.from_pretrained(target)
         reference = ModelReference(scheme="hf-encoder", ref=str(target))

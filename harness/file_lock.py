@@ -99,7 +99,12 @@ class FileLock:
             os.close(handle)
             return False
         except OSError as error:
-            if error.errno not in UNSUPPORTED or self._is_alive():
+            if error.errno not in UNSUPPORTED:
+                os.close(handle)
+                raise StorageError(
+                    f"The file {str(self.path)!r} cannot be locked: {error.strerror}."
+                ) from error
+            if self._is_alive():
                 os.close(handle)
                 return False
         if not self._is_current(handle):

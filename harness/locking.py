@@ -28,6 +28,7 @@ from harness.specs.catalog import Catalog
 
 __all__ = [
     "FORMAT",
+    "WORDS",
     "Lock",
     "LockFile",
     "LockedModel",
@@ -43,6 +44,7 @@ RENEW = "To accept what is found now, write the lock file anew: harness lock RUN
 ORDER = ("task", "training", "extends", "prompt", "recipe")
 """What is told first where several documents are not the locked ones."""
 WORDS = {"training": "training set", "extends": "added language"}
+"""What the sorts of `LockedDocument` are called, where that is another word."""
 
 
 class LockedModel(LockEntry):

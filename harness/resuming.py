@@ -8,9 +8,9 @@ from typing import Any
 
 from harness.data.resolve import DataOptions
 from harness.errors import DataError, UsageError
-from harness.locking import data_difference
+from harness.locking import WORDS, data_difference
 from harness.plan import Plan, RunConfig
-from harness.resolution import read_resolution, resolve_plan
+from harness.resolution import Resolution, read_resolution, resolve_plan
 from harness.specs.catalog import Catalog
 
 __all__ = ["read_configuration_of", "refuse_changes"]
@@ -55,15 +55,17 @@ def refuse_changes(manifest: Mapping[str, Any], plan: Plan, catalog: Catalog, ve
         raise UsageError(
             f"The run was begun with version {begun} of the harness, this is version {version}.", hint=HINT
         )
-    before = {split.key: split for split in read_resolution(manifest["resolved"]).data}
-    for split in resolve_plan(plan, catalog).data:
-        kept = before.get(split.key, split)
+    before, now = read_resolution(manifest["resolved"]), resolve_plan(plan, catalog)
+    splits = {split.key: split for split in before.data}
+    for split in now.data:
+        kept = splits.get(split.key, split)
         if kept.digest != split.digest:
             raise DataError(
                 f"The data of {split.title} changed since the run began: {data_difference(split, kept)} (digest "
                 f"{kept.digest} then, {split.digest} now).",
                 hint=f"Put the former files back. {HINT}",
             )
+    _refuse_changed_documents(before, now)
     planned = {cell.digest: cell for cell in plan.cells}
     lost = [cell for cell in manifest["cells"] if cell["digest"] not in planned]
     added = set(planned) - {cell["digest"] for cell in manifest["cells"]}
@@ -74,3 +76,16 @@ def refuse_changes(manifest: Mapping[str, Any], plan: Plan, catalog: Catalog, ve
             "data that are found changed.",
             hint=HINT,
         )
+
+
+def _refuse_changed_documents(before: Resolution, now: Resolution) -> None:
+    """Raise `UsageError` for a document that says something else, whether or not it changes which cells there are."""
+    documents = {document.key: document for document in before.specs}
+    for document in now.specs:
+        kept = documents.get(document.key, document)
+        if kept.digest != document.digest:
+            raise UsageError(
+                f"The document of the {WORDS.get(document.sort, document.sort)} {document.name!r} changed since the "
+                f"run began (digest {kept.digest} then, {document.digest} now).",
+                hint=f"Put the former one back. {HINT}",
+            )

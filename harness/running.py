@@ -76,8 +76,8 @@ class Runner:
         self._started = time.monotonic()
         self._written = 0.0
 
-    def run(self, header: dict[str, Any], *, limit: int | None) -> dict[str, Any]:
-        """Run all cells and return what ``results.json`` holds; after Ctrl-C what is done is on disk.
+    def run(self, header: dict[str, Any], *, limit: int | None) -> None:
+        """Run all cells; the leading process writes ``results.json``, after Ctrl-C too.
 
         Args:
             header: The ``run`` object of the results, without its counts.
@@ -92,12 +92,10 @@ class Runner:
         try:
             self._run_groups(limit)
         finally:
-            results = self._results()
             if self._crew.leads:
-                self._folder.write_results(results)
+                self._folder.write_results(self._results())
         if self._crew.leads:
             self._announce(self._registry.run_finished(self._folder.path))
-        return results
 
     def _take_finished(self) -> None:
         """Take over the cells that an earlier attempt finished."""

@@ -54,8 +54,9 @@ class Encoder(TextVectors):
         return self._session.identity()
 
     def notices(self) -> Sequence[str]:
-        """Return what a user should know about how the model was trained, in sentences."""
-        return self._record.notices() if self._record is not None else ()
+        """Return what a user should know about how the model was trained and asked, in sentences."""
+        trained = self._record.notices() if self._record is not None else ()
+        return [*trained, *super().notices()]
 
     def close(self) -> None:
         """Free the network; a second call does nothing."""

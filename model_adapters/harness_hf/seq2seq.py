@@ -64,9 +64,9 @@ class Seq2Seq(AnswerStream):
         return self._session.identity()
 
     def notices(self) -> Sequence[str]:
-        """Return what a user should know about how the model was trained, in sentences."""
+        """Return what a user should know about how the model was trained and asked, in sentences."""
         record = self._session.record
-        return record.notices() if record is not None else ()
+        return [*(record.notices() if record is not None else ()), *super().notices()]
 
     def close(self) -> None:
         """Free the network; a second call does nothing."""

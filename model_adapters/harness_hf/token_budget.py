@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import torch
-from accelerate.utils.memory import should_reduce_batch_size  # type: ignore[import-untyped]
+from accelerate.utils.memory import should_reduce_batch_size
 
 from harness.errors import AdapterError
 from harness_hf.batching import length_sorted_batches

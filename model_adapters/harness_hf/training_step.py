@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from accelerate.utils.memory import should_reduce_batch_size  # type: ignore[import-untyped]
+from accelerate.utils.memory import should_reduce_batch_size
 
 from harness_hf.head_training import HeadTraining
 from harness_hf.optimization import Optimization

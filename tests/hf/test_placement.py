@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from accelerate import cpu_offload  # type: ignore[import-untyped]
+from accelerate import cpu_offload
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from harness.adapters import AdapterEntry

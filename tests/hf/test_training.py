@@ -99,8 +99,8 @@ def test_an_interrupted_fit_does_not_look_finished(
     assert {file.name for file in options.directory.iterdir()} == {"checkpoints"}
     monkeypatch.undo()
     fitted = bert.fit(examples(32), examples(8), SPEC, options)
-    assert isinstance(fitted, Classifies)
     assert fitted._record.resumed_at == (2,)
+    assert isinstance(fitted, Classifies)
     assert not (options.directory / "checkpoints").exists()
 
 

@@ -216,4 +216,5 @@ def test_another_fault_of_the_file_system_is_no_lock(tmp_path: Path, monkeypatch
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    assert not FileLock(tmp_path / "lock").acquire()
+    with pytest.raises(StorageError, match=r"lock' cannot be locked: Input/output error\."):
+        FileLock(tmp_path / "lock").acquire()

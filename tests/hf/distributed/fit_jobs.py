@@ -121,7 +121,7 @@ def _watch(job: dict[str, Any], steps: list[list[int]]) -> Callable[[], None]:
             optimization.numbers = lambda: os.kill(os.getpid(), signal.SIGKILL)
         save(self, state, network, optimization)
 
-    TrainingRun.take_step = watched  # type: ignore[method-assign]
+    TrainingRun.take_step = watched  # type: ignore[method-assign, assignment]
     TrainingStep._batch = limited  # type: ignore[method-assign]
     CheckpointFolder.save = torn  # type: ignore[method-assign]
 
@@ -138,7 +138,7 @@ def _rank() -> int:
 
 def main(path: Path) -> None:
     """Fit all jobs of a file, and write beside it what happened in this process."""
-    from accelerate import PartialState
+    from accelerate import PartialState  # type: ignore[import-untyped]
 
     torch.set_num_threads(1)
     state = PartialState(cpu=True)

@@ -39,6 +39,8 @@ def job(models: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Cal
         # A larger epsilon than usual: Adam would make steps of full size of gradients that are rounding alone.
         settings = {"learning_rate": 1e-2, "epochs": 2, "batch_size": 8, "max_length": 32}
         settings |= {"adam_epsilon": 1e-3, "weight_decay": 0.01, "warmup_steps": 1, "eval_steps": 2}
+        # The vectors of so small a dual encoder lie so close that rounding says which is nearest.
+        settings["select_best"] = head != "dual_encoder"
         return {
             "head": head,
             "model": models[head],
@@ -75,7 +77,7 @@ def difference(job: Job, other: Job) -> float:
         for name in expected
         if (bare := name.removeprefix("bert.")) in before
     )
-    assert moved > 1e-3
+    assert moved > 1e-4
     return max(float((found[name] - expected[name]).abs().max()) for name in found) / moved
 
 
@@ -97,8 +99,8 @@ def assert_bare(job: Job) -> None:
 def test_two_processes(
     job: Callable[..., Job],
     launch: Launch,
+    fit_alone: Alone,
     alone: dict[str, tuple[Job, Job]],
-    record_property: Callable[[str, object], None],
 ) -> None:
     """All heads in one start, with one process failing, stopping or out of memory where the job says so."""
     jobs = [job(head) for head in HEADS]
@@ -108,21 +110,19 @@ def test_two_processes(
     short_dual = job("dual_encoder", rows=1, rank=1)
     failing = job(fail_at=1, rank=1)
     again = {**{key: value for key, value in stopped.items() if key not in ("stop_at", "rank")}}
-    special = [stopped, again, short, short_dual, failing]
+    still = job("dual_encoder", settings={"learning_rate": 1e-12, "select_best": True})
+    special = [stopped, again, short, short_dual, still, failing]
     results = launch([*jobs, *special], 2)
     assert len(results) == 2
     for number, one in enumerate(jobs):
         expected_job, expected = alone[one["head"]]
         assert_alike([result[number] for result in results], expected)
-        found = difference(one, expected_job)
-        record_property(f"two processes, {one['head']}", found)
-        print(f"two processes, {one['head']}: {found:.1e}")
-        assert found < TOLERANCE
+        assert difference(one, expected_job) < TOLERANCE, one["head"]
         assert_bare(one)
     reference_job, reference = alone["classification"]
     assert sorted(index for step in reference["steps"][:3] for index in step) == list(range(21))
-    first, second, third, fourth, last = (
-        [result[len(jobs) + number] for result in results] for number in range(5)
+    first, second, third, fourth, fifth, last = (
+        [result[len(jobs) + number] for result in results] for number in range(6)
     )
     assert [one["error"] for one in first] == ["KeyboardInterrupt: "] * 2
     assert [one["steps"] for one in first] == [reference["steps"][:3]] * 2
@@ -133,6 +133,9 @@ def test_two_processes(
     assert [one["notices"] for one in third] == [[notice.format(2)]] * 2
     assert [one["notices"] for one in fourth] == [[notice.format(8)]] * 2
     assert [one["record"]["micro_batch"] for one in [*third, *fourth]] == [1] * 4
+    still_alone = fit_alone({**still, "directory": still["directory"] + " alone"})
+    assert 0 < still_alone["record"]["best_score"] < 1
+    assert_alike(fifth, still_alone)
     assert (
         last[0]["error"]
         == "TrainingError: Training stopped because process 1 failed; its own message says why."
@@ -140,6 +143,7 @@ def test_two_processes(
     assert last[1]["error"] == "RuntimeError: the cable was cut"
 
 
+@pytest.mark.slow
 def test_four_processes(job: Callable[..., Job], launch: Launch, alone: dict[str, tuple[Job, Job]]) -> None:
     """Also where there are more processes than micro-batches, and only some have the last."""
     jobs = [job("classification"), job("dual_encoder")]
@@ -147,9 +151,7 @@ def test_four_processes(job: Callable[..., Job], launch: Launch, alone: dict[str
     for number, one in enumerate(jobs):
         expected_job, expected = alone[one["head"]]
         assert_alike([result[number] for result in results], expected)
-        found = difference(one, expected_job)
-        print(f"four processes, {one['head']}: {found:.1e}")
-        assert found < TOLERANCE
+        assert difference(one, expected_job) < TOLERANCE, one["head"]
 
 
 def test_one_process_is_killed_and_goes_on(
