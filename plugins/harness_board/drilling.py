@@ -62,10 +62,10 @@ def _key(row: Mapping[str, Any], item: Any) -> Any:
     return item if isinstance(item, dict) else f"{row['task']}/{row.get('language') or ''}/{item}"
 
 
-def _examples(wanted: Iterable[str], runs: Sequence[Run]) -> dict[str, list[dict[str, Any]]]:
+def _examples(wanted: Iterable[str], runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     left = set(wanted)
     cells = {(key.split("/", 2)[0], key.split("/", 2)[1]) for key in left}
-    found: dict[str, Any] = {}
+    found: dict[str, dict[str, Any]] = {}
     for run in runs:
         for cell in run.cells:
             if cell["status"] != "ok" or (cell["task"], cell["language"]) not in cells:

@@ -188,7 +188,9 @@ def standing(content: Mapping[str, Any], *, task: str | None = None, language: s
         is_known = total.value is not None or any(field.value is not None for field in fields)
         if is_known or (task is None and language is None):
             told = tuple(FACTS[name](system) for name in facts)
-            rows.append(Row(index=index, label=system["label"], facts=told, total=total, fields=tuple(fields)))
+            rows.append(
+                Row(index=index, label=system["label"], facts=told, total=total, fields=tuple(fields))
+            )
     places = ranks([row.total for row in rows])
     ranked = [
         Row(**{**{name: getattr(row, name) for name in Row.__slots__}, **place})

@@ -77,7 +77,7 @@ def hostile() -> Board:
 
 
 def _diagnosis() -> tuple[dict[str, Any], ...]:
-    shared = {"task": "xnli", "language": "sw", "attribute": "length", "metric": "accuracy", "q": None}
+    shared: dict[str, Any] = {"task": "xnli", "language": "sw", "attribute": "length", "metric": "accuracy", "q": None}
     single = [
         {**shared, "kind": "single", "system": "plain", "bucket": bucket, "n": n, "value": value,
          "ci": [value - 0.1, value + 0.1], "examples": ["xnli/sw/1"]}
@@ -139,7 +139,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
         )
         page.goto(path.as_uri() + address)
         if options.get("java_script_enabled", True):
-            page.wait_for_function("window.harnessBoard && harnessBoard.shown()")
+            assert page.evaluate("Boolean(harnessBoard.shown())"), "modules run before a page has loaded"
         return page
 
     yield opened

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,14 @@ def _column(page: Any, place: int) -> list[str]:
 
 def _field(page: Any, key: str) -> Any:
     return page.locator(f'[data-key="{key}"]')
+
+
+def _until(page: Any, condition: str) -> None:
+    """Wait for a condition; the page's policy does not let the driver poll it inside the page."""
+    end = time.monotonic() + 10
+    while not page.evaluate(condition):
+        assert time.monotonic() < end, condition
+        page.wait_for_timeout(20)
 
 
 def _axe(page: Any) -> list[str]:
@@ -70,7 +79,7 @@ def test_the_script_draws_what_python_wrote(page_text: str, hostile: Board, open
 def test_filters_sorting_and_the_address(page_text: str, open_page: Open) -> None:
     page = open_page(page_text)
     _field(page, "q").fill("xlm")
-    page.wait_for_function("harnessBoard.shown().rows.length === 1")
+    _until(page, "harnessBoard.shown().rows.length === 1")
     assert page.inner_text("#count") == "1 of 7 systems shown, 6 hidden by filters."
     assert "q=xlm" in page.url
     page.click('[data-deed="reset"]')
@@ -96,12 +105,12 @@ def test_an_address_restores_the_view(page_text: str, open_page: Open) -> None:
     known = [row for row in page.locator("#board-rows tr").all_inner_texts() if "XLM-R" in row]
     assert "55.0" in known[0]
     page.evaluate("location.hash = '#/language/sw'")
-    page.wait_for_function("document.getElementById('place').textContent === 'Language Swahili'")
+    _until(page, "document.getElementById('place').textContent === 'Language Swahili'")
     assert "72.7" in page.inner_text("#board-rows")
     page.click("#back a")
-    page.wait_for_function("document.getElementById('place').textContent === 'xtreme_r board'")
+    _until(page, "document.getElementById('place').textContent === 'xtreme_r board'")
     page.evaluate("location.hash = '#/task/<b>'")
-    page.wait_for_function("document.getElementById('place').textContent.includes('is not on this board')")
+    _until(page, "document.getElementById('place').textContent.includes('is not on this board')")
 
 
 def test_columns_can_be_chosen(page_text: str, open_page: Open) -> None:
@@ -127,7 +136,7 @@ def test_what_is_shown_can_be_saved(page_text: str, open_page: Open) -> None:
     found = json.loads(Path(saved.value.path()).read_text(encoding="utf-8"))
     assert found[2]["overall"] == pytest.approx(52.12)
     page.click('[data-deed="link"]')
-    page.wait_for_function("document.getElementById('said').textContent !== ''")
+    _until(page, "document.getElementById('said').textContent !== ''")
 
 
 def test_a_bucket_leads_to_its_examples(hostile: Board, open_page: Open) -> None:
@@ -142,7 +151,7 @@ def test_a_bucket_leads_to_its_examples(hostile: Board, open_page: Open) -> None
     assert "⟦U+202E⟧" in shown.inner_text()
     assert _axe(page) == []
     page.reload()
-    page.wait_for_function("document.querySelector('#drill article') !== null")
+    _until(page, "document.querySelector('#drill article') !== null")
     page.click('[data-panel="pairwise"]')
     assert "0.040" in page.inner_text("#drill table") and "-10.0" in page.inner_text("#drill table")
     page.click('[data-panel="data"]')

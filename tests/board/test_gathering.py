@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -222,7 +223,8 @@ def test_a_diagnosis_brings_its_examples(runs: list[Run], tmp_path: Path) -> Non
         encoding="utf-8",
     )
     made = with_diagnosis(board, [path], runs[:1])
-    [example] = made.examples.values()
+    example: Any = next(iter(made.examples.values()))
+    assert len(made.examples) == 1
     assert example["id"] == record.id
     assert example["predictions"] == {"baseline:majority": record.prediction["label"]}
     assert example["inputs"]
