@@ -77,7 +77,13 @@ def hostile() -> Board:
 
 
 def _diagnosis() -> tuple[dict[str, Any], ...]:
-    shared: dict[str, Any] = {"task": "xnli", "language": "sw", "attribute": "length", "metric": "accuracy", "q": None}
+    shared: dict[str, Any] = {
+        "task": "xnli",
+        "language": "sw",
+        "attribute": "length",
+        "metric": "accuracy",
+        "q": None,
+    }
     single = [
         {**shared, "kind": "single", "system": "plain", "bucket": bucket, "n": n, "value": value,
          "ci": [value - 0.1, value + 0.1], "examples": ["xnli/sw/1"]}

@@ -222,7 +222,7 @@ def test_a_diagnosis_brings_its_examples(runs: list[Run], tmp_path: Path) -> Non
         f' "bucket": "XS", "n": 5, "metric": "accuracy", "value": 0.5, "examples": ["{record.id}", "unknown"]}}]',
         encoding="utf-8",
     )
-    made = with_diagnosis(board, [path], runs[:1])
+    made = with_diagnosis(board, read_diagnosis(path), runs[:1])
     example: Any = next(iter(made.examples.values()))
     assert len(made.examples) == 1
     assert example["id"] == record.id
@@ -230,10 +230,24 @@ def test_a_diagnosis_brings_its_examples(runs: list[Run], tmp_path: Path) -> Non
     assert example["inputs"]
 
 
+def test_distributions_become_buckets(runs: list[Run]) -> None:
+    shared = {"kind": "data", "task": "xnli", "language": "sw", "view": {"variant": "x"}, "mean": None}
+    rows: list[dict[str, Any]] = [
+        {**shared, "attribute": "length", "n": 5, "histogram": [[1.0, 2.5, 3], [2.5, 2.5, 2]]},
+        {**shared, "attribute": "word", "n": 27, "histogram": [[f"w{index}", 2] for index in range(13)]},
+        {**shared, "kind": "confusion", "n": 1},
+    ]
+    made = with_diagnosis(gather(runs=runs[:1]), rows, runs[:1]).diagnosis
+    found = [(row["attribute"], row["bucket"], row["n"]) for row in made]
+    assert found[:2] == [("length (variant=x)", "1 to 2.5", 3), ("length (variant=x)", "2.5", 2)]
+    assert found[-1] == ("word (variant=x)", "others", 2)
+    assert len(found) == 15
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [("{", "is no JSON"), ("{}", "a list of rows"), ('[{"kind": "single"}]', "row 1 lacks task"),
-     ('[{"kind":"x","task":"t","attribute":"a","bucket":1,"n":1}]', "row 1 has the kind 'x'")],
+     ('[{"task": "t"}]', "row 1 lacks kind, attribute")],
 )  # fmt: skip
 def test_faulty_diagnoses_are_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "d.json"

@@ -111,7 +111,10 @@ function oneRow(row, shown, classes, texts, tools) {
   if (!row.rank) cells[0].setAttribute("title", row.total.value === null ? row.total.title : "not ranked: " + row.total.title);
   if (shown.hasErrors) cells.push(node("td", { class: "n", title: row.group ? `tie group ${row.group}` : null }, row.range ? `${row.range} ${row.group}` : "-"));
   cells.push(node("th", { scope: "row" }, visible(row.system.label)));
-  for (const name of shown.facts) cells.push(node("td", {}, visible(tools.facts[name].text(row.system))));
+  for (const name of shown.facts) {
+    const text = visible(tools.facts[name].text(row.system));
+    cells.push(node("td", { class: text.length > 30 ? "wide" : null }, text));
+  }
   const total = node("td", { class: row.total.value === null ? "n absent" : "n total" }, tools.text(row.total));
   const told = tools.title(row.total);
   if (told) total.setAttribute("title", told);

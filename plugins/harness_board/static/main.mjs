@@ -40,6 +40,7 @@ function drawWords(formula) {
   const place = state.task ? `Task ${state.task}` : state.language ? `Language ${board.languages.get(state.language)?.name ?? state.language}` : content.title;
   const known = (state.task && !board.tasks.has(state.task)) || (state.language && !board.languages.has(state.language));
   byId("place").textContent = visible(known ? `${place} is not on this board` : place);
+  byId("board").caption.textContent = byId("place").textContent;
   byId("formula").textContent = `Overall: ${formula}.`;
   const hidden = shown.hidden ? `${shown.hidden} hidden by filters` : "none hidden";
   byId("count").textContent = `${shown.rows.length} of ${content.systems.length} systems shown, ${hidden}.`;
