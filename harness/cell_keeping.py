@@ -61,7 +61,7 @@ class CellKeeper:
         metrics = [metric for metric in named if metric.scores_method(method)]
         self.path = folder.records_path(spec.task, language, digest)
         self._reference: Callable[[Any], Any] = registry.kinds.get(spec.kind).reference
-        self._scorer = CellScorer(metrics, metric_context(spec, language))
+        self._scorer = CellScorer(metrics, metric_context(spec, language), task=spec.task)
         self._writer = RecordWriter(self.path)
         self._counts = dict.fromkeys(("n", *COUNTED), 0)
 

@@ -97,7 +97,7 @@ def _score(
     context = MetricContext(
         language=cell["language"], labels=tuple(spec["labels"]), options=spec["metric_options"]
     )
-    scorer = CellScorer(metrics, context)
+    scorer = CellScorer(metrics, context, task=cell["task"])
     while chunk := list(itertools.islice(records, CHUNK)):
         labelled = [record for record in chunk if record.reference is not None]
         contributions = scorer.add([_score_input(record) for record in labelled])

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.errors import HarnessError
 from harness.metrics.metric import Floats, GroupScore, Metric, MetricContext, MetricResult
-from harness.statistics import ClusterCodes, Interval, mean_of_codes
+from harness.statistics import ClusterCodes, Interval, count_interval, mean_of_codes, seed_of
 
-__all__ = ["CellScorer", "CellScores", "MetricScore", "ScoreInput", "score_cell"]
+__all__ = ["CellScorer", "CellScores", "MetricScore", "ScoreInput", "interval_json", "score_cell"]
 
 ROUNDING = 1e-9
 """What the value of a metric may differ from the mean of its items by."""
@@ -29,26 +30,31 @@ class ScoreInput:
     cluster: str | None = None
 
 
+_NONE = Interval(se=None, low=None, high=None, method=None)
+
+
+def interval_json(interval: Interval) -> dict[str, Any]:
+    """Return what ``results.json`` keeps of an interval."""
+    shown: dict[str, Any] = {
+        "se": interval.se,
+        "ci": None if interval.low is None or interval.high is None else [interval.low, interval.high],
+        "ci_method": interval.method,
+    }
+    further = {"clusters": interval.groups, "draws": interval.draws, "seed": interval.seed}
+    return {**shown, **{name: value for name, value in further.items() if value is not None}}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricScore:
-    """A metric of a cell, as a fraction; `se` and the interval are None for set-level metrics."""
+    """A metric of a cell, as a fraction; it has no interval where it gives neither items nor counts."""
 
     value: float
-    se: float | None
-    low: float | None
-    high: float | None
-    ci_method: str | None
+    interval: Interval = _NONE
     groups: Mapping[str, GroupScore] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that ``results.json`` keeps."""
-        interval = None if self.low is None or self.high is None else [self.low, self.high]
-        shown: dict[str, Any] = {
-            "value": self.value,
-            "se": self.se,
-            "ci": interval,
-            "ci_method": self.ci_method,
-        }
+        shown = {"value": self.value, **interval_json(self.interval)}
         if self.groups:
             shown["groups"] = {
                 name: {"value": group.value, "n": group.n} for name, group in self.groups.items()
@@ -68,14 +74,22 @@ class CellScores:
 class CellScorer:
     """Scores a cell whose items come chunk by chunk, in their order.
 
-    Of a metric that is declared `by_item` it keeps 8 bytes an item, or column sums only. For the others it keeps the
-    predictions and references of the cell as JSON, and computes them at the end.
+    Of a metric that is declared `by_item` it keeps 8 bytes an item, or 4 bytes for each count of an item, which are
+    exact up to 2^24. For the others it keeps the predictions and references of the cell as JSON, and computes them at
+    the end.
+
+    Args:
+        metrics: What to score with.
+        context: What the metrics get to know.
+        task: Seeds the resampling of set-level metrics, with the language and the metric.
     """
 
-    def __init__(self, metrics: Sequence[Metric], context: MetricContext) -> None:
+    def __init__(self, metrics: Sequence[Metric], context: MetricContext, *, task: str = "") -> None:
         self._metrics = tuple(metrics)
         self._context = context
+        self._task = task
         self._means: dict[str, list[Floats]] = {}
+        self._rows: dict[str, list[npt.NDArray[np.float32]]] = {}
         self._sums: dict[str, Floats] = {}
         self._kept: list[str] = []
         self._clusters = ClusterCodes()
@@ -117,14 +131,8 @@ class CellScorer:
                 own = result.counts if result.items is None else result.items
                 if own is not None:
                     contributions[metric.name] = own.tolist()
-            interval = _NONE if result.items is None else mean_of_codes(result.items, codes)
             scores[metric.name] = MetricScore(
-                value=result.value,
-                se=interval.se,
-                low=interval.low,
-                high=interval.high,
-                ci_method=interval.method,
-                groups=result.groups,
+                value=result.value, interval=self._interval(metric, result, codes), groups=result.groups
             )
         return CellScores(metrics=scores, items=contributions)
 
@@ -142,11 +150,22 @@ class CellScorer:
             before = self._sums.get(metric.name)
             rows = result.counts if before is None else np.vstack([before, result.counts])
             self._sums[metric.name] = rows.sum(axis=0)
+            self._rows.setdefault(metric.name, []).append(result.counts.astype(np.float32))
             own = result.counts
         else:
             raise _wrongly_declared(metric, "it gives neither items nor counts with 'from_counts'")
         contributions: list[Any] = own.tolist()
         return contributions
+
+    def _interval(self, metric: Metric, result: MetricResult, codes: npt.NDArray[np.int64]) -> Interval:
+        if result.items is not None:
+            return mean_of_codes(result.items, codes)
+        kept = self._rows.pop(metric.name, [])
+        counts = np.concatenate(kept) if kept else result.counts
+        if counts is None or metric.from_counts is None:
+            return _NONE
+        seed = seed_of(self._task, self._context.language, metric.name)
+        return count_interval(counts, codes, metric.from_counts, seed=seed)
 
     def _total(self, metric: Metric) -> MetricResult:
         if metric.name in self._sums:
@@ -156,9 +175,11 @@ class CellScorer:
         return MetricResult(value=float(items.mean()), items=items)
 
 
-def score_cell(metrics: Sequence[Metric], items: Sequence[ScoreInput], context: MetricContext) -> CellScores:
+def score_cell(
+    metrics: Sequence[Metric], items: Sequence[ScoreInput], context: MetricContext, *, task: str = ""
+) -> CellScores:
     """Return the scores of the labelled items; raises `HarnessError` where predictions do not fit references."""
-    scorer = CellScorer(metrics, context)
+    scorer = CellScorer(metrics, context, task=task)
     contributions = scorer.add(items)
     scores = scorer.finish()
     own = {**contributions, **scores.items}
@@ -168,7 +189,6 @@ def score_cell(metrics: Sequence[Metric], items: Sequence[ScoreInput], context: 
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
-_NONE = Interval(se=None, low=None, high=None, method=None)
 
 
 def _packed(item: ScoreInput) -> str:

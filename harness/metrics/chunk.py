@@ -24,11 +24,13 @@ from harness.metrics.metric import Floats, MetricContext, MetricResult
 from harness.metrics.pairing import check_pairs
 
 __all__ = [
+    "ChunkTable",
     "accuracy_from_counts",
     "chunk_f1",
     "chunk_precision",
     "chunk_recall",
     "chunks",
+    "corpus_chunks",
     "f1_from_counts",
     "precision_from_counts",
     "recall_from_counts",
@@ -54,6 +56,18 @@ class _Chunks:
     starts: Integers
     ends: Integers
     """Shape (chunks,): position of the first and of the last token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkTable:
+    """The chunks of a corpus; each column has one entry a chunk."""
+
+    sentences: Integers
+    """Number of the sentence, counted from 0."""
+    starts: Integers
+    ends: Integers
+    """Position of the first and of the last token in its sentence."""
+    types: list[str]
 
 
 class _TagTable:
@@ -169,6 +183,28 @@ def chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
         (closed[end].split("-")[-1], start, end)
         for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True)
     ]
+
+
+def corpus_chunks(sentences: Sentences) -> ChunkTable:
+    """Return the chunks of all sentences, by the rule of `chunks`; raises `ValueError` where a tag is empty."""
+    if not sentences:
+        empty = np.zeros(0, dtype=np.int64)
+        return ChunkTable(sentences=empty, starts=empty, ends=empty, types=[])
+    lengths = _check_sentences(sentences, sentences) + 1
+    flat = list(chain.from_iterable((*tags, _OUTSIDE) for tags in sentences))
+    table = _TagTable()
+    numbers = table.encode(flat)
+    starts_of = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+    first = np.zeros(len(flat), dtype=np.bool_)
+    first[starts_of] = True
+    found = _find_chunks(table.prefixes()[numbers], table.types()[numbers], first)
+    owners = np.repeat(np.arange(len(lengths)), lengths)[found.ends]
+    return ChunkTable(
+        sentences=owners,
+        starts=found.starts - starts_of[owners],
+        ends=found.ends - starts_of[owners],
+        types=[flat[end].split("-")[-1] for end in found.ends.tolist()],
+    )
 
 
 def precision_from_counts(totals: Floats) -> float:

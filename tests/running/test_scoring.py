@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from harness.api import open_session
 from harness.errors import HarnessError
 from harness.metrics.metric import GroupScore, Metric, MetricContext, MetricResult
 from harness.scoring import CellScorer, CellScores, ScoreInput, score_cell
-from harness.statistics import ClusterCodes, clustered_mean
+from harness.statistics import ClusterCodes, clustered_mean, count_interval, seed_of
 
 METRICS = list(open_session().registry.metrics)
 LABELS = ("a", "b", "c")
@@ -116,19 +117,61 @@ def test_the_size_of_chunks_changes_nothing(metric: Metric, data: st.DataObject)
     assert rows is not None
     assert {**contributions, **scores.items} == {metric.name: rows.tolist()}
     assert (metric.name in scores.items) == (not metric.by_item)
-    if result.items is None:
-        assert (own.se, own.low, own.high, own.ci_method) == (None, None, None, None)
+    if result.items is not None:
+        assert own.interval == clustered_mean(result.items, clusters)
     else:
-        interval = clustered_mean(result.items, clusters)
-        assert (own.se, own.low, own.high, own.ci_method) == (
-            interval.se,
-            interval.low,
-            interval.high,
-            interval.method,
-        )
+        assert result.counts is not None
+        assert metric.from_counts is not None
+        codes = _codes(clusters)
+        seed = seed_of("", "de", metric.name)
+        assert own.interval == count_interval(result.counts, codes, metric.from_counts, seed=seed)
     assert score_cell([metric], items, CONTEXT) == CellScores(
         metrics=scores.metrics, items={metric.name: rows.tolist()}
     )
+
+
+def _codes(clusters: Sequence[str | None]) -> npt.NDArray[np.int64]:
+    numbered = ClusterCodes()
+    numbered.add(clusters)
+    return numbered.codes()
+
+
+def _tagging(number: int, **fields: Any) -> list[ScoreInput]:
+    tags = [["B-PER", "O"], ["O", "B-LOC"], ["B-PER", "I-PER"]]
+    return [
+        ScoreInput(id=str(index), prediction=tags[index * 7 % 3], reference=tags[index % 3], **fields)
+        for index in range(number)
+    ]
+
+
+def test_a_set_level_metric_gets_a_bootstrap_interval_whose_seed_is_kept() -> None:
+    [metric] = [metric for metric in METRICS if metric.name == "chunk_f1"]
+    items = _tagging(60)
+    plain = score_cell([metric], items, CONTEXT, task="ner").metrics["chunk_f1"].to_json()
+    assert plain["ci"][0] < plain["value"] < plain["ci"][1]
+    assert plain["se"] > 0
+    assert (plain["ci_method"], plain["clusters"], plain["draws"]) == ("bootstrap", 60, 1_000)
+    assert plain["seed"] == seed_of("ner", "de", "chunk_f1")
+    other = score_cell([metric], items, CONTEXT, task="pos").metrics["chunk_f1"].to_json()
+    assert (other["value"], other["seed"] != plain["seed"]) == (plain["value"], True)
+    # The items of five clusters of twelve go together: other draws, and another method.
+    clustered = [replace(item, cluster=str(index // 12)) for index, item in enumerate(items)]
+    found = score_cell([metric], clustered, CONTEXT, task="ner").metrics["chunk_f1"].to_json()
+    assert (found["ci_method"], found["clusters"]) == ("cluster bootstrap", 5)
+    whole = score_cell([metric], _tagging(60, cluster="c"), CONTEXT).metrics["chunk_f1"].to_json()
+    assert {name: whole[name] for name in ("se", "ci", "ci_method")} == {
+        "se": None,
+        "ci": None,
+        "ci_method": "one cluster",
+    }
+
+
+def test_counts_are_kept_as_four_bytes_each() -> None:
+    [metric] = [metric for metric in METRICS if metric.name == "chunk_f1"]
+    scorer = CellScorer([metric], CONTEXT)
+    for _ in range(3):
+        scorer.add(_tagging(60))
+    assert sum(part.nbytes for part in scorer._rows["chunk_f1"]) == 180 * 3 * 4
 
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=2)), max_size=30), st.integers(1, 7))

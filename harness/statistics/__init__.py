@@ -1,0 +1,60 @@
+"""Standard errors, intervals and tests that respect clusters; everything random has a seed."""
+
+from __future__ import annotations
+
+from harness.statistics.bootstrap import (
+    DRAWS,
+    bootstrap_counts,
+    cluster_sums,
+    count_interval,
+    percentile_interval,
+    resampled_sums,
+    seed_of,
+)
+from harness.statistics.cluster import ClusterCodes, key_codes, linked_codes
+from harness.statistics.interval import Interval
+from harness.statistics.mean import (
+    SMALL_SAMPLE,
+    clustered_mean,
+    independent_mean,
+    mean_of_codes,
+    paired_difference,
+    stratified_mean,
+)
+from harness.statistics.multiplicity import benjamini_hochberg, holm
+from harness.statistics.permutation import FLIPS, half_sums, sign_flip_p, swap_p
+from harness.statistics.power import detectable_difference, paired_sd
+from harness.statistics.proportion import mcnemar, wilson
+from harness.statistics.ranking import rank_intervals, tied_with_best
+
+__all__ = [
+    "DRAWS",
+    "FLIPS",
+    "SMALL_SAMPLE",
+    "ClusterCodes",
+    "Interval",
+    "benjamini_hochberg",
+    "bootstrap_counts",
+    "cluster_sums",
+    "clustered_mean",
+    "count_interval",
+    "detectable_difference",
+    "half_sums",
+    "holm",
+    "independent_mean",
+    "key_codes",
+    "linked_codes",
+    "mcnemar",
+    "mean_of_codes",
+    "paired_difference",
+    "paired_sd",
+    "percentile_interval",
+    "rank_intervals",
+    "resampled_sums",
+    "seed_of",
+    "sign_flip_p",
+    "stratified_mean",
+    "swap_p",
+    "tied_with_best",
+    "wilson",
+]

@@ -1,0 +1,95 @@
+"""Which items are one draw: those of a cluster, and those that share a key with another one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["ClusterCodes", "Codes", "key_codes", "linked_codes"]
+
+Codes = npt.NDArray[np.int64]
+
+
+class ClusterCodes:
+    """Numbers the clusters of items that come in parts; keeps 16 bytes an item, and none where all stand alone.
+
+    A cluster is known by 128 bits of its key's BLAKE2b digest, so that two keys of any cell do not meet.
+    """
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._digests: bytearray | None = None
+
+    def add(self, clusters: Sequence[str | None]) -> None:
+        """Take the clusters of the next items; None for an item that stands alone."""
+        if self._digests is None and any(key is not None for key in clusters):
+            self._digests = bytearray(b"".join(map(_alone, range(self._seen))))
+        if self._digests is not None:
+            self._digests += b"".join(
+                _alone(number) if key is None else blake2b(key.encode(), digest_size=16).digest()
+                for number, key in enumerate(clusters, start=self._seen)
+            )
+        self._seen += len(clusters)
+
+    @property
+    def alone(self) -> bool:
+        """Whether no item has named a cluster yet."""
+        return self._digests is None
+
+    def codes(self) -> Codes:
+        """Return the number of every item's cluster, by first appearance: shape (n,)."""
+        if self._digests is None:
+            return np.arange(self._seen, dtype=np.int64)
+        digests = np.frombuffer(self._digests, dtype="S16")
+        _, first, inverse = np.unique(digests, return_index=True, return_inverse=True)
+        ranks = np.empty(len(first), dtype=np.int64)
+        ranks[np.argsort(first)] = np.arange(len(first))
+        return ranks[inverse]
+
+
+def _alone(number: int) -> bytes:
+    return blake2b(str(number).encode(), digest_size=16, person=b"alone").digest()
+
+
+def linked_codes(*keyings: Codes) -> Codes:
+    """Return the number of every item's draw: the connected component of items that share a number in a keying.
+
+    Args:
+        keyings: Each of shape (n,): the number of an item's key (its cluster in its language, its id in a parallel
+            task); items with the same number in one keying are one draw.
+    """
+    if len(keyings) == 1:
+        return np.unique(keyings[0], return_inverse=True)[1].astype(np.int64)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n, offset = len(keyings[0]), len(keyings[0])
+    columns = []
+    for keying in keyings:
+        columns.append(keying + offset)
+        offset += int(keying.max(initial=-1)) + 1
+    rows = np.tile(np.arange(n), len(keyings))
+    graph = coo_array((np.ones(len(rows)), (rows, np.concatenate(columns))), shape=(offset, offset))
+    _, components = connected_components(graph, directed=False)
+    return np.unique(components[:n], return_inverse=True)[1].astype(np.int64)
+
+
+def key_codes(keys: Sequence[Sequence[Hashable]]) -> Codes:
+    """Return what `linked_codes` does, for items that have any number of keys each; one without stands alone."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    numbers: dict[Hashable, int] = {}
+    pairs = [
+        (index, len(keys) + numbers.setdefault(key, len(numbers)))
+        for index, own in enumerate(keys)
+        for key in own
+    ]
+    rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
+    size = len(keys) + len(numbers)
+    graph = coo_array((np.ones(len(pairs)), (rows, columns)), shape=(size, size))
+    _, components = connected_components(graph, directed=False)
+    return np.unique(components[: len(keys)], return_inverse=True)[1].astype(np.int64)

@@ -1,0 +1,51 @@
+"""Which systems can be told apart, and which ranks they may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.statistics.multiplicity import holm
+
+__all__ = ["rank_intervals", "tied_with_best"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def rank_intervals(replicates: Floats, *, level: float = 0.95) -> list[tuple[int, int]]:
+    """Return the lowest and the highest rank of every system; 1 is the best, and equal scores share the better rank.
+
+    Ranks are taken in each draw of a joint bootstrap, in which all systems have the same resampled items, and cut to
+    the middle `level` of the draws (Goldstein and Spiegelhalter 1996, section 2).
+
+    Args:
+        replicates: Shape (draws, systems): the score of each system in each draw; higher is better.
+        level: Coverage of each interval by itself.
+    """
+    better = (replicates[:, None, :] > replicates[:, :, None]).sum(axis=2)
+    outside = (1 - level) / 2
+    low = np.quantile(better + 1, outside, axis=0, method="lower")
+    high = np.quantile(better + 1, 1 - outside, axis=0, method="higher")
+    return [(int(one), int(other)) for one, other in zip(low, high, strict=True)]
+
+
+def tied_with_best(values: Sequence[float], p: Sequence[float | None], *, alpha: float = 0.05) -> list[bool]:
+    """Return which systems cannot be told from the best one, which is tied with itself.
+
+    Args:
+        values: The systems' scores; the first of the highest is the best.
+        p: By system: that of its test against the best; None where there is no test, and for the best itself. They
+            are adjusted by `holm` here. A system without a test is tied only where its score is the best, too.
+        alpha: Family-wise error rate.
+    """
+    best = max(range(len(values)), key=values.__getitem__)
+    tested = [index for index, own in enumerate(p) if own is not None and index != best]
+    adjusted = dict(
+        zip(tested, holm([own for own in map(p.__getitem__, tested) if own is not None]), strict=True)
+    )
+    return [
+        bool(adjusted[index] >= alpha) if index in adjusted else value == values[best]
+        for index, value in enumerate(values)
+    ]
