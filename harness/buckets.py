@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from harness.errors import DataError
 
-__all__ = ["NAMES", "OTHER", "Bucket", "assign", "equal_count", "frequent_values"]
+__all__ = ["NAMES", "NOWHERE", "OTHER", "Bucket", "assign", "equal_count", "frequent_values"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from harness.adapters import AdapterEntry
     from harness.data.readers.reader import Reader
     from harness.data.resolve import DataRef, ResolvedData
+    from harness.features import Feature
     from harness.kinds.kind import TaskKind
     from harness.methods import Method
     from harness.metrics.metric import Metric
@@ -80,6 +81,10 @@ class HookSpecs:
     @hookspec
     def harness_register_launchers(self) -> Iterable[Launcher]:
         """Return ways to run several processes; the first by name is used. Called only where there are several."""
+
+    @hookspec
+    def harness_register_features(self) -> Iterable[Feature]:
+        """Return attributes of items, by which a diagnosis splits scores. Called by ``harness diagnose`` and boards."""
 
     @hookspec
     def harness_register_reports(self) -> Iterable[ReportFormat]:

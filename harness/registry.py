@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.data.readers.reader import Reader
     from harness.data.resolve import DataRef, ResolvedData
     from harness.discovery import Plugins
+    from harness.features import Feature
     from harness.kinds.kind import TaskKind
     from harness.methods import Method
     from harness.metrics.metric import Metric
@@ -125,6 +126,11 @@ class Registry:
         return self._named(
             "report format", "harness_register_reports", "harness.reporting.formats.ReportFormat"
         )
+
+    @cached_property
+    def features(self) -> Table[Feature]:
+        """Attributes of items."""
+        return self._named("attribute", "harness_register_features", "harness.features.Feature")
 
     @cached_property
     def launchers(self) -> Table[Launcher]:

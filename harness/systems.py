@@ -47,17 +47,18 @@ class SystemGroup:
 
 
 def group_systems(
-    runs: Sequence[Run], *, tasks: Sequence[str] = (), languages: Sequence[str] = ()
+    runs: Sequence[Run], *, tasks: Sequence[str] = (), languages: Sequence[str] = (), least: int = 2
 ) -> list[SystemGroup]:
-    """Return the finished tasks, at least one with two systems, systems in the order of the runs and their cells.
+    """Return the finished tasks, systems in the order of the runs and their cells.
 
     Args:
         runs: The runs.
         tasks: Names or globs to restrict it to; none takes all.
         languages: Codes to restrict it to; none takes all.
+        least: So many systems must have finished at least one of the tasks.
 
     Raises:
-        UsageError: For names that no run has, for a run named twice, and where no task was finished by two
+        UsageError: For names that no run has, for a run named twice, and where no task was finished by so many
             systems.
         DataError: Where nothing tells two cells of a run apart.
     """
@@ -76,9 +77,10 @@ def group_systems(
         and (not languages or cell["language"] in languages)
     ]
     groups = _grouped(runs, wanted)
-    if all(len(group.systems) < 2 for group in groups):
+    if all(len(group.systems) < least for group in groups):
         holdings = "; ".join(_holding(run, number, wanted) for number, run in enumerate(runs))
-        raise UsageError(f"No task was finished by two systems: {holdings}.")
+        many = "two systems" if least == 2 else "a system"
+        raise UsageError(f"No task was finished by {many}: {holdings}.")
     return groups
 
 
