@@ -8,15 +8,19 @@ XTREME-R scores a task by the unweighted mean over its test languages, English i
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from harness.statistics import Interval, independent_mean
 from harness.suites import Overall, overall
 
-__all__ = ["aggregate_suites", "aggregate_tasks", "cell_value", "headline_value"]
+__all__ = ["aggregate_suites", "aggregate_tasks", "cell_value", "cells_of_row", "headline_value"]
 
 Group = tuple[str, str, str, str]
+NORMAL = 1.959963984540054
+"""The 97.5 % quantile of the normal distribution."""
 
 
 def cell_value(cell: Mapping[str, Any], metric: str) -> float | None:
@@ -42,9 +46,8 @@ def aggregate_tasks(
     groups: dict[Group, list[Mapping[str, Any]]] = {}
     missing: dict[str, set[str]] = {}
     for cell in cells:
-        if cell["status"] == "ok" and cell["metrics"]:
-            view = json.dumps(cell["view"], sort_keys=True)
-            groups.setdefault((cell["task"], cell["protocol"], cell["method"], view), []).append(cell)
+        if _is_scored(cell):
+            groups.setdefault(_group(cell), []).append(cell)
         else:
             missing.setdefault(cell["task"], set()).add(cell["language"])
     rows = []
@@ -56,6 +59,25 @@ def aggregate_tasks(
                 present = {cell["language"] for cell in members}
                 rows.append({**identity, **row, "missing": sorted(missing.get(task, set()) - present)})
     return rows
+
+
+def cells_of_row(
+    row: Mapping[str, Any], cells: Iterable[Mapping[str, Any]]
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the cells whose mean a row of `aggregate_tasks` is, by language: one for each seed."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for cell in cells:
+        if _is_scored(cell) and _group(cell) == _group(row) and row["metric"] in cell["metrics"]:
+            found.setdefault(cell["language"], []).append(cell)
+    return found
+
+
+def _is_scored(cell: Mapping[str, Any]) -> bool:
+    return cell["status"] == "ok" and bool(cell["metrics"])
+
+
+def _group(item: Mapping[str, Any]) -> Group:
+    return (item["task"], item["protocol"], item["method"], json.dumps(item["view"], sort_keys=True))
 
 
 def _row(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -80,6 +102,7 @@ def _row(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any
         "metric": metric,
         "headline": metric in spec["headline"],
         "value": fmean(means.values()),
+        **_interval(cells, metric, fmean(means.values()), linked=bool(spec.get("parallel"))),
         "micro": _weighted([(value, counts[language]) for language, value in means.items()]),
         "languages": len(means),
         "by_language": means,
@@ -91,6 +114,24 @@ def _row(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any
         "seeds": max(len(values) for values in by_language.values()),
         "seed_sd": _seed_spread(by_language),
     }
+
+
+def _interval(
+    cells: Sequence[Mapping[str, Any]], metric: str, value: float, *, linked: bool
+) -> dict[str, Any]:
+    """Return the interval of a mean over languages as far as the cells' own tell it.
+
+    Items of parallel languages are drawn jointly, and those of several seeds are the same: both need the records, and
+    are left to `harness.task_intervals`.
+    """
+    own = [cell["metrics"][metric] for cell in cells if metric in cell["metrics"]]
+    languages = {cell["language"] for cell in cells if metric in cell["metrics"]}
+    parts = [Interval.from_json(kept) for kept in own]
+    if len(own) == 1:
+        return parts[0].to_json()
+    if linked or len(own) > len(languages):
+        return Interval(se=None, low=None, high=None, method=None).to_json()
+    return independent_mean(parts, value).to_json()
 
 
 def _by(means: Mapping[str, float], groups: Mapping[str, str]) -> dict[str, float]:
@@ -194,17 +235,53 @@ def _suite_row(suite: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> d
         task: {"languages": min(map(len, languages)), "of": len(suite["languages"][task])}
         for task, languages in published.items()
     }
+    errors = _task_errors(rows)
+    own = {task: error for task, error in errors.items() if published[task] == by_task[task]}
     return {
-        "paper": {"value": whole.paper, "categories": whole.categories},
-        "flat": {"value": whole.flat},
+        "paper": {"value": whole.paper, **_suite_interval(suite, whole, own), "categories": whole.categories},
+        "flat": {"value": whole.flat, **_suite_interval(suite, whole, own, flat=True)},
         "extended": None
         if extended == whole
-        else {"paper": {"value": extended.paper}, "flat": {"value": extended.flat}},
+        else {
+            "paper": {"value": extended.paper, **_suite_interval(suite, extended, errors)},
+            "flat": {"value": extended.flat, **_suite_interval(suite, extended, errors, flat=True)},
+        },
         "missing": list(whole.missing),
         "tasks": counts,
         "methods": {row["task"]: row["method"] for row in rows},
         "complete": not whole.missing and all(count["languages"] == count["of"] for count in counts.values()),
     }
+
+
+def _task_errors(rows: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
+    """Return the standard error of each task's score, which is the mean of its headline metrics.
+
+    Metrics of one task are computed from the same answers: their mean has at most the mean of their errors. None
+    where one of them has none, unless all its items score the same.
+    """
+    found: dict[str, list[float | None]] = {}
+    for row in rows:
+        error = 0.0 if row.get("ci_method") == "constant" else row.get("se")
+        found.setdefault(row["task"], []).append(error)
+    return {
+        task: None if None in errors else fmean(error for error in errors if error is not None)
+        for task, errors in found.items()
+    }
+
+
+def _suite_interval(
+    suite: Mapping[str, Any], scores: Overall, errors: Mapping[str, float | None], *, flat: bool = False
+) -> dict[str, Any]:
+    """Return the interval of a suite's score, whose tasks are taken as independent; None where one has no error."""
+    value = scores.flat if flat else scores.paper
+    groups = [suite["tasks"]] if flat else list(suite["categories"].values())
+    weights = {task: 1 / (len(groups) * len(tasks)) for tasks in groups for task in tasks}
+    known = [(weight, error) for task, weight in weights.items() if (error := errors.get(task)) is not None]
+    if value is None or len(known) < len(weights):
+        return Interval(se=None, low=None, high=None, method=None).to_json()
+    se = math.sqrt(sum((weight * error) ** 2 for weight, error in known))
+    low, high = max(0.0, value - NORMAL * se), min(1.0, value + NORMAL * se)
+    return Interval(se=se, low=low, high=high, method="normal, tasks independent").to_json()
 
 
 def _overall(suite: Mapping[str, Any], by_task: Mapping[str, Sequence[Mapping[str, float]]]) -> Overall:

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.aggregation import aggregate_suites, aggregate_tasks
+from harness.aggregation import aggregate_tasks
 from harness.documents import empty_result
 from harness.errors import DataError, StorageError, UsageError
 from harness.file_lock import FileLock
 from harness.merge_checking import refuse_conflicts, same_scores
 from harness.merge_manifest import merged_manifest
+from harness.metrics.metric import Metric
+from harness.registry import Table
 from harness.results import Run, RunFolder
+from harness.task_intervals import with_task_intervals
 
 __all__ = ["merge"]
 
@@ -24,7 +27,9 @@ Cell = Mapping[str, Any]
 _DIGEST = re.compile(r"[0-9a-f]{4,64}")
 
 
-def merge(paths: Sequence[Path], output: Path, *, incomplete: bool = False) -> list[str]:
+def merge(
+    paths: Sequence[Path], output: Path, metrics: Table[Metric], *, incomplete: bool = False
+) -> list[str]:
     """Write a run folder that holds the cells of all runs, and return what is to be told about it.
 
     The folder appears whole or not at all. Baselines beside the runs are merged too. A cell that several runs
@@ -33,6 +38,7 @@ def merge(paths: Sequence[Path], output: Path, *, incomplete: bool = False) -> l
     Args:
         paths: Run folders.
         output: The new run folder; it may exist, empty.
+        metrics: The registry's, for the intervals of means over languages.
         incomplete: Whether shards may be missing; their cells are then skipped, with the reason.
 
     Raises:
@@ -47,9 +53,10 @@ def merge(paths: Sequence[Path], output: Path, *, incomplete: bool = False) -> l
     for path in paths:
         _refuse_busy(path)
     runs = [Run(path) for path in paths]
-    merged = _merge(runs, output.absolute().name, incomplete=incomplete)
+    merged = _merge(runs, output.absolute().name, metrics, incomplete=incomplete)
     baselines = {
-        name: _merge(beside, name, incomplete=incomplete) for name, beside in _baselines(runs).items()
+        name: _merge(beside, name, metrics, incomplete=incomplete)
+        for name, beside in _baselines(runs).items()
     }
     try:
         _place(merged, baselines, output.absolute())
@@ -100,7 +107,7 @@ class _Merged:
     told: list[str]
 
 
-def _merge(runs: Sequence[Run], name: str, *, incomplete: bool) -> _Merged:
+def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete: bool) -> _Merged:
     refuse_conflicts(runs)
     plan = _whole_plan(runs)
     lost = _lost_cells(runs, plan)
@@ -127,7 +134,14 @@ def _merge(runs: Sequence[Run], name: str, *, incomplete: bool) -> _Merged:
     if len(versions) > 1:
         notes.append(f"parts of this run were made by the harness {' and '.join(versions)}")
     manifest = merged_manifest(runs, cells, plan if lost else None)
-    results = _results(runs, name, cells, manifest, notes)
+    origins = {digest: RunFolder(run.path) for digest, (_, run) in taken.items()}
+    results = with_task_intervals(
+        _results(runs, name, cells, manifest, notes),
+        manifest["tasks"],
+        manifest["suites"],
+        lambda cell: origins[cell["digest"]].records_of(cell),
+        metrics,
+    )
     told += notes + _told_of_stopped(cells)
     return _Merged(
         runs=runs,
@@ -267,7 +281,6 @@ def _results(
     for head in heads:
         for kind, count in head.get("requests", {}).items():
             requests[kind] = requests.get(kind, 0) + count
-    rows = aggregate_tasks(cells, manifest["tasks"])
     told = [note for run in runs for note in run.results.get("notes", []) if not _is_of_a_merge(note)]
     return {
         **runs[0].results,
@@ -282,8 +295,7 @@ def _results(
         "fits": _fits(runs, cells),
         "notes": list(dict.fromkeys([*told, *notes])),
         "cells": cells,
-        "tasks": rows,
-        "suites": aggregate_suites(rows, manifest["suites"]),
+        "tasks": aggregate_tasks(cells, manifest["tasks"]),
     }
 
 

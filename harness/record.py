@@ -15,7 +15,7 @@ from typing import Any, Self
 from harness.errors import DataError
 from harness.storage import FileNotWrittenError, publish
 
-__all__ = ["RECORD_COLUMNS", "ItemRecord", "RecordWriter", "read_records"]
+__all__ = ["RECORD_COLUMNS", "ItemRecord", "ItemScores", "RecordWriter", "read_records", "read_scores"]
 
 RECORD_COLUMNS = (
     "id",
@@ -59,6 +59,15 @@ class ItemRecord:
         """The fields of the example: ``question`` and ``context``, ``tokens``, ``inputs``; empty in older runs."""
         fields: dict[str, Any] = json.loads(self.inputs)
         return fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemScores:
+    """What the labelled items of a part of a cell contributed to its metrics, without the rest of their records."""
+
+    ids: Sequence[str]
+    clusters: Sequence[str | None]
+    scores: Sequence[Mapping[str, Any]]
 
 
 class RecordWriter:
@@ -208,17 +217,34 @@ class _RecordFile:
 
 def read_records(path: Path) -> Iterator[ItemRecord]:
     """Yield the records of a file, few in memory at a time; raises `DataError` where it is missing or broken."""
+    for batch in _batches(path, RECORD_COLUMNS):
+        yield from map(_record, batch.to_pylist())
+
+
+def read_scores(path: Path) -> Iterator[ItemScores]:
+    """Yield the item scores of a file part by part, in its order; reads nothing else; raises as `read_records`."""
+    for batch in _batches(path, ("id", "cluster", "scores")):
+        columns = batch.to_pydict()
+        scores = [json.loads(text) for text in columns["scores"]]
+        kept = [number for number, own in enumerate(scores) if own]
+        yield ItemScores(
+            ids=[columns["id"][number] for number in kept],
+            clusters=[columns["cluster"][number] for number in kept],
+            scores=[scores[number] for number in kept],
+        )
+
+
+def _batches(path: Path, names: Sequence[str]) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path) as file:
-            present = [name for name in RECORD_COLUMNS if name in file.schema_arrow.names]
-            lacking = [name for name in RECORD_COLUMNS if name not in (*present, "inputs")]
+            present = [name for name in names if name in file.schema_arrow.names]
+            lacking = [name for name in names if name not in (*present, "inputs")]
             if lacking:
                 raise DataError(f"The records {str(path)!r} cannot be read: they lack {', '.join(lacking)}.")
-            for batch in file.iter_batches(READ_TOGETHER, columns=present):
-                yield from map(_record, batch.to_pylist())
+            yield from file.iter_batches(READ_TOGETHER, columns=present)
     except (OSError, pa.ArrowInvalid) as error:
         raise DataError(f"The records {str(path)!r} cannot be read: {error}.") from error
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.aggregation import aggregate_suites, aggregate_tasks
+from harness.aggregation import aggregate_tasks
 from harness.errors import UsageError
 from harness.metrics.metric import Metric, MetricContext
 from harness.record import ItemRecord, RecordWriter
 from harness.registry import Registry
 from harness.results import Run, RunFolder, with_baselines
 from harness.scoring import CellScorer, MetricScore, ScoreInput
+from harness.task_intervals import with_task_intervals
 
 __all__ = ["rescore"]
 
@@ -51,7 +52,7 @@ def rescore(path: Path, registry: Registry, further: Sequence[str] = ()) -> None
     with ExitStack() as unfinished:
         scored = [_score_run(run, registry, wanted, unfinished) for run in with_baselines(own)]
         for item in scored:
-            _write(item)
+            _write(item, registry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +120,7 @@ def _score_input(record: ItemRecord) -> ScoreInput:
     )
 
 
-def _write(item: _Rescored) -> None:
+def _write(item: _Rescored, registry: Registry) -> None:
     run, folder = item.run, RunFolder(item.run.path)
     for writer in item.records:
         writer.close()
@@ -128,7 +129,9 @@ def _write(item: _Rescored) -> None:
         scores = item.metrics.get(cell.get("digest", ""))
         own = {} if scores is None else {name: score.to_json() for name, score in scores.items()}
         cells.append(cell if scores is None else {**cell, "metrics": own})
-    rows = aggregate_tasks(cells, item.specs)
-    suites = aggregate_suites(rows, run.manifest.get("suites", []))
-    folder.write_results({**run.results, "cells": cells, "tasks": rows, "suites": suites})
+    results = {**run.results, "cells": cells, "tasks": aggregate_tasks(cells, item.specs)}
+    suites = run.manifest.get("suites", [])
+    folder.write_results(
+        with_task_intervals(results, item.specs, suites, folder.records_of, registry.metrics)
+    )
     folder.write_manifest({**run.manifest, "tasks": item.specs})

@@ -78,6 +78,10 @@ class RunFolder:
                 raise UsageError(f"The name {name!r} cannot be used in a file name.")
         return self.path / "records" / task / language / f"{digest}.parquet"
 
+    def records_of(self, cell: Mapping[str, Any]) -> Path:
+        """Return the file of the records of a finished cell of ``results.json``."""
+        return self.records_path(cell["task"], cell["language"], cell["digest"])
+
     def write_records(self, path: Path, records: Sequence[ItemRecord]) -> None:
         """Write the records of a finished cell, once; raises `StorageError`."""
         with RecordWriter(path) as writer:
@@ -113,7 +117,7 @@ class Run:
 
     def records(self, cell: Mapping[str, Any]) -> Iterator[ItemRecord]:
         """Yield the items of a finished cell; raises `DataError` where its records are missing or broken."""
-        return read_records(RunFolder(self.path).records_path(cell["task"], cell["language"], cell["digest"]))
+        return read_records(RunFolder(self.path).records_of(cell))
 
 
 def _pretty(content: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ from harness.registry import Registry
 from harness.results import SCHEMA, RunFolder
 from harness.run_state import RunState
 from harness.streaming import HasNotices
+from harness.task_intervals import with_task_intervals
 
 __all__ = ["FitSummary", "HeldItems", "Runner"]
 
@@ -95,6 +96,8 @@ class Runner:
             if self._crew.leads:
                 self._folder.write_results(self._results())
         if self._crew.leads:
+            results = self._with_intervals(results)
+            self._folder.write_results(results)
             self._announce(self._registry.run_finished(self._folder.path))
 
     def _take_finished(self) -> None:
@@ -355,6 +358,10 @@ class Runner:
             "tasks": (rows := aggregate_tasks([*done, *skipped], task_summaries(self._plan))),
             "suites": aggregate_suites(rows, suite_summaries(self._plan)),
         }
+
+    def _with_intervals(self, results: Mapping[str, Any]) -> dict[str, Any]:
+        tasks, suites = task_summaries(self._plan), suite_summaries(self._plan)
+        return with_task_intervals(results, tasks, suites, self._folder.records_of, self._registry.metrics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

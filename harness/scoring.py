@@ -14,7 +14,7 @@ from harness.errors import HarnessError
 from harness.metrics.metric import Floats, GroupScore, Metric, MetricContext, MetricResult
 from harness.statistics import ClusterCodes, Interval, count_interval, mean_of_codes, seed_of
 
-__all__ = ["CellScorer", "CellScores", "MetricScore", "ScoreInput", "interval_json", "score_cell"]
+__all__ = ["CellScorer", "CellScores", "MetricScore", "ScoreInput", "score_cell"]
 
 ROUNDING = 1e-9
 """What the value of a metric may differ from the mean of its items by."""
@@ -33,17 +33,6 @@ class ScoreInput:
 _NONE = Interval(se=None, low=None, high=None, method=None)
 
 
-def interval_json(interval: Interval) -> dict[str, Any]:
-    """Return what ``results.json`` keeps of an interval."""
-    shown: dict[str, Any] = {
-        "se": interval.se,
-        "ci": None if interval.low is None or interval.high is None else [interval.low, interval.high],
-        "ci_method": interval.method,
-    }
-    further = {"clusters": interval.groups, "draws": interval.draws, "seed": interval.seed}
-    return {**shown, **{name: value for name, value in further.items() if value is not None}}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricScore:
     """A metric of a cell, as a fraction; it has no interval where it gives neither items nor counts."""
@@ -54,7 +43,7 @@ class MetricScore:
 
     def to_json(self) -> dict[str, Any]:
         """Return the form that ``results.json`` keeps."""
-        shown = {"value": self.value, **interval_json(self.interval)}
+        shown: dict[str, Any] = {"value": self.value, **self.interval.to_json()}
         if self.groups:
             shown["groups"] = {
                 name: {"value": group.value, "n": group.n} for name, group in self.groups.items()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from harness.statistics.bootstrap import (
     DRAWS,
+    Statistic,
     bootstrap_counts,
     cluster_sums,
     count_interval,
+    evaluated,
     percentile_interval,
     resampled_sums,
     seed_of,
 )
-from harness.statistics.cluster import ClusterCodes, key_codes, linked_codes
+from harness.statistics.cluster import ClusterCodes, Codes, key_codes, linked_codes
 from harness.statistics.interval import Interval
 from harness.statistics.mean import (
     SMALL_SAMPLE,
@@ -32,13 +34,16 @@ __all__ = [
     "FLIPS",
     "SMALL_SAMPLE",
     "ClusterCodes",
+    "Codes",
     "Interval",
+    "Statistic",
     "benjamini_hochberg",
     "bootstrap_counts",
     "cluster_sums",
     "clustered_mean",
     "count_interval",
     "detectable_difference",
+    "evaluated",
     "half_sums",
     "holm",
     "independent_mean",

@@ -48,14 +48,16 @@ def seed_of(*names: str) -> int:
     return int.from_bytes(digest, "big")
 
 
-def cluster_sums(counts: AnyFloats, codes: Codes) -> AnyFloats:
+def cluster_sums(counts: AnyFloats, codes: Codes, groups: int | None = None) -> AnyFloats:
     """Return the sums of counts by cluster: shape (G, ..., k) for counts of shape (..., n, k).
 
-    `codes` has shape (n,) and holds 0, 1, ... G - 1. Items that each stand alone are not copied.
+    `codes` has shape (n,) and holds numbers below G, which is `groups` or one more than the largest. Items that each
+    stand alone are not copied.
     """
-    groups = int(codes.max(initial=-1)) + 1
-    if groups == len(codes) and counts.ndim == 2:
+    largest = int(codes.max(initial=-1)) + 1
+    if groups is None and largest == len(codes) and counts.ndim == 2:
         return counts
+    groups = largest if groups is None else groups
     *lead, _, k = counts.shape
     flat = counts.reshape(-1, len(codes), k)
     sums = np.empty((groups, len(flat), k))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 __all__ = ["Interval"]
 
@@ -22,3 +24,27 @@ class Interval:
     """Number of resamples, for what resamples."""
     seed: int | None = None
     """Of the resamples."""
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Self:
+        """Return the interval of what `to_json` returned; what an older run lacks is None."""
+        low, high = kept.get("ci") or (None, None)
+        return cls(
+            se=kept.get("se"),
+            low=low,
+            high=high,
+            method=kept.get("ci_method"),
+            groups=kept.get("clusters"),
+            draws=kept.get("draws"),
+            seed=kept.get("seed"),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``results.json`` keeps: ``se``, ``ci``, ``ci_method``, and where they apply what it rests on."""
+        shown: dict[str, Any] = {
+            "se": self.se,
+            "ci": None if self.low is None or self.high is None else [self.low, self.high],
+            "ci_method": self.method,
+        }
+        further = {"clusters": self.groups, "draws": self.draws, "seed": self.seed}
+        return {**shown, **{name: value for name, value in further.items() if value is not None}}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.api import open_session
 from harness.errors import DataError, StorageError, UsageError
 from harness.merging import merge
 from harness.results import Run, with_baselines
@@ -20,6 +21,7 @@ Cli = Callable[..., tuple[int, str, str]]
 
 TASKS = ("xnli:en+sw+hi", "udpos:en+de", "tatoeba:de+hi", "xquad:en+qu")
 TIMES = {"seconds"}
+METRICS = open_session().registry.metrics
 
 
 def _without_times(value: Any) -> Any:
@@ -29,7 +31,7 @@ def _without_times(value: Any) -> Any:
 
 
 def _merged(runs: list[Run], output: Path, **settings: Any) -> Run:
-    merge([run.path for run in runs], output, **settings)
+    merge([run.path for run in runs], output, METRICS, **settings)
     return Run(output)
 
 
@@ -93,8 +95,8 @@ def test_a_suite_is_aggregated_again(make_run: MakeRun, tmp_path: Path) -> None:
 def test_missing_shards_are_refused_and_then_skipped(shards: list[Run], whole: Run, tmp_path: Path) -> None:
     paths = [shards[0].path, shards[2].path]
     with pytest.raises(UsageError, match=r"The shards 2/3 of the plan are missing\. .*--incomplete"):
-        merge(paths, tmp_path / "merged")
-    told = merge(paths, tmp_path / "merged", incomplete=True)
+        merge(paths, tmp_path / "merged", METRICS)
+    told = merge(paths, tmp_path / "merged", METRICS, incomplete=True)
     part = Run(tmp_path / "merged")
     lost = [cell for cell in part.cells if "2/3" in cell["reason"]]
     assert {cell["reason"] for cell in lost} == {"in shard 2/3, which was not merged"}
@@ -134,7 +136,7 @@ def test_what_another_run_could_do_is_not_skipped(make_run: MakeRun, xnli: Run, 
 
 def test_an_equal_cell_is_taken_once_and_told(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
     again = make_run("xnli:sw+hi")
-    told = merge([xnli.path, again.path], tmp_path / "merged")
+    told = merge([xnli.path, again.path], tmp_path / "merged", METRICS)
     assert told == [f"1 cells of {again.path} are in an earlier run, too"]
     cells = [f"{cell['task']}:{cell['language']}" for cell in Run(tmp_path / "merged").cells]
     assert cells == ["xnli:en", "xnli:sw", "xnli:hi"]

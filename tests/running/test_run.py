@@ -80,15 +80,17 @@ def test_results_have_the_documented_shape(run: RunTasks) -> None:
         assert cell.keys() >= CELL_KEYS
         assert (cell["status"], cell["split"], cell["n"], cell["reason"]) == ("ok", "test", 5, "")
         for score in cell["metrics"].values():
-            assert score.keys() == {"value", "se", "ci", "ci_method"}
+            assert {"value", "se", "ci", "ci_method"} <= score.keys()
+            assert score.keys() <= {"value", "se", "ci", "ci_method", "clusters", "draws", "seed"}
             assert 0 <= score["value"] <= 1
             if score["ci"] is not None:
                 assert 0 <= score["ci"][0] <= score["value"] <= score["ci"][1] <= 1
-        if cell["task"] == "udpos":  # set-level metrics have no interval
-            assert {score["ci"] for score in cell["metrics"].values()} == {None}
+        if cell["task"] == "udpos":
+            assert {score["ci_method"] for score in cell["metrics"].values()} == {"bootstrap"}
     for row in results["tasks"]:
         assert row.keys() >= {"task", "protocol", "fit", "method", "view", "metric", "value", "languages"}
-        assert row.keys() >= {"by_family", "by_script", "transfer_gap"}
+        assert row.keys() >= {"by_family", "by_script", "transfer_gap", "se", "ci", "ci_method"}
+        assert row["ci_method"] is not None
     assert isinstance(results["suites"], list)
     fits = {cell["fit"] for cell in results["cells"] if cell["status"] == "ok"}
     assert fits == {"none", *results["fits"]}

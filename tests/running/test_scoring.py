@@ -139,7 +139,7 @@ def _codes(clusters: Sequence[str | None]) -> npt.NDArray[np.int64]:
 def _tagging(number: int, **fields: Any) -> list[ScoreInput]:
     tags = [["B-PER", "O"], ["O", "B-LOC"], ["B-PER", "I-PER"]]
     return [
-        ScoreInput(id=str(index), prediction=tags[index * 7 % 3], reference=tags[index % 3], **fields)
+        ScoreInput(id=str(index), prediction=tags[index * 5 % 7 % 3], reference=tags[index % 3], **fields)
         for index in range(number)
     ]
 
