@@ -116,7 +116,7 @@ def _means(totals: Floats) -> Floats:
 
 
 def _ratio(part: Floats, whole: Floats, *, empty: float = 0.0) -> Floats:
-    return np.divide(part, whole, out=np.full(np.shape(part), empty), where=whole != 0)
+    return np.asarray(np.divide(part, whole, out=np.full(np.shape(part), empty), where=whole != 0))
 
 
 def _f1(totals: Floats) -> Floats:

@@ -253,8 +253,7 @@ def _swapped(block: Block, splits: Sequence[Split]) -> tuple[list[Floats], bool]
     halves = np.zeros((len(some), moved.shape[1]))
     halves[:, varying] = some
     swapped = [
-        _evaluated(splits, totals)
-        for totals in (first.sum(axis=0) + halves, second.sum(axis=0) - halves)
+        _evaluated(splits, totals) for totals in (first.sum(axis=0) + halves, second.sum(axis=0) - halves)
     ]
     return [other - one for one, other in zip(*swapped, strict=True)], whole
 
@@ -291,7 +290,9 @@ def _item_losses(split: Split, system: int, losses: Floats, size: int) -> Floats
     own = split.systems[system]
     inside = own.codes >= 0
     places = own.codes[inside] * size + own.items[inside]
-    total = np.bincount(places, weights=losses[inside], minlength=split.buckets * size)
+    total: Floats = np.bincount(places, weights=losses[inside], minlength=split.buckets * size).astype(
+        np.float64
+    )
     return total.reshape(split.buckets, size)
 
 

@@ -43,10 +43,7 @@ def calibration_rows(items: Items) -> list[dict[str, Any]]:
         return []
     confidence = probabilities(scored).max(axis=1)
     right = np.array(
-        [
-            own["label"] == gold
-            for own, gold in zip(items.predictions, items.references, strict=True)
-        ],
+        [own["label"] == gold for own, gold in zip(items.predictions, items.references, strict=True)],
         dtype=np.float64,
     )
     # Bins are closed on the right, as intervals of attributes are.

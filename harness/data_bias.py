@@ -36,15 +36,13 @@ def distribution(attribute: Attribute) -> dict[str, Any]:
     distinct, numbers = np.unique(finite, return_counts=True)
     if len(distinct) <= BINS:
         histogram = [
-            [value, value, count]
-            for value, count in zip(distinct.tolist(), numbers.tolist(), strict=True)
+            [value, value, count] for value, count in zip(distinct.tolist(), numbers.tolist(), strict=True)
         ]
     else:
         found, edges = np.histogram(finite, bins=BINS)
         bounds = edges.tolist()
         histogram = [
-            [low, high, count]
-            for low, high, count in zip(bounds, bounds[1:], found.tolist(), strict=False)
+            [low, high, count] for low, high, count in zip(bounds, bounds[1:], found.tolist(), strict=False)
         ]
     return {
         "n": len(finite),

@@ -7,6 +7,7 @@ corrections. Everything is read from run folders.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,9 +154,7 @@ class _Part:
 class _Work:
     """Collects the rows of one diagnosis."""
 
-    def __init__(
-        self, *, registry: Registry, options: DiagnosisOptions, features: Sequence[Feature]
-    ) -> None:
+    def __init__(self, *, registry: Registry, options: DiagnosisOptions, features: Sequence[Feature]) -> None:
         self._registry = registry
         self._options = options
         self._features = features
@@ -173,9 +172,7 @@ class _Work:
                 continue
             attributes = self._attributes([items], system, features).attributes
             head = {"kind": "data", "task": group.task, "language": code, "view": dict(group.view)}
-            self.rows += [
-                {**head, "attribute": own.feature.name, **distribution(own)} for own in attributes
-            ]
+            self.rows += [{**head, "attribute": own.feature.name, **distribution(own)} for own in attributes]
 
     def score(self, group: SystemGroup) -> None:
         """Add the scores of every system of a group in every bucket."""
@@ -234,9 +231,7 @@ class _Work:
         """Return the languages and, where there are several, all of them together; constant attributes are left out."""
         names = [group.title, *(f"{own.run.results['run'].get('id')} {own.name}" for own in systems)]
         pooled = pooled_edges(cells) if self._options.edges == "pooled" else {}
-        languages = [
-            bucket_language(cell, self._given_edges(group.task), pooled) for cell in cells
-        ]
+        languages = [bucket_language(cell, self._given_edges(group.task), pooled) for cell in cells]
         parts = [
             _Part(
                 language=cell.items.language.code,
@@ -291,14 +286,19 @@ class _Work:
                         "attribute": own.feature.name,
                         "level": own.feature.level,
                         "bucket": bucket.name,
-                        "low": bucket.low,
-                        "high": bucket.high,
+                        "low": _finite(bucket.low),
+                        "high": _finite(bucket.high),
                         "low_closed": bucket.low_closed,
                         "n": score.n,
                         "metric": own.split.metric.name,
                         **row_of(score),
                     }
                 )
+
+
+def _finite(bound: float | None) -> float | None:
+    """Return a bound as JSON can hold it: None for one that is open."""
+    return None if bound is None or math.isinf(bound) else bound
 
 
 def _head(group: SystemGroup, system: System) -> Row:
@@ -341,9 +341,7 @@ def _pair_row(score: PairScore) -> Row:
     }
 
 
-def _pairs(
-    group: SystemGroup, runs: Sequence[Run], notes: list[str]
-) -> list[tuple[System, System]]:
+def _pairs(group: SystemGroup, runs: Sequence[Run], notes: list[str]) -> list[tuple[System, System]]:
     """Return the pairs of systems of the two runs: those of the same protocol, method and seed where there are any."""
     first, second = ([own for own in group.systems if own.run is run] for run in runs)
     for run, own in zip(runs, (first, second), strict=True):

@@ -21,7 +21,9 @@ def differences_of(first: System, second: System, task: str) -> list[str]:
     told = []
     versions = [sorted({str(cell.get("version")) for cell in own.cells.values()}) for own in (first, second)]
     if versions[0] != versions[1]:
-        told.append(f"they are of version {' and '.join(versions[0])} and {' and '.join(versions[1])} of {task!r}")
+        told.append(
+            f"they are of version {' and '.join(versions[0])} and {' and '.join(versions[1])} of {task!r}"
+        )
     data = [own.run.results["run"].get("data") for own in (first, second)]
     if "sample" in data and data[0] != data[1]:
         told.append(f"they are on the data {data[0]!r} and {data[1]!r}")
@@ -29,9 +31,7 @@ def differences_of(first: System, second: System, task: str) -> list[str]:
         names = [sorted({str(cell[name]) for cell in own.cells.values()}) for own in (first, second)]
         if names[0] != names[1]:
             told.append(f"their {name}s are {' and '.join(names[0])} and {' and '.join(names[1])}")
-    lacking = [
-        sorted(set(own.cells) - set(other.cells)) for own, other in ((first, second), (second, first))
-    ]
+    lacking = [sorted(set(own.cells) - set(other.cells)) for own, other in ((first, second), (second, first))]
     for own, codes in zip((first, second), lacking, strict=True):
         if codes:
             told.append(f"only {own.name} has {' '.join(codes)}")
@@ -69,7 +69,9 @@ def common_items(first: Items, second: Items, *, common: bool) -> tuple[Items, I
             hint="Diagnose the common ones with --common.",
         )
     if not same:
-        raise UsageError(f"No item of {where} is common to the two runs: {', '.join(told) or 'there are none'}.")
+        raise UsageError(
+            f"No item of {where} is common to the two runs: {', '.join(told) or 'there are none'}."
+        )
     notes = [f"{first.task} {first.language.code}: items left out: {', '.join(told)}."] if told else []
     return _taken(first, [row for row, _ in same]), _taken(second, [row for _, row in same]), notes
 

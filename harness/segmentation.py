@@ -12,6 +12,7 @@ open whose; ExplainaBoard splits at spaces, so that a Thai or Khmer text has the
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -55,7 +56,7 @@ def words(texts: Sequence[str]) -> list[list[str]]:
         cuts = np.searchsorted(bounds.starts, breaks).tolist()
         both = zip(bounds.starts.tolist(), bounds.ends.tolist(), strict=True)
         pieces = [joined[start:end] for start, end in both]
-        found += [pieces[first:last] for first, last in zip(cuts, cuts[1:], strict=False)]
+        found += [pieces[first:last] for first, last in itertools.pairwise(cuts)]
     return found
 
 
@@ -121,9 +122,7 @@ def _bounds(text: str) -> _Bounds:
 def _is_joining(classes: Bytes) -> npt.NDArray[np.bool_]:
     """Return which characters are an apostrophe between two letters of a word."""
     joining = np.zeros(len(classes), dtype=np.bool_)
-    joining[1:-1] = (
-        (classes[1:-1] == _APOSTROPHE) & (classes[:-2] == _WORDLIKE) & (classes[2:] == _WORDLIKE)
-    )
+    joining[1:-1] = (classes[1:-1] == _APOSTROPHE) & (classes[:-2] == _WORDLIKE) & (classes[2:] == _WORDLIKE)
     return joining
 
 

@@ -11,7 +11,16 @@ import numpy.typing as npt
 from harness.features import FeatureContext, Items
 from harness.segmentation import word_counts, words
 
-__all__ = ["answer_length", "answers", "choice_lengths", "input_length", "length", "overlap", "ratio", "word_lists"]
+__all__ = [
+    "answer_length",
+    "answers",
+    "choice_lengths",
+    "input_length",
+    "length",
+    "overlap",
+    "ratio",
+    "word_lists",
+]
 
 Floats = npt.NDArray[np.float64]
 Compute = Callable[[Items, FeatureContext], Floats | None]
@@ -43,7 +52,7 @@ def ratio(part: Compute, whole: Compute) -> Compute:
         above, below = part(items, context), whole(items, context)
         if above is None or below is None:
             return None
-        return np.divide(above, below, out=np.full(len(above), np.nan), where=below != 0)
+        return np.asarray(np.divide(above, below, out=np.full(len(above), np.nan), where=below != 0))
 
     return compute
 

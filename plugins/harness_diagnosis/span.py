@@ -58,7 +58,7 @@ def tag(items: Items, context: FeatureContext) -> Sequence[str]:
 
 
 def position(items: Items, context: FeatureContext) -> Floats | None:
-    """Return rPos: the first token of a span, counted from 0, over the tokens of its sentence (characters of raw text)."""
+    """Return rPos: the first token of a span, from 0, over the tokens of its sentence (raw text: characters)."""
     spans = context.spans
     assert spans is not None
     sizes = _sizes(items, spans)
