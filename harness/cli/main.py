@@ -29,7 +29,10 @@ COMMANDS = {
     "plugins": ("harness.cli.plugins", "List the installed plugins, and what is wrong with broken ones."),
     "languages": ("harness.cli.languages", "List the languages: codes, scripts, families, tasks."),
 }
-SHIPPED = {"submission": "Score, export and import the public XTREME-R submission files."}
+SHIPPED = {
+    "board": "Write a board of systems, tasks and languages: pages that need no server.",
+    "submission": "Score, export and import the public XTREME-R submission files.",
+}
 """Help of the commands that our own plugins bring: told without importing them."""
 GROUP = "harness.commands"
 INTERRUPTED = 130

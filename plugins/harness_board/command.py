@@ -1,0 +1,96 @@
+"""``harness board`` on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.errors import UsageError
+
+__all__ = ["app"]
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def board(
+    folders: Annotated[list[Path] | None, typer.Argument(metavar="[RUN]...", help="Run folders.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="One HTML file.")] = None,
+    site: Annotated[
+        Path | None, typer.Option("--site", help="A folder: index, a page a task and language.")
+    ] = None,
+    published: Annotated[
+        str | None,
+        typer.Option("--from-published", metavar="SUITE", help="Shipped published scores of a suite."),
+    ] = None,
+    scores: Annotated[
+        list[Path] | None, typer.Option("--from-scores", help="A .tsv file, or a folder of them, in percent.")
+    ] = None,
+    rename: Annotated[
+        list[str] | None, typer.Option("--rename", metavar="OLD=NEW", help="A model's name in score files.")
+    ] = None,
+    metadata: Annotated[
+        list[Path] | None, typer.Option("--metadata", help="A YAML file that describes one system.")
+    ] = None,
+    diagnosis: Annotated[
+        list[Path] | None, typer.Option("--diagnosis", help="Rows that harness diagnose --json wrote.")
+    ] = None,
+    title: Annotated[str, typer.Option(help="Heading.")] = "",
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", help="Also write the scores to this file.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write the scores to this file.")
+    ] = None,
+) -> None:
+    """Write a board: systems beside each other on tasks and languages, as pages that need no server."""
+    # Imported here so that help stays fast.
+    from harness.api import open_session
+    from harness.cli.display import refuse_file, write_file, write_rows
+    from harness.results import Run, with_baselines
+    from harness_board.drilling import with_diagnosis
+    from harness_board.gathering import gather
+    from harness_board.metadata import read_metadata
+    from harness_board.rendering import board_page
+    from harness_board.rows import board_rows, csv_text
+    from harness_board.site import write_site
+
+    for path in (output, csv_file, json_file):
+        refuse_file(path)
+    if output is None and site is None and csv_file is None and json_file is None:
+        raise UsageError("Where shall the board go?", hint="Give -o board.html, --site DIR, --csv or --json.")
+    runs = [run for folder in folders or [] for run in with_baselines(Run(folder))]
+    made = gather(
+        runs=runs,
+        published=published,
+        scores=scores or [],
+        renamed=_pairs(rename or []),
+        metadata=[read_metadata(path) for path in metadata or []],
+        catalog=open_session().catalog,
+        title=title,
+    )
+    made = with_diagnosis(made, diagnosis or [], runs)
+    rows = board_rows(made)
+    if csv_file is not None:
+        write_file(csv_file, csv_text(rows))
+    if json_file is not None:
+        write_rows(json_file, rows)
+    if output is not None:
+        write_file(output, board_page(made))
+        typer.echo(
+            f"Wrote {output}: {len(made.systems)} systems, {len(made.tasks)} tasks, {len(made.languages)} languages."
+        )
+    if site is not None:
+        typer.echo(f"Wrote {write_site(made, site)} pages to {site}: open index.html.")
+
+
+def _pairs(given: list[str]) -> dict[str, str]:
+    found = {}
+    for item in given:
+        old, equals, new = item.partition("=")
+        if not (old and equals and new):
+            raise UsageError(f"--rename takes OLD=NEW; found {item!r}.")
+        found[old] = new
+    return found

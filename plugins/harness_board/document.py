@@ -1,0 +1,195 @@
+"""What a board holds: systems, tasks, languages and scores, as the page's script reads them.
+
+Scores are in points (percent), as papers print them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = ["Board", "Score", "System", "TaskColumn"]
+
+SCHEMA = 1
+DIGITS = 4
+"""Of a score in points: far below any difference that means something, and half the size of the page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskColumn:
+    """One task of a board."""
+
+    task: str
+    category: str = ""
+    metrics: tuple[str, ...]
+    headline: tuple[str, ...]
+    """The task's score is their mean."""
+    languages: tuple[str, ...]
+    """The languages that the task's score is a mean over."""
+    source: str | None = None
+    """The language that is transferred from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One metric of one system on one task."""
+
+    task: str
+    metric: str
+    mean: float | None
+    """Of the task: as printed or stored; None where it is not known."""
+    se: float | None = None
+    low: float | None = None
+    high: float | None = None
+    by_language: dict[str, float] = field(default_factory=dict)
+    se_by_language: dict[str, float] = field(default_factory=dict)
+    is_whole: bool = True
+    """Whether the mean is over all languages of the task."""
+    note: str = ""
+    """What a reader must know: not comparable, an erratum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """One row of the board."""
+
+    label: str
+    origin: str
+    """``run``, ``published`` or ``file``."""
+    protocol: str = ""
+    method: str = ""
+    adapter: str = ""
+    view: str = ""
+    run: str = ""
+    year: int | None = None
+    scores: tuple[Score, ...] = ()
+    absences: dict[str, str] = field(default_factory=dict)
+    """Task, or task:language -> why there is no score."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """`harness_board.metadata.SystemMetadata` as plain values; empty where none was given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """Everything that one board shows."""
+
+    title: str
+    tasks: tuple[TaskColumn, ...]
+    systems: tuple[System, ...]
+    languages: dict[str, dict[str, str]]
+    """Code -> name, family, script."""
+    suite: str = ""
+    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    diagnosis: tuple[dict[str, Any], ...] = ()
+    examples: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def content(self) -> dict[str, Any]:
+        """Return what the page holds as JSON: names once, scores as arrays in the order of each task's languages."""
+        tasks = [{**asdict(task), "by_language": self.language_headline(task)} for task in self.tasks]
+        return {
+            "schema": SCHEMA,
+            "title": self.title,
+            "suite": self.suite,
+            "categories": {name: list(names) for name, names in self.categories.items()},
+            "tasks": tasks,
+            "languages": [{"code": code, **about} for code, about in self.languages.items()],
+            "systems": [_system(system) for system in self.systems],
+            "scores": [
+                _score(index, score, task)
+                for index, system in enumerate(self.systems)
+                for task in self.tasks
+                for score in system.scores
+                if score.task == task.task
+            ],
+            "diagnosis": list(self.diagnosis),
+            "examples": self.examples,
+        }
+
+    def language_headline(self, task: TaskColumn) -> list[str]:
+        """Return the headline metrics that some system has by language: what a score in one language averages."""
+        known = {
+            score.metric
+            for system in self.systems
+            for score in system.scores
+            if score.task == task.task and score.by_language
+        }
+        return [metric for metric in task.headline if metric in known] or list(task.headline)
+
+    def only(self, *, tasks: Sequence[str] | None = None, languages: Sequence[str] | None = None) -> Board:
+        """Return the board with some tasks, or with some languages' scores alone: what a page of a site needs."""
+        kept = tuple(task for task in self.tasks if tasks is None or task.task in tasks)
+        names = {task.task for task in kept}
+        systems = tuple(_cut(system, names, languages) for system in self.systems)
+        return Board(
+            title=self.title,
+            tasks=kept,
+            systems=systems,
+            languages=self.languages,
+            suite=self.suite,
+            categories=self.categories,
+            notes=self.notes,
+            diagnosis=tuple(
+                row
+                for row in self.diagnosis
+                if row.get("task") in names and (languages is None or row.get("language") in languages)
+            ),
+            examples=self.examples if self.diagnosis else {},
+        )
+
+
+def _system(system: System) -> dict[str, Any]:
+    plain = {key: value for key, value in asdict(system).items() if key not in {"scores", "metadata"}}
+    return {
+        key: value for key, value in {**plain, **system.metadata}.items() if value not in (None, "", {}, [])
+    }
+
+
+def _score(index: int, score: Score, task: TaskColumn) -> list[Any]:
+    """Return [system, task, metric, mean, se, low, high, whole, note, values, ses]; ends that hold nothing are cut."""
+    row = [
+        index,
+        task.task,
+        score.metric,
+        _short(score.mean),
+        _short(score.se),
+        _short(score.low),
+        _short(score.high),
+        int(score.is_whole),
+        score.note,
+        [_short(score.by_language.get(code)) for code in task.languages] if score.by_language else None,
+        [_short(score.se_by_language.get(code)) for code in task.languages] if score.se_by_language else None,
+    ]
+    while row[-1] is None:
+        row.pop()
+    return row
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else round(value, DIGITS)
+
+
+def _cut(system: System, tasks: set[str], languages: Sequence[str] | None) -> System:
+    fields = {name: getattr(system, name) for name in System.__slots__}
+    scores = tuple(
+        Score(
+            **{
+                **{name: getattr(score, name) for name in Score.__slots__},
+                "by_language": _chosen(score.by_language, languages),
+                "se_by_language": _chosen(score.se_by_language, languages),
+            }
+        )
+        for score in system.scores
+        if score.task in tasks
+    )
+    absences = {}
+    for key, reason in system.absences.items():
+        task, _, code = key.partition(":")
+        if task in tasks and (languages is None or not code or code in languages):
+            absences[key] = reason
+    return System(**{**fields, "scores": scores, "absences": absences})
+
+
+def _chosen(values: dict[str, float], languages: Sequence[str] | None) -> dict[str, float]:
+    return values if languages is None else {code: values[code] for code in languages if code in values}

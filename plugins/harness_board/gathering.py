@@ -1,0 +1,187 @@
+"""A board from all its sources: runs, published scores, score files, metadata."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import UnknownNameError, UsageError
+from harness.languages import known_languages
+from harness.results import Run
+from harness_board.document import Board, System, TaskColumn
+from harness_board.metadata import SystemMetadata
+from harness_board.published_reading import catalog_tasks, published_metadata, published_systems
+from harness_board.run_reading import run_suite, run_systems, run_tasks
+from harness_board.score_file import read_scores, table_systems
+
+if TYPE_CHECKING:
+    from harness.specs.catalog import Catalog
+
+__all__ = ["gather"]
+
+
+def gather(
+    *,
+    runs: Sequence[Run] = (),
+    published: str | None = None,
+    scores: Sequence[Path] = (),
+    renamed: Mapping[str, str] | None = None,
+    metadata: Sequence[SystemMetadata] = (),
+    catalog: Catalog | None = None,
+    title: str = "",
+) -> Board:
+    """Return the board of all sources.
+
+    Args:
+        runs: Their suites decide the order of tasks and their categories.
+        published: A suite whose published scores shall stand on the board.
+        scores: Files or folders of tab-separated scores.
+        renamed: Names in score files -> names on the board.
+        metadata: What the makers of systems tell.
+        catalog: The installed tasks and suites; needed for `published` and `scores`.
+        title: Heading.
+
+    Raises:
+        UsageError: where there is nothing to show, runs share no task, or metadata are about no system.
+    """
+    if not runs and published is None and not scores:
+        raise UsageError(
+            "A board needs runs, --from-published SUITE or --from-scores FILE; found none of them.",
+            hint="Try: harness board --from-published xtreme_r -o board.html",
+        )
+    _refuse_strangers(runs)
+    columns: dict[str, TaskColumn] = {}
+    for run in runs:
+        columns |= {task.task: task for task in run_tasks(run) if task.task not in columns}
+    systems = [system for run in runs for system in run_systems(run)]
+    known = list(metadata)
+    if published is not None and catalog is not None:
+        found = published_systems(catalog, published)
+        systems += found
+        known += published_metadata(published)
+        names = [
+            *catalog.suite(published).tasks,
+            *(score.task for system in found for score in system.scores),
+        ]
+        columns = _with_tasks(columns, catalog_tasks(catalog, names))
+    if scores and catalog is not None:
+        rows = [row for path in scores for row in read_scores(path)]
+        columns = _with_tasks(columns, catalog_tasks(catalog, (row.task for row in rows)))
+        systems += table_systems(rows, columns, renamed or {})
+    suite, categories, order = _suite(runs, published, catalog, columns)
+    columns = _with_tasks(columns, _unknown_tasks(systems, columns))
+    tasks = sorted(
+        columns.values(), key=lambda task: order.index(task.task) if task.task in order else len(order)
+    )
+    categories_of = {task: name for name, names in categories.items() for task in names}
+    return Board(
+        title=title or (f"{suite} board" if suite else "Board"),
+        tasks=tuple(replace(task, category=categories_of.get(task.task, "")) for task in tasks),
+        systems=tuple(_distinct(_described(systems, known, required=metadata))),
+        languages=_languages(columns.values()),
+        suite=suite,
+        categories=categories,
+    )
+
+
+def _refuse_strangers(runs: Sequence[Run]) -> None:
+    """Raise `UsageError` for a run that shares no task with any other: their scores stand beside nothing."""
+    tasks = [{row["task"] for row in run.results["tasks"]} for run in runs]
+    for index, run in enumerate(runs):
+        if not tasks[index]:
+            raise UsageError(f"The run {str(run.path)!r} has no scores: no cell of it was finished.")
+        others = set[str]().union(*(found for place, found in enumerate(tasks) if place != index))
+        if others and not tasks[index] & others:
+            raise UsageError(
+                f"The run {str(run.path)!r} ({', '.join(sorted(tasks[index]))}) has no task in common with the "
+                f"others ({', '.join(sorted(others))}).",
+                hint="Make a board for each.",
+            )
+
+
+def _with_tasks(columns: dict[str, TaskColumn], more: Iterable[TaskColumn]) -> dict[str, TaskColumn]:
+    return {**{task.task: task for task in more}, **columns}
+
+
+def _unknown_tasks(systems: Sequence[System], columns: Mapping[str, TaskColumn]) -> list[TaskColumn]:
+    metrics: dict[str, dict[str, None]] = {}
+    languages: dict[str, dict[str, None]] = {}
+    for system in systems:
+        for score in system.scores:
+            if score.task not in columns:
+                metrics.setdefault(score.task, {})[score.metric] = None
+                languages.setdefault(score.task, {}).update(dict.fromkeys(score.by_language))
+    return [
+        TaskColumn(task=task, metrics=tuple(names), headline=tuple(names), languages=tuple(languages[task]))
+        for task, names in metrics.items()
+    ]
+
+
+def _suite(
+    runs: Sequence[Run], published: str | None, catalog: Catalog | None, columns: Mapping[str, TaskColumn]
+) -> tuple[str, dict[str, tuple[str, ...]], list[str]]:
+    """Return the suite whose categories hold on this board, or empty ones."""
+    found = next((suite for run in runs if (suite := run_suite(run)) is not None), None)
+    if found is not None:
+        categories = {name: tuple(tasks) for name, tasks in found["categories"].items()}
+        return found["suite"], categories, list(found["tasks"])
+    if catalog is None:
+        return "", {}, []
+    names = [published] if published is not None else catalog.names("suite")
+    for name in names:
+        spec = catalog.suite(name)
+        if set(spec.tasks) <= set(columns):
+            return spec.suite, dict(spec.categories), list(spec.tasks)
+    return "", {}, []
+
+
+def _described(
+    systems: Sequence[System], known: Sequence[SystemMetadata], *, required: Sequence[SystemMetadata]
+) -> list[System]:
+    labels = {system.label for system in systems}
+    for item in required:
+        if not set(item.names) & labels:
+            raise UnknownNameError("system of the board", item.name, labels)
+    described = []
+    for system in systems:
+        about = next((item for item in known if system.label in item.names), None)
+        if about is None:
+            described.append(system)
+            continue
+        described.append(
+            replace(
+                system,
+                label=about.label or system.label,
+                year=about.year or system.year,
+                metadata={**system.metadata, **about.plain()},
+            )
+        )
+    return described
+
+
+def _distinct(systems: Sequence[System]) -> list[System]:
+    """Return systems whose names, protocols, methods and views together are different: the run's name is added."""
+    counts = Counter((system.label, system.protocol, system.method, system.view) for system in systems)
+    return [
+        replace(system, label=f"{system.label} ({system.run})")
+        if counts[system.label, system.protocol, system.method, system.view] > 1 and system.run
+        else system
+        for system in systems
+    ]
+
+
+def _languages(columns: Iterable[TaskColumn]) -> dict[str, dict[str, str]]:
+    table = known_languages()
+    codes = dict.fromkeys(code for column in columns for code in column.languages)
+    found = {}
+    for code in sorted(codes):
+        known = table.get(code) if code in table else None
+        found[code] = {
+            "name": known.name if known else code,
+            "family": known.family if known else "unknown",
+            "script": known.script if known else "unknown",
+        }
+    return found

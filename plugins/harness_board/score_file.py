@@ -1,0 +1,219 @@
+"""Published scores from tables of tab-separated values, in percent: ``--from-scores FILE.tsv``.
+
+Three layouts are told apart by their header; empty fields and ``NA`` are scores that are not known:
+
+========================================  =====================================================================
+``model task metric language score``      one score a row; ``setting`` and ``language`` may be left out
+``model setting xnli xquad_f1 ...``       one system a row, one task (and metric) a column
+``model en ar bg ...``                    one system a row, one language a column; the file is named after the
+                                          task and metric: ``table19_xquad_f1.tsv``, ``xnli.tsv``
+========================================  =====================================================================
+
+``avg``, ``avg_printed``, ``mean_of_cells`` and ``note`` are no tasks: a printed average counts where cells are
+missing, notes are shown.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from harness.errors import DataError, UsageError
+from harness.languages import known_languages
+from harness_board.document import Score, System, TaskColumn
+
+__all__ = ["ScoreTable", "read_scores", "table_systems"]
+
+ASIDE = frozenset({"model", "setting", "avg", "avg_printed", "mean_of_cells", "note"})
+LONG = ("model", "task", "metric", "score")
+SHORT_METRICS = {"em": "exact_match", "f1": "f1", "acc": "accuracy"}
+SUFFIXES = {
+    "translate-train-all": "translate_train_all",
+    "translate-train": "translate_train",
+    "translate-test": "translate_test",
+    "zero-shot": "zero_shot_transfer",
+}
+"""Settings as tables write them, in their own column or behind the name of a model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTable:
+    """One score of a file: by language, or of a whole task (no language)."""
+
+    model: str
+    setting: str
+    task: str
+    metric: str
+    """As the file names it; empty for the task's own."""
+    language: str
+    value: float
+    printed: bool = False
+    """Whether it is a printed average beside cells by language."""
+    note: str = ""
+
+
+def read_scores(path: Path) -> list[ScoreTable]:
+    """Return the scores of a file, or of all ``.tsv`` files of a folder; raises `UsageError` or `DataError`."""
+    if path.is_dir():
+        files = sorted(path.glob("*.tsv"))
+        if not files:
+            raise UsageError(f"The folder {str(path)!r} holds no .tsv file.")
+        return [row for file in files for row in _file(file, strict=False)]
+    if not path.is_file():
+        raise UsageError(f"The score file {str(path)!r} does not exist.")
+    return list(_file(path, strict=True))
+
+
+def _file(path: Path, *, strict: bool) -> Iterator[ScoreTable]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as UTF-8 text: {error}.") from error
+    rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    head = rows[0] if rows else []
+    named = [name for name in head if name not in ASIDE]
+    if "model" not in head or not named or len(set(head)) < len(head):
+        if not strict:
+            return
+        raise DataError(
+            f"{path}:1: expected tab-separated columns with 'model' and scores; found {', '.join(head) or 'nothing'}."
+        )
+    for number, fields in enumerate(rows[1:], start=2):
+        if not any(fields):
+            continue
+        if len(fields) > len(head):
+            raise DataError(f"{path}:{number}: expected {len(head)} columns, found {len(fields)}.")
+        row = dict(zip(head, [*fields, *[""] * (len(head) - len(fields))], strict=True))
+        yield from _row(row, named, path, number, strict=strict)
+
+
+def _row(
+    row: Mapping[str, str], named: Sequence[str], path: Path, number: int, *, strict: bool
+) -> Iterator[ScoreTable]:
+    model, setting = _setting(row["model"], row.get("setting", ""))
+    shared: dict[str, Any] = {"model": model, "setting": setting, "note": row.get("note", "")}
+    codes = known_languages()
+    if set(named) >= {"task", "metric"} or "score" in named:
+        lacking = [name for name in LONG if name not in row]
+        if lacking:
+            raise DataError(f"{path}:1: a file with one score a row lacks the column {', '.join(lacking)}.")
+        value = _number(row["score"], path, number, "score")
+        if value is not None:
+            yield ScoreTable(
+                **shared,
+                task=row["task"],
+                metric=row["metric"],
+                language=row.get("language", ""),
+                value=value,
+            )
+        return
+    if all(name in codes for name in named):
+        task, metric = _named_by_file(path)
+        for code in named:
+            value = _number(row[code], path, number, code)
+            if value is not None:
+                yield ScoreTable(**shared, task=task, metric=metric, language=code, value=value)
+        average = _number(row.get("avg_printed", row.get("avg", "")), path, number, "avg")
+        if average is not None:
+            yield ScoreTable(**shared, task=task, metric=metric, language="", value=average, printed=True)
+        return
+    if not strict and not {"avg", "setting"} & set(row):
+        return  # a table of something else in the same folder
+    for name in named:
+        value = _number(row[name], path, number, name)
+        if value is not None:
+            task, _, metric = name.partition("_")
+            yield ScoreTable(**shared, task=task, metric=metric, language="", value=value)
+
+
+def _setting(model: str, setting: str) -> tuple[str, str]:
+    for suffix, protocol in SUFFIXES.items():
+        if model.endswith(f" {suffix}"):
+            return model.removesuffix(f" {suffix}"), protocol
+        if setting == suffix:
+            base, several, _ = model.partition(", multilingual")
+            return base, f"{protocol}_all" if several else protocol
+    return model, setting or "zero_shot_transfer"
+
+
+def _named_by_file(path: Path) -> tuple[str, str]:
+    stem = re.sub(r"^table\d+_", "", path.stem)
+    task, _, metric = stem.partition("_")
+    return task, metric
+
+
+def _number(text: str, path: Path, line: int, column: str) -> float | None:
+    if text.strip() in {"", "NA", "-", "N/A"}:
+        return None
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise DataError(f"{path}:{line}: expected a score in column {column!r}, found {text!r}.") from error
+    if not 0 <= value <= 100:
+        raise DataError(f"{path}:{line}: expected percent in column {column!r}, found {text}.")
+    return value
+
+
+def table_systems(
+    rows: Iterable[ScoreTable], columns: Mapping[str, TaskColumn], renamed: Mapping[str, str]
+) -> list[System]:
+    """Return the systems of score files, in the order in which they are met.
+
+    Args:
+        rows: What `read_scores` returned, of all files.
+        columns: The known tasks by name; a task that is not known takes the file's metrics as they are.
+        renamed: A model's name in a file -> its name on the board.
+    """
+    grouped: dict[tuple[str, str], dict[tuple[str, str], list[ScoreTable]]] = {}
+    for row in rows:
+        name = renamed.get(row.model, row.model)
+        metric = _metric(row, columns.get(row.task))
+        grouped.setdefault((name, row.setting), {}).setdefault((row.task, metric), []).append(row)
+    return [
+        System(
+            label=label,
+            origin="file",
+            protocol=setting,
+            scores=tuple(
+                _score(task, metric, found, columns.get(task)) for (task, metric), found in scores.items()
+            ),
+            metadata={"reported": "self_reported"},
+        )
+        for (label, setting), scores in grouped.items()
+    ]
+
+
+def _metric(row: ScoreTable, column: TaskColumn | None) -> str:
+    """Return the metric of the task that a file's short name means; raises `DataError` where none fits."""
+    if column is None:
+        return row.metric or "score"
+    if not row.metric:
+        return column.headline[0]
+    wanted = SHORT_METRICS.get(row.metric, row.metric)
+    fitting = [name for name in column.metrics if name == wanted or name.endswith(f"_{wanted}")]
+    if not fitting:
+        raise DataError(
+            f"A score file names {row.task}_{row.metric}, but {row.task!r} has {', '.join(column.metrics)}."
+        )
+    return fitting[0]
+
+
+def _score(task: str, metric: str, rows: Sequence[ScoreTable], column: TaskColumn | None) -> Score:
+    """Return one score: the table of tasks before a printed average, that before the mean of the cells."""
+    cells = {row.language: row.value for row in rows if row.language}
+    stated = [row.value for row in rows if not row.language and not row.printed]
+    printed = [row.value for row in rows if row.printed]
+    expected = set(column.languages) if column is not None else set(cells)
+    is_whole = bool(stated or printed) or expected <= set(cells)
+    mean = next(iter([*stated, *printed]), fmean(cells.values()) if cells else None)
+    notes = list(dict.fromkeys(row.note for row in rows if row.note))
+    if stated and printed and abs(stated[0] - printed[0]) > 0.05:
+        notes.append(f"another table prints {printed[0]:g}")
+    return Score(
+        task=task, metric=metric, mean=mean, by_language=cells, is_whole=is_whole, note="; ".join(notes)
+    )

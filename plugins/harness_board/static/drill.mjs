@@ -1,0 +1,103 @@
+// Dataset bias, single and pairwise analysis: rows of a diagnosis as charts whose buckets lead to examples.
+
+import { bucketChart, modelText, node, region, simpleTable, visible } from "./draw.mjs";
+import { format } from "./compute.mjs";
+
+export const ANALYSES = { data: "Dataset bias", single: "Single analysis", pairwise: "Pairwise analysis" };
+
+/** @returns {string} the systems that a row is about */
+export function systemsOf(row) {
+  return (row.systems || (row.system ? [row.system] : [])).join(" − ");
+}
+
+/** @returns {Record<string, string[]>} what can be chosen among rows of one kind, given what was chosen before */
+export function choices(rows, picked) {
+  const found = {};
+  let left = rows;
+  for (const [key, of] of [["dtask", (row) => row.task], ["dlang", (row) => row.language || "all"], ["dsys", systemsOf], ["dattr", (row) => row.attribute]]) {
+    found[key] = [...new Set(left.map(of))];
+    const value = found[key].includes(picked[key]) ? picked[key] : found[key][0];
+    found[`${key}=`] = value;
+    left = left.filter((row) => of(row) === value);
+  }
+  return { ...found, rows: left };
+}
+
+/** @returns {number[]} the values of a row in points: one a system, a share for data */
+export function rowValues(row) {
+  const given = row.values ?? row.value ?? row.difference ?? null;
+  return (Array.isArray(given) ? given : [given]).map((value) => (typeof value === "number" ? value * 100 : null));
+}
+
+/** Draw an analysis into a panel. */
+export function drawDrill(panel, board, state, change) {
+  const kind = state.panel;
+  const all = (board.content.diagnosis || []).filter((row) => row.kind === kind);
+  const title = node("h2", { id: "drill-title" }, ANALYSES[kind]);
+  if (!all.length) {
+    panel.replaceChildren(title, node("p", { class: "note" }, "This board holds no such analysis: make it with --diagnosis FILE, from the rows of harness diagnose --json."));
+    return;
+  }
+  const found = choices(all, state);
+  const select = (key, label) => {
+    const box = node("select", { id: `drill-${key}` }, ...found[key].map((value) => node("option", { value, ...(value === found[`${key}=`] ? { selected: true } : {}) }, visible(value) || "-")));
+    box.addEventListener("change", () => change({ [key]: box.value, dbucket: "" }));
+    return node("label", {}, `${label} `, box);
+  };
+  const controls = node("div", { class: "controls row" }, select("dtask", "Task"), select("dlang", "Language"), kind === "data" ? null : select("dsys", kind === "single" ? "System" : "Systems"), select("dattr", "Attribute"));
+  panel.replaceChildren(title, controls, ...chartOf(found.rows, kind, found["dattr="]), tableOf(found.rows, board, kind, state, change));
+  const chosen = found.rows.find((row) => String(row.bucket) === state.dbucket);
+  if (chosen) panel.append(examplesOf(chosen, board));
+}
+
+function chartOf(rows, kind, attribute) {
+  const buckets = rows.map((row) => String(row.bucket));
+  const width = Math.max(...rows.map((row) => rowValues(row).length));
+  const label = (at) => (rows[0].systems?.length === width ? rows[0].systems[at] : systemsOf(rows[0]) || "share of items");
+  const total = rows.reduce((sum, row) => sum + (row.n || 0), 0);
+  const values = (row, at) => (kind === "data" && rowValues(row)[0] === null ? (100 * (row.n || 0)) / (total || 1) : rowValues(row)[at] ?? null);
+  const series = Array.from({ length: width }, (_, at) => ({ label: label(at), values: rows.map((row) => values(row, at)), ends: rows.map((row) => (width === 1 && row.ci ? row.ci.map((end) => end * 100) : [])) }));
+  const charts = [bucketChart(`${attribute}: ${rows[0].metric || "items"} by bucket`, buckets, series)];
+  if (kind === "pairwise" && width > 1 && rows.some((row) => typeof row.difference === "number")) {
+    const ends = rows.map((row) => (row.ci ? row.ci.map((end) => end * 100) : []));
+    charts.push(bucketChart(`${attribute}: difference ${systemsOf(rows[0])}`, buckets, [{ label: "difference", values: rows.map((row) => (typeof row.difference === "number" ? row.difference * 100 : null)), ends }]));
+  }
+  return charts;
+}
+
+function tableOf(rows, board, kind, state, change) {
+  const heads = ["bucket", "n", ...(kind === "data" ? ["share"] : kind === "pairwise" ? ["scores", "difference"] : ["score"]), "interval", ...(kind === "pairwise" ? ["p", "q"] : [])];
+  const total = rows.reduce((sum, row) => sum + (row.n || 0), 0);
+  const body = rows.map((row) => {
+    const button = node("button", { type: "button", "data-bucket": String(row.bucket), "aria-expanded": String(String(row.bucket) === state.dbucket) }, `${row.bucket}`);
+    button.addEventListener("click", () => change({ dbucket: String(row.bucket) === state.dbucket ? "" : String(row.bucket) }));
+    const values = rowValues(row);
+    const scores = values.map((value) => format(value)).join(" / ");
+    const interval = row.ci ? `${format(row.ci[0] * 100)} to ${format(row.ci[1] * 100)}` : "-";
+    const share = values[0] === null ? format((100 * (row.n || 0)) / (total || 1)) : scores;
+    const middle = kind === "data" ? [share] : kind === "pairwise" ? [scores, typeof row.difference === "number" ? format(row.difference * 100) : "-"] : [scores];
+    const tests = kind === "pairwise" ? [probability(row.p), probability(row.q)] : [];
+    return [button, (row.n ?? 0).toLocaleString("en"), ...middle, interval, ...tests];
+  });
+  const few = rows.some((row) => row.n < 30) ? node("p", { class: "note" }, "Buckets with fewer than 30 items say little.") : null;
+  return node("div", {}, region(simpleTable(heads, body), "Buckets"), few, node("p", { class: "note" }, "Choose a bucket to see its examples."));
+}
+
+function probability(value) {
+  return typeof value === "number" ? (value < 0.001 ? "<0.001" : value.toFixed(3)) : "-";
+}
+
+function examplesOf(row, board) {
+  const keys = row.examples || [];
+  const found = keys.map((key) => (typeof key === "object" ? key : board.content.examples?.[key])).filter(Boolean);
+  const part = node("section", { class: "examples", "aria-label": "Examples" }, node("h3", {}, `Examples of bucket ${row.bucket}`));
+  if (!found.length) part.append(node("p", { class: "note" }, "No examples of this bucket are on the board."));
+  for (const example of found) {
+    const fields = Object.entries(example.inputs || {}).map(([name, text]) => [name, modelText(text, example.language)]);
+    if (example.reference !== undefined) fields.push(["reference", modelText(example.reference, example.language)]);
+    const predictions = example.predictions || (example.prediction === undefined ? {} : { prediction: example.prediction });
+    for (const [system, text] of Object.entries(predictions)) fields.push([visible(system), modelText(text, example.language)]);
+    part.append(node("article", {}, node("h4", {}, visible(example.id)), node("dl", {}, ...fields.flatMap(([name, value]) => [node("dt", {}, name), node("dd", {}, value)]))));
+  }
+  return part;
+}
