@@ -7,55 +7,33 @@ system has it with the same inputs and the same gold answer; all others are coun
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.agreement import Agreement, agreement, answer_of, right_items
-from harness.errors import DataError, HarnessError
+from harness.errors import DataError, HarnessError, UsageError
 from harness.metrics.metric import Metric, MetricContext
 from harness.results import ItemRecord, Run
 from harness.scoring import ScoreInput, score_cell
-from harness.statistics import paired_difference
+from harness.significance import LanguageItems, Scores, assess
 from harness.systems import System, SystemGroup, group_systems
 
 if TYPE_CHECKING:
     from harness.registry import Table
 
-__all__ = ["Comparison", "Costs", "Difference", "LanguageComparison", "Scores", "TaskComparison", "compare"]
+__all__ = ["Comparison", "Costs", "LanguageComparison", "TaskComparison", "compare"]
 
 Cell = Mapping[str, Any]
-Floats = npt.NDArray[np.float64]
 LEFT_OUT = {
     "differing": "whose inputs differ between the runs",
     "regraded": "whose gold answers differ between the runs",
     "unlabelled": "without a gold answer",
 }
 """Counts of `LanguageComparison`, and what they say."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A score minus that of the first system; the interval is None for set-level metrics."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    method: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
-    """A metric of every system, as fractions in [0, 1]."""
-
-    metric: str
-    values: tuple[float, ...]
-    differences: tuple[Difference | None, ...]
-    """None for the first system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +105,8 @@ class _Items:
     comparison: LanguageComparison
     records: tuple[tuple[ItemRecord, ...], ...]
     """By system, in the order of the ids."""
-    item_scores: Mapping[str, tuple[Floats, ...]]
-    """By metric that is a mean of its items: one array a system."""
+    contributions: Mapping[str, LanguageItems]
+    """By metric."""
     answers: tuple[tuple[str | None, ...], ...]
     right: npt.NDArray[np.bool_]
     """Shape (systems, items)."""
@@ -142,6 +120,7 @@ def compare(
     tasks: Sequence[str] = (),
     languages: Sequence[str] = (),
     metric: str | None = None,
+    strict: bool = False,
 ) -> Comparison:
     """Return the comparison of every task that at least two systems finished.
 
@@ -151,9 +130,11 @@ def compare(
         tasks: Names or globs to restrict it to; none takes all.
         languages: Codes to restrict it to; none takes all.
         metric: The metric to score with; None takes the headline metrics of each task.
+        strict: Whether systems must have the same items, the same version of the task and the same test data.
 
     Raises:
-        UsageError: For names that no run has, and where no task was finished by two systems.
+        UsageError: For names that no run has, and where no task was finished by two systems; with `strict`, where
+            systems differ in what they were asked.
         DataError: Where no item is common to the systems of any task, or records are broken.
     """
     found: list[TaskComparison] = []
@@ -167,6 +148,8 @@ def compare(
             notes.append(f"{group.title}: the metric {metric!r} does not score it.")
             continue
         compared = _compare_task(group, chosen)
+        if strict:
+            _refuse_unequal(group, compared)
         if compared.items:
             found.append(_with_absent(compared, runs, group))
         else:
@@ -203,17 +186,36 @@ def _compare_task(group: SystemGroup, metrics: Sequence[Metric]) -> TaskComparis
     common = [code for code in systems[0].cells if all(code in system.cells for system in systems)]
     parts = [_join(code, systems, metrics) for code in common]
     full = [part for part in parts if part.comparison.ids]
+    scores, languages = _assessed(group.task, metrics, full)
     return TaskComparison(
         task=group.task,
         title=group.title,
         view=group.view,
         systems=tuple(system.name for system in systems),
-        languages=tuple(part.comparison for part in full),
-        scores=tuple(_mean(metric.name, full) for metric in metrics) if full else (),
+        languages=tuple(languages),
+        scores=tuple(scores),
         costs=tuple(_total([part.comparison.costs[index] for part in full]) for index in range(len(systems))),
         agreement=agreement([part.answers for part in full], [part.right for part in full]),
-        notes=(*_left_out_languages(systems, common), *_left_out_items(parts, systems), *_pools(systems)),
+        notes=(*_left_out_languages(systems, common), *_left_out_items(parts, systems), *_unequal(systems)),
     )
+
+
+def _assessed(
+    task: str, metrics: Sequence[Metric], parts: Sequence[_Items]
+) -> tuple[list[Scores], list[LanguageComparison]]:
+    """Return the means over languages by metric, and the languages with their scores."""
+    if not parts:
+        return [], []
+    linked = any(part.parallel for part in parts)
+    found = [
+        assess(metric, [part.contributions[metric.name] for part in parts], task=task, linked=linked)
+        for metric in metrics
+    ]
+    languages = [
+        replace(part.comparison, scores=tuple(own[place] for _, own in found))
+        for place, part in enumerate(parts)
+    ]
+    return [mean for mean, _ in found], languages
 
 
 def _join(code: str, systems: Sequence[System], metrics: Sequence[Metric]) -> _Items:
@@ -227,13 +229,14 @@ def _join(code: str, systems: Sequence[System], metrics: Sequence[Metric]) -> _I
     ]
     ids = tuple(each for each in graded if by_id[0][each].reference is not None)
     records = tuple(tuple(found[each] for each in ids) for found in by_id)
-    scores, item_scores = _score(code, systems, metrics, records) if ids else ((), {})
+    contributions = _score(code, systems, metrics, records) if ids else {}
     answers = tuple(tuple(answer_of(record) for record in own) for own in records)
-    right = right_items(item_scores.get(metrics[0].name), answers, records)
+    rows = contributions[metrics[0].name].rows if ids else None
+    right = right_items(None if rows is None or rows.ndim > 2 else list(rows), answers, records)
     comparison = LanguageComparison(
         language=code,
         ids=ids,
-        scores=scores,
+        scores=(),
         costs=tuple(
             _costs(system.cells[code], own, list(found.values()))
             for system, own, found in zip(systems, records, by_id, strict=True)
@@ -248,7 +251,7 @@ def _join(code: str, systems: Sequence[System], metrics: Sequence[Metric]) -> _I
     return _Items(
         comparison=comparison,
         records=records,
-        item_scores=item_scores,
+        contributions=contributions,
         answers=answers,
         right=right,
         parallel=bool(systems[0].spec.get("parallel")),
@@ -264,8 +267,8 @@ def _score(
     systems: Sequence[System],
     metrics: Sequence[Metric],
     records: Sequence[Sequence[ItemRecord]],
-) -> tuple[tuple[Scores, ...], dict[str, tuple[Floats, ...]]]:
-    """Return the scores of one language, and the item scores of the metrics that have them."""
+) -> dict[str, LanguageItems]:
+    """Return by metric the scores of one language, and what its items contribute."""
     scored = []
     for system, own in zip(systems, records, strict=True):
         context = MetricContext(
@@ -279,66 +282,18 @@ def _score(
             scored.append(score_cell(metrics, inputs, context))
         except HarnessError as error:
             raise HarnessError(f"{system.name} in {code!r}: {error}") from error
-    scores, item_scores = [], {}
+    found = {}
     for metric in metrics:
-        values = tuple(cell.metrics[metric.name].value for cell in scored)
-        contributions = [cell.items.get(metric.name) for cell in scored]
-        if metric.from_counts is None and all(items is not None for items in contributions):
-            item_scores[metric.name] = tuple(np.asarray(items, dtype=np.float64) for items in contributions)
-        own_items = item_scores.get(metric.name)
-        keys = [_keys(code, item, parallel=False) for item in records[0]]
-        strata = np.zeros(len(keys), dtype=np.int64)
-        differences = _differences(values, own_items, strata, keys)
-        scores.append(Scores(metric=metric.name, values=values, differences=differences))
-    return tuple(scores), item_scores
-
-
-def _differences(
-    values: Sequence[float],
-    items: Sequence[Floats] | None,
-    strata: npt.NDArray[np.int64],
-    keys: Sequence[Sequence[Hashable]],
-) -> tuple[Difference | None, ...]:
-    found: list[Difference | None] = [None]
-    for index, value in enumerate(values[1:], start=1):
-        if items is None:
-            found.append(Difference(value=value - values[0]))
-        else:
-            interval = paired_difference(items[index] - items[0], strata, keys)
-            found.append(
-                Difference(
-                    value=value - values[0], low=interval.low, high=interval.high, method=interval.method
-                )
-            )
-    return tuple(found)
-
-
-def _keys(code: str, item: ItemRecord, *, parallel: bool) -> list[Hashable]:
-    """Return what marks the draw of an item: its cluster in its language and, across languages, its id."""
-    keys: list[Hashable] = [] if item.cluster is None else [("cluster", code, item.cluster)]
-    return [*keys, ("id", item.id)] if parallel else keys
-
-
-def _mean(metric: str, parts: Sequence[_Items]) -> Scores:
-    """Return the unweighted mean of a metric over languages, with paired intervals where it has item scores."""
-    by_language = [
-        next(each for each in part.comparison.scores if each.metric == metric).values for part in parts
-    ]
-    values = tuple(fmean(column) for column in zip(*by_language, strict=True))
-    if any(metric not in part.item_scores for part in parts):
-        items = None
-    else:
-        items = [
-            np.concatenate([part.item_scores[metric][index] for part in parts])
-            for index in range(len(values))
-        ]
-    strata = np.repeat(np.arange(len(parts)), [len(part.comparison.ids) for part in parts])
-    keys = [
-        _keys(part.comparison.language, item, parallel=part.parallel)
-        for part in parts
-        for item in part.records[0]
-    ]
-    return Scores(metric=metric, values=values, differences=_differences(values, items, strata, keys))
+        contributed = [cell.items.get(metric.name) for cell in scored]
+        known = all(rows is not None for rows in contributed)
+        found[metric.name] = LanguageItems(
+            language=code,
+            ids=[item.id for item in records[0]],
+            clusters=[item.cluster for item in records[0]],
+            values=tuple(cell.metrics[metric.name].value for cell in scored),
+            rows=np.array(contributed, dtype=np.float64) if known and contributed else None,
+        )
+    return found
 
 
 def _costs(cell: Cell, common: Sequence[ItemRecord], every: Sequence[ItemRecord]) -> Costs:
@@ -390,12 +345,39 @@ def _left_out_items(parts: Sequence[_Items], systems: Sequence[System]) -> list[
     return notes
 
 
-def _pools(systems: Sequence[System]) -> list[str]:
+def _unequal(systems: Sequence[System]) -> list[str]:
+    """Return what systems were asked differently although their items are the same."""
+    notes = []
     digests = {
         (code, cell["pool"]["digest"])
         for system in systems
         for code, cell in system.cells.items()
         if cell.get("pool")
     }
-    languages = {code for code, _ in digests}
-    return ["The candidates that were searched are not the same."] if len(digests) > len(languages) else []
+    if len(digests) > len({code for code, _ in digests}):
+        notes.append("The candidates that were searched are not the same.")
+    versions = {
+        str(cell["version"]) for system in systems for cell in system.cells.values() if "version" in cell
+    }
+    if len(versions) > 1:
+        notes.append(f"The versions of the task are not the same: {' and '.join(sorted(versions))}.")
+    return notes
+
+
+def _refuse_unequal(group: SystemGroup, compared: TaskComparison) -> None:
+    """Raise `UsageError` where systems do not have the same items, version of the task, and test data."""
+    systems = group.systems
+    found = [*_left_out_languages(systems, ["any"]), *_unequal(systems)]
+    for part in compared.languages:
+        counts = {"lacking": sum(part.lacking), "differing": part.differing, "regraded": part.regraded}
+        told = [f"{count} {name}" for name, count in counts.items() if count]
+        if told:
+            found.append(f"Items in {part.language}: {', '.join(told)}.")
+        digests = {system.cells[part.language].get("data", {}).get("digest") for system in systems}
+        if len(digests) > 1:
+            found.append(f"The test data in {part.language} are not the same files.")
+    if found or not compared.items:
+        raise UsageError(
+            f"{group.title}: the systems were not asked the same. {' '.join(found or compared.notes)}",
+            hint="Without --strict they are compared on the items that they have in common.",
+        )

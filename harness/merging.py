@@ -134,18 +134,18 @@ def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete
     if len(versions) > 1:
         notes.append(f"parts of this run were made by the harness {' and '.join(versions)}")
     manifest = merged_manifest(runs, cells, plan if lost else None)
-    origins = {digest: RunFolder(run.path) for digest, (_, run) in taken.items()}
+    origins = {digest: run for digest, (_, run) in taken.items()}
     results = with_task_intervals(
         _results(runs, name, cells, manifest, notes),
         manifest["tasks"],
         manifest["suites"],
-        lambda cell: origins[cell["digest"]].records_of(cell),
+        lambda cell: _records(origins[cell["digest"]], cell),
         metrics,
     )
     told += notes + _told_of_stopped(cells)
     return _Merged(
         runs=runs,
-        taken={digest: run for digest, (_, run) in taken.items()},
+        taken=origins,
         manifest=manifest,
         results=results,
         told=told,
@@ -343,11 +343,8 @@ def _write(merged: _Merged, folder: RunFolder) -> None:
 
 
 def _copy_cell(run: Run, cell: Cell, folder: RunFolder) -> None:
-    digest = cell["digest"]
-    if not _DIGEST.fullmatch(digest):
-        raise DataError(f"{run.path / 'results.json'}: the cell digest {digest!r} is none.")
+    source, digest = _records(run, cell), cell["digest"]
     if cell["status"] == "ok":
-        source = RunFolder(run.path).records_path(cell["task"], cell["language"], digest)
         if not source.is_file():
             raise DataError(
                 f"The records {str(source)!r} of a finished cell are missing, so the run is not whole."
@@ -356,6 +353,12 @@ def _copy_cell(run: Run, cell: Cell, folder: RunFolder) -> None:
     for name in (f"failures/{digest}.txt", f"cells/{digest}.json"):
         if (run.path / name).is_file():
             _copy(run.path / name, folder.path / name)
+
+
+def _records(run: Run, cell: Cell) -> Path:
+    if not _DIGEST.fullmatch(cell["digest"]):
+        raise DataError(f"{run.path / 'results.json'}: the cell digest {cell['digest']!r} is none.")
+    return RunFolder(run.path).records_of(cell)
 
 
 def _journals(run: Run) -> list[Path]:

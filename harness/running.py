@@ -92,11 +92,12 @@ class Runner:
         self._take_finished()
         try:
             self._run_groups(limit)
-        finally:
+        except BaseException:
             if self._crew.leads:
                 self._folder.write_results(self._results())
+            raise
         if self._crew.leads:
-            results = self._with_intervals(results)
+            results = self._with_intervals(self._results())
             self._folder.write_results(results)
             self._announce(self._registry.run_finished(self._folder.path))
 

@@ -22,14 +22,13 @@ from harness.record import read_scores
 from harness.registry import Table
 from harness.statistics import (
     DRAWS,
-    ClusterCodes,
     Codes,
     Interval,
     Statistic,
     cluster_sums,
+    draw_codes,
     evaluated,
     independent_mean,
-    linked_codes,
     mean_of_codes,
     percentile_interval,
     resampled_sums,
@@ -170,11 +169,4 @@ def _bootstrap(parts: Sequence[_Part], statistic: Statistic, names: Sequence[str
 
 
 def _codes(parts: Sequence[_Part]) -> Codes:
-    """Return the number of every item's draw: its cluster and, over several languages, its id."""
-    ids, clusters = ClusterCodes(), ClusterCodes()
-    for part in parts:
-        ids.add(part.ids)
-        clusters.add([None if key is None else f"{part.language} {key}" for key in part.clusters])
-    if len(parts) == 1:
-        return clusters.codes()
-    return linked_codes(ids.codes()) if clusters.alone else linked_codes(ids.codes(), clusters.codes())
+    return draw_codes([(part.language, part.ids, part.clusters) for part in parts], linked=len(parts) > 1)

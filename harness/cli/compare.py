@@ -27,6 +27,9 @@ def compare(
     metric: Annotated[
         str | None, typer.Option("--metric", help="Score with this one, not with the tasks' own.")
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse systems whose items, data or version of a task differ.")
+    ] = False,
     items_file: Annotated[
         Path | None, typer.Option("--items", help="Write the ids that all or none have right, as JSON.")
     ] = None,
@@ -57,6 +60,7 @@ def compare(
             tasks=split_names(tasks or []),
             languages=split_names(languages or []),
             metric=metric,
+            strict=strict,
         )
     if items_file is not None:
         write_rows(items_file, item_rows(compared.tasks))

@@ -13,9 +13,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from harness.comparison import Comparison, Costs, Difference, LanguageComparison, Scores, TaskComparison
+from harness.comparison import Comparison, Costs, LanguageComparison, TaskComparison
 from harness.reporting.console import SAMPLE_WARNING
 from harness.reporting.summary import METRIC_SHORT
+from harness.significance import Difference, Scores
 
 __all__ = ["comparison_rows", "item_rows", "render_comparison"]
 
@@ -25,9 +26,10 @@ AGREEMENT_COLUMNS = 5
 COSTS = ("unparsed", "truncated", "dropped")
 LEGEND = (
     "Scores x100 on the common items; the task's is the unweighted mean over languages. Differences are to A, with "
-    "the paired 95 % interval of metrics that are means of items. Same: share of items with the same answer. Right: "
-    "share that both have wholly right. Unparsed and truncated count common items; dropped shots, tokens and seconds "
-    "are of all items that a system was asked."
+    "the paired 95 % interval. p: permutation test over clusters against A; Holm: adjusted for the number of "
+    "systems. Won, lost, even: items against A. Rank: middle 95 % of a joint bootstrap; = cannot be told from the "
+    "best system. Same: share of items with the same answer. Right: share that both have wholly right. Unparsed and "
+    "truncated count common items; dropped shots, tokens and seconds are of all items that a system was asked."
 )
 
 
@@ -52,7 +54,11 @@ def _task(task: TaskComparison) -> list[RenderableType]:
             Padding(Text(f"{letter} = {name}"), (0, 0, 0, 2), expand=False)
             for letter, name in zip(letters, task.systems, strict=True)
         ),
-        *(_score_table(scores, task.costs, letters) for scores in task.scores),
+        *(
+            table
+            for scores in task.scores
+            for table in (_score_table(scores, task.costs, letters), *_test_tables(scores, letters))
+        ),
         *_agreement_tables(task, letters),
         _language_table(task, letters),
         Text(
@@ -97,6 +103,40 @@ def _score_table(scores: Scores, costs: Sequence[Costs], letters: Sequence[str])
             str(cost.dropped_shots),
         )
     return table
+
+
+def _test_tables(scores: Scores, letters: Sequence[str]) -> list[Table]:
+    """Return the tests of a metric; nothing for one that cannot be tested."""
+    if all(own is None or own.p is None for own in scores.differences):
+        return []
+    table = _table("", "rank", "p", "Holm", "McNemar", "won", "lost", "even")
+    for index, letter in enumerate(letters):
+        own = scores.differences[index]
+        tied = scores.best is not None and scores.best[index]
+        fields = (
+            (NOTHING,) * 6
+            if own is None
+            else (*map(_p, (own.p, own.p_holm, own.mcnemar)), *map(_number, (own.won, own.lost, own.even)))
+        )
+        table.add_row(letter, _rank(scores, index) + ("=" if tied else " "), *fields)
+    return [table]
+
+
+def _rank(scores: Scores, index: int) -> str:
+    if scores.ranks is None:
+        return NOTHING
+    low, high = scores.ranks[index]
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return NOTHING
+    return "<.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _number(count: int | None) -> str:
+    return NOTHING if count is None else str(count)
 
 
 def _agreement_tables(task: TaskComparison, letters: Sequence[str]) -> list[Table]:
@@ -176,6 +216,7 @@ def comparison_rows(tasks: Sequence[TaskComparison]) -> list[dict[str, Any]]:
     return rows
 
 
+_TESTS = ("p", "p_holm", "mcnemar", "won", "lost", "even")
 _LEFT_OUT = ("differing", "regraded", "unlabelled")
 
 
@@ -202,9 +243,13 @@ def _values(scores: Scores, costs: Sequence[Costs], index: int) -> dict[str, Any
         "metric": scores.metric,
         "value": scores.values[index],
         "difference": None if difference is None else difference.value,
+        "se": None if difference is None else difference.se,
         "ci_low": None if difference is None else difference.low,
         "ci_high": None if difference is None else difference.high,
         "ci_method": None if difference is None else difference.method,
+        **{name: None if difference is None else getattr(difference, name) for name in _TESTS},
+        "rank": None if scores.ranks is None else list(scores.ranks[index]),
+        "tied_with_best": None if scores.best is None else scores.best[index],
         "unparsed": cost.unparsed,
         "truncated": cost.truncated,
         "dropped_shots": cost.dropped_shots,

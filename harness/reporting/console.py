@@ -75,7 +75,7 @@ def _fits(summary: Summary, columns: Sequence[Column], width: int, *, intervals:
     for index, column in zip(indices, columns, strict=True):
         texts = [line for line in column.title.split("\n")]
         texts += [row[1][index] for row in summary.counts]
-        texts += [_text(scores[index]) for _, scores in summary.means]
+        texts += [_text(scores[index], interval=intervals) for _, scores in summary.means]
         for section in summary.sections:
             texts += [_text(scores[index], interval=intervals) for _, _, scores in section.rows]
         used += 2 + max(len(text) for text in texts)
@@ -112,7 +112,8 @@ def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> T
             continue
         style = "bold" if label == "mean" else ""
         # As Text, since a model's name may hold what rich would read as markup.
-        table.add_row(Text(label), *(_text(scores[index]) for index in indices), style=style)
+        fields = [_text(scores[index], interval=intervals) for index in indices]
+        table.add_row(Text(label), *fields, style=style)
     for label, texts in summary.counts:
         table.add_row(label, *(texts[index] for index in indices), style="dim")
     return table
@@ -123,7 +124,7 @@ def _suites(summary: Summary) -> list[RenderableType]:
     for suite in summary.suites:
         table = _plain_table("", suite.heads)
         for label, scores in suite.rows:
-            table.add_row(Text(label), *(_text(score) for score in scores))
+            table.add_row(Text(label), *(_text(score, interval=True) for score in scores))
         notes = [Padding(Text(note), (0, 0, 0, 2)) for note in suite.notes]
         parts += [Text(suite.title, style="bold"), table, *notes, Text("")]
     return parts

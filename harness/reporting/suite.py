@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.reporting.score import Score
+from harness.reporting.score import Score, half_width
 from harness.results import Run
 from harness.suites import overall, task_scores
 
@@ -60,8 +60,12 @@ def _scores(row: Mapping[str, Any] | None, categories: Sequence[str]) -> tuple[S
         return (Score(),) * (len(categories) + 2)
     mark = "" if row["complete"] else "~"
     values = [row["paper"]["value"], row["flat"]["value"]]
+    reaches = [half_width(row["paper"]), half_width(row["flat"]), *[None] * len(categories)]
     values += [row["paper"]["categories"][name] for name in categories]
-    return tuple(Score() if value is None else Score(value=value, mark=mark) for value in values)
+    return tuple(
+        Score() if value is None else Score(value=value, reach=reach, mark=mark)
+        for value, reach in zip(values, reaches, strict=True)
+    )
 
 
 def _published(

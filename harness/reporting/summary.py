@@ -11,7 +11,7 @@ from typing import Any
 from harness.languages import known_languages
 from harness.plan import reason_without_language
 from harness.reporting.matrix import Matrix, is_crossed, matrices
-from harness.reporting.score import Score
+from harness.reporting.score import Score, half_width
 from harness.reporting.suite import SuiteTable, published_rows, suite_tables
 from harness.results import Run
 
@@ -224,8 +224,7 @@ def _score(cells: Sequence[Mapping[str, Any]], metric: str) -> Score:
     if not found:
         return Score()
     value = fmean(entry["value"] for entry in found)
-    interval = found[0]["ci"] if len(found) == 1 else None
-    reach = None if interval is None else (interval[1] - interval[0]) / 2
+    reach = half_width(found[0]) if len(found) == 1 else None
     return Score(value=value, reach=reach, mark="*" if cells[0]["stands_in"] else "")
 
 
@@ -250,7 +249,7 @@ def _means(
     for index, candidate in enumerate((run, *others)):
         label = "mean" if index == 0 else f"mean {candidate.manifest['model'].removeprefix('baseline:')}"
         found = [_task_row(candidate, column) for column in columns]
-        rows.append((label, tuple(Score() if row is None else Score(value=row["value"]) for row in found)))
+        rows.append((label, tuple(_mean(row) for row in found)))
     rows += published_rows(
         published, [(column.task, column.protocol, column.view, column.metric) for column in columns]
     )
@@ -263,6 +262,10 @@ def _means(
         if key == "transfer_gap" or any(gap is not None for gap in gaps):
             rows.append((label, tuple(Score(value=gap) for gap in gaps)))
     return tuple(rows)
+
+
+def _mean(row: Mapping[str, Any] | None) -> Score:
+    return Score() if row is None else Score(value=row["value"], reach=half_width(row))
 
 
 def _counts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.statistics.bootstrap import (
     DRAWS,
+    AnyFloats,
     Statistic,
     bootstrap_counts,
     cluster_sums,
@@ -13,7 +14,7 @@ from harness.statistics.bootstrap import (
     resampled_sums,
     seed_of,
 )
-from harness.statistics.cluster import ClusterCodes, Codes, key_codes, linked_codes
+from harness.statistics.cluster import ClusterCodes, Codes, draw_codes, key_codes, linked_codes
 from harness.statistics.interval import Interval
 from harness.statistics.mean import (
     SMALL_SAMPLE,
@@ -33,6 +34,7 @@ __all__ = [
     "DRAWS",
     "FLIPS",
     "SMALL_SAMPLE",
+    "AnyFloats",
     "ClusterCodes",
     "Codes",
     "Interval",
@@ -43,6 +45,7 @@ __all__ = [
     "clustered_mean",
     "count_interval",
     "detectable_difference",
+    "draw_codes",
     "evaluated",
     "half_sums",
     "holm",

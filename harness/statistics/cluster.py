@@ -8,7 +8,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ClusterCodes", "Codes", "key_codes", "linked_codes"]
+__all__ = ["ClusterCodes", "Codes", "draw_codes", "key_codes", "linked_codes"]
 
 Codes = npt.NDArray[np.int64]
 
@@ -75,6 +75,22 @@ def linked_codes(*keyings: Codes) -> Codes:
     graph = coo_array((np.ones(len(rows)), (rows, np.concatenate(columns))), shape=(offset, offset))
     _, components = connected_components(graph, directed=False)
     return np.unique(components[:n], return_inverse=True)[1].astype(np.int64)
+
+
+def draw_codes(parts: Sequence[tuple[str, Sequence[str], Sequence[str | None]]], *, linked: bool) -> Codes:
+    """Return the number of every item's draw, for the items of several languages after each other.
+
+    Args:
+        parts: The language, the ids and the clusters of its items. A cluster is one of its language.
+        linked: Whether items of the same id are one draw, as the translations of an item are.
+    """
+    ids, clusters = ClusterCodes(), ClusterCodes()
+    for language, names, own in parts:
+        ids.add(names)
+        clusters.add([None if key is None else f"{language} {key}" for key in own])
+    if not linked:
+        return clusters.codes()
+    return linked_codes(ids.codes()) if clusters.alone else linked_codes(ids.codes(), clusters.codes())
 
 
 def key_codes(keys: Sequence[Sequence[Hashable]]) -> Codes:

@@ -148,7 +148,7 @@ def test_unread_answers_agree_with_nothing(make_run: MakeRun, registry: Registry
     assert [(cost.unparsed, cost.truncated) for cost in task.costs] == [(1, 1), (1, 1)]
 
 
-def test_set_level_metrics_have_no_interval_and_whole_answers_are_right(
+def test_set_level_metrics_are_swapped_and_resampled_and_whole_answers_are_right(
     make_run: MakeRun, registry: Registry
 ) -> None:
     gold = [["DET", "NOUN"], ["VERB"]]
@@ -161,7 +161,11 @@ def test_set_level_metrics_have_no_interval_and_whole_answers_are_right(
     [task] = compare(runs, registry.metrics).tasks
     difference = task.scores[0].differences[1]
     assert difference is not None
-    assert (difference.low, difference.high) == (None, None)
+    # Swapping the one sentence that differs turns the sign of the difference: no swap is less extreme.
+    assert (difference.p, difference.method) == (1.0, "paired bootstrap")
+    assert (difference.won, difference.mcnemar) == (None, None)
+    # Resamples hold the sentence twice, once or not at all.
+    assert (difference.low, difference.high) == (-0.5, 0.0)
     assert difference.value < 0
     assert task.agreement.right == ((1.0, 0.5), (0.5, 0.5))
 

@@ -212,7 +212,7 @@ def test_runs_that_do_not_belong_together_are_refused(
 ) -> None:
     other = edit(xnli, change, file)
     with pytest.raises(UsageError, match=f"cannot be merged: they differ in {told}"):
-        merge([xnli.path, other.path], tmp_path / "merged")
+        merge([xnli.path, other.path], tmp_path / "merged", METRICS)
     assert not (tmp_path / "merged").exists()
 
 
@@ -222,12 +222,12 @@ def test_training_on_other_data_is_refused(xnli: Run, edit: Edit, tmp_path: Path
         fit["stages"][0]["train"]["data"][0]["digest"] = "another"
 
     with pytest.raises(UsageError, match="they differ in the training data of 'mnli' in en"):
-        merge([xnli.path, edit(xnli, change).path], tmp_path / "merged")
+        merge([xnli.path, edit(xnli, change).path], tmp_path / "merged", METRICS)
 
 
 def test_a_cell_with_other_scores_is_refused(xnli: Run, edit: Edit, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"different scores of xnli:en \(zero_shot_transfer\): accuracy"):
-        merge([xnli.path, edit(xnli, _score).path], tmp_path / "merged")
+        merge([xnli.path, edit(xnli, _score).path], tmp_path / "merged", METRICS)
 
 
 def test_rounding_is_no_other_score(xnli: Run, edit: Edit, tmp_path: Path) -> None:
@@ -240,33 +240,33 @@ def test_rounding_is_no_other_score(xnli: Run, edit: Edit, tmp_path: Path) -> No
 def test_other_models_are_refused(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
     other = make_run("xnli:en+sw", model="baseline:char-ngram", options={"ngrams": "3"})
     with pytest.raises(UsageError, match=r'the model \(ngrams\): "4" and "3"'):
-        merge([xnli.path, other.path], tmp_path / "merged")
+        merge([xnli.path, other.path], tmp_path / "merged", METRICS)
 
 
 def test_shards_of_different_plans_are_refused(make_run: MakeRun, shards: list[Run], tmp_path: Path) -> None:
     settings: dict[str, Any] = {"seeds": (1, 2)}
     other = make_run("xnli:en+sw", **settings, shard="2/3")
     with pytest.raises(UsageError, match="are shards of different plans"):
-        merge([shards[0].path, other.path], tmp_path / "merged")
+        merge([shards[0].path, other.path], tmp_path / "merged", METRICS)
     halves = make_run(*TASKS, **settings, shard="2/2")
     with pytest.raises(UsageError, match="divide their plan differently: into 3 shards and into 2"):
-        merge([shards[0].path, halves.path], tmp_path / "merged")
+        merge([shards[0].path, halves.path], tmp_path / "merged", METRICS)
 
 
 def test_no_runs_and_used_folders_are_refused(xnli: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
-        merge([xnli.path, tmp_path / "none"], tmp_path / "merged")
+        merge([xnli.path, tmp_path / "none"], tmp_path / "merged", METRICS)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=r"is no run: it has no manifest\.json"):
-        merge([xnli.path, tmp_path / "empty"], tmp_path / "merged")
+        merge([xnli.path, tmp_path / "empty"], tmp_path / "merged", METRICS)
     with pytest.raises(UsageError, match="A run was named twice"):
-        merge([xnli.path, xnli.path], tmp_path / "merged")
+        merge([xnli.path, xnli.path], tmp_path / "merged", METRICS)
     with pytest.raises(UsageError, match="already holds a run"):
-        merge([xnli.path], xnli.path)
+        merge([xnli.path], xnli.path, METRICS)
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "notes.txt").touch()
     with pytest.raises(UsageError, match="is not empty"):
-        merge([xnli.path], tmp_path / "used")
+        merge([xnli.path], tmp_path / "used", METRICS)
     assert _merged([xnli], tmp_path / "empty").cells == xnli.cells
 
 
@@ -275,7 +275,7 @@ def test_a_merge_that_breaks_leaves_nothing(xnli: Run, udpos: Run, edit: Edit, t
     records = sorted(broken.path.rglob("*.parquet"))
     records[-1].unlink()
     with pytest.raises(DataError, match="of a finished cell are missing"):
-        merge([xnli.path, broken.path], tmp_path / "out" / "merged")
+        merge([xnli.path, broken.path], tmp_path / "out" / "merged", METRICS)
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -285,7 +285,7 @@ def test_a_full_disk_leaves_nothing(xnli: Run, tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr("harness.merging.shutil.copyfile", full)
     with pytest.raises(StorageError, match=r"merged' cannot be written: .*No space left on device"):
-        merge([xnli.path], tmp_path / "out" / "merged")
+        merge([xnli.path], tmp_path / "out" / "merged", METRICS)
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -305,7 +305,7 @@ def test_a_merged_run_is_merged_again(xnli: Run, udpos: Run, edit: Edit, tmp_pat
 def test_a_digest_from_outside_never_becomes_a_path(xnli: Run, edit: Edit, tmp_path: Path) -> None:
     broken = edit(xnli, _first_cell(digest="../../elsewhere"))
     with pytest.raises(DataError, match=r"the cell digest '\.\./\.\./elsewhere' is none"):
-        merge([broken.path], tmp_path / "merged")
+        merge([broken.path], tmp_path / "merged", METRICS)
 
 
 def test_journals_and_single_cells_are_copied(xnli: Run, udpos: Run, edit: Edit, tmp_path: Path) -> None:

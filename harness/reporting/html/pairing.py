@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.comparison import Comparison, Difference, TaskComparison, compare
+from harness.comparison import Comparison, TaskComparison, compare
 from harness.errors import HarnessError
 from harness.languages import known_languages
-from harness.markup.element import Child, Element, element
+from harness.markup.element import Element, element
 from harness.markup.heatmap import HeatRow, heatmap
 from harness.reporting.html.layout import NOTHING, notes, percent, section, signed, table
 from harness.reporting.html.material import Material
+from harness.significance import Difference, Scores
 
 if TYPE_CHECKING:
     from harness.registry import Registry
@@ -43,29 +43,41 @@ def pair_section(material: Material, registry: Registry) -> Element | None:
 
 
 def _task(task: TaskComparison) -> Element:
-    tested = any(_p(difference) is not None for scores in task.scores for difference in scores.differences)
-    heads = ["system", "metric", "score", "difference", "95 % interval"]
-    heads += ["p"] if tested else []
-    rows: list[Sequence[Child]] = []
-    for scores in task.scores:
-        for name, value, difference in zip(task.systems, scores.values, scores.differences, strict=True):
-            row = [name, scores.metric, percent(value), *_difference(difference)]
-            rows.append([*row, _p_text(_p(difference))] if tested else row)
+    heads = ("system", "metric", "score", "difference", "95 % interval", "p", "p (Holm)", "won/lost/even", "ranks")
+    rows = [
+        (name, scores.metric, percent(scores.values[index]), *_difference(scores, index), _ranks(scores, index))
+        for scores in task.scores
+        for index, name in enumerate(task.systems)
+    ]
     caption = f"{task.title}: {task.items:,} common items in {len(task.languages)} languages"
     return element("div", table(caption, heads, rows, texts={1}), notes(task.notes))
 
 
-def _difference(difference: Difference | None) -> tuple[str, str]:
-    if difference is None:
-        return NOTHING, NOTHING
-    if difference.low is None or difference.high is None:
-        return signed(difference.value), NOTHING
-    return signed(difference.value), f"{signed(difference.low)} to {signed(difference.high)}"
+def _difference(scores: Scores, index: int) -> tuple[str, str, str, str, str]:
+    found = scores.differences[index]
+    if found is None:
+        return (NOTHING,) * 5
+    counts = (found.won, found.lost, found.even)
+    return (
+        signed(found.value),
+        _interval(found),
+        _p_text(found.p),
+        _p_text(found.p_holm),
+        NOTHING if None in counts else "/".join(map(str, counts)),
+    )
 
 
-def _p(difference: Difference | None) -> float | None:
-    value: float | None = getattr(difference, "p", None)
-    return value
+def _interval(found: Difference) -> str:
+    if found.low is None or found.high is None:
+        return NOTHING
+    return f"{signed(found.low)} to {signed(found.high)}"
+
+
+def _ranks(scores: Scores, index: int) -> str:
+    if scores.ranks is None:
+        return NOTHING
+    first, last = scores.ranks[index]
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def _p_text(p: float | None) -> str:

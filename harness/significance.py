@@ -1,0 +1,285 @@
+"""Whether systems differ on the same items: paired intervals, permutation tests, tie groups and rank intervals.
+
+All resamples are of draws: a cluster of items and, in a parallel task, an item with its translations. Other languages
+are resampled apart. Languages are fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import fmean
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.metrics.metric import Metric
+from harness.statistics import (
+    DRAWS,
+    AnyFloats,
+    Codes,
+    Interval,
+    cluster_sums,
+    draw_codes,
+    evaluated,
+    holm,
+    mcnemar,
+    paired_difference,
+    percentile_interval,
+    rank_intervals,
+    resampled_sums,
+    seed_of,
+    sign_flip_p,
+    swap_p,
+    tied_with_best,
+)
+
+__all__ = ["Difference", "LanguageItems", "Scores", "assess"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A score minus that of the first system."""
+
+    value: float
+    se: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str | None = None
+    p: float | None = None
+    """Of the permutation test over clusters, two-sided; None for metrics that give neither items nor counts."""
+    p_holm: float | None = None
+    """The same, adjusted for the number of systems that are compared with the first."""
+    mcnemar: float | None = None
+    """Exact p of McNemar's test; only for 0/1 items of one language that stand alone."""
+    won: int | None = None
+    """Items with a higher score than the first system's; None for set-level metrics."""
+    lost: int | None = None
+    even: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """A metric of every system, as fractions in [0, 1]."""
+
+    metric: str
+    values: tuple[float, ...]
+    differences: tuple[Difference | None, ...]
+    """None for the first system."""
+    ranks: tuple[tuple[int, int], ...] | None = None
+    """By system: the middle 95 % of its ranks in a joint bootstrap; 1 is the best."""
+    best: tuple[bool, ...] | None = None
+    """By system: whether it cannot be told from the best one after Holm; None for a single language of several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageItems:
+    """What the common items of one language contribute to a metric of every system."""
+
+    language: str
+    ids: Sequence[str]
+    clusters: Sequence[str | None]
+    values: tuple[float, ...]
+    """By system."""
+    rows: AnyFloats | None
+    """Shape (systems, n) for means of items, (systems, n, k) for counts; None for other metrics."""
+
+
+def assess(
+    metric: Metric, parts: Sequence[LanguageItems], *, task: str, linked: bool
+) -> tuple[Scores, list[Scores]]:
+    """Return the mean over languages of a metric with its tests, and the scores of every language with theirs.
+
+    Args:
+        metric: What the items were scored with.
+        parts: The common items, language by language; at least one.
+        task: Seeds the resamples, with the metric.
+        linked: Whether items of the same id in several languages are one draw.
+    """
+    values = [tuple(fmean(column) for column in zip(*(part.values for part in parts), strict=True))]
+    values += [part.values for part in parts]
+    plain = [_plain(metric.name, own) for own in values]
+    if any(part.rows is None or (part.rows.ndim > 2 and metric.from_counts is None) for part in parts):
+        return plain[0], plain[1:]
+    trial = _Trial(metric, parts, seed_of("compare", task, metric.name), linked=linked)
+    found = [_against(trial, scores, number - 1) for number, scores in enumerate(plain)]
+    pairs = [
+        None if index == trial.best(values[0]) else trial.p(trial.best(values[0]), index)[0]
+        for index in range(len(values[0]))
+    ]
+    mean = replace(found[0], best=tuple(tied_with_best(values[0], pairs)))
+    return mean, found[1:]
+
+
+def _plain(metric: str, values: tuple[float, ...]) -> Scores:
+    differences = [Difference(value=value - values[0]) for value in values[1:]]
+    return Scores(metric=metric, values=values, differences=(None, *differences))
+
+
+def _against(trial: _Trial, scores: Scores, place: int) -> Scores:
+    """Return scores with the tests against the first system; place -1 is the mean, others are languages."""
+    found = []
+    for index, difference in enumerate(scores.differences[1:], start=1):
+        assert difference is not None
+        interval = trial.interval(index, place)
+        won, lost, even = trial.counted(index, place)
+        found.append(
+            replace(
+                difference,
+                se=interval.se,
+                low=interval.low,
+                high=interval.high,
+                method=interval.method,
+                p=trial.p(0, index)[place + 1],
+                mcnemar=trial.mcnemar(index, place),
+                won=won,
+                lost=lost,
+                even=even,
+            )
+        )
+    adjusted = holm([own.p for own in found if own.p is not None]).tolist()
+    tested = [replace(own, p_holm=p) for own, p in zip(found, adjusted, strict=True)]
+    return replace(scores, differences=(None, *tested), ranks=trial.ranks(place))
+
+
+class _Trial:
+    """The items of all languages under one metric, and the resamples that its tests share."""
+
+    def __init__(self, metric: Metric, parts: Sequence[LanguageItems], seed: int, *, linked: bool) -> None:
+        self._metric = metric
+        self._rows = [part.rows for part in parts if part.rows is not None]
+        self._sizes = [len(part.ids) for part in parts]
+        self._seed = seed
+        self._linked = linked and len(parts) > 1
+        named = [(part.language, part.ids, part.clusters) for part in parts]
+        self._codes = draw_codes(named, linked=self._linked)
+        self._strata = np.repeat(np.arange(len(parts)), self._sizes)
+        self._p: dict[tuple[int, int], list[float]] = {}
+
+    @staticmethod
+    def best(values: Sequence[float]) -> int:
+        """Return the number of the first system with the highest score."""
+        return max(range(len(values)), key=values.__getitem__)
+
+    @property
+    def _of_means(self) -> bool:
+        return self._rows[0].ndim == 2
+
+    def _own(self, place: int) -> tuple[npt.NDArray[np.bool_], Codes]:
+        """Return which items a place has, and the numbers of their draws."""
+        kept = self._strata == place if place >= 0 else np.ones(len(self._strata), dtype=np.bool_)
+        return kept, np.unique(self._codes[kept], return_inverse=True)[1].astype(np.int64)
+
+    def _differences(self, first: int, second: int) -> Floats:
+        return np.concatenate([rows[second] - rows[first] for rows in self._rows]).astype(np.float64)
+
+    def p(self, first: int, second: int) -> list[float]:
+        """Return the p-value of the mean over languages, then that of every language."""
+        pair = (min(first, second), max(first, second))
+        if pair not in self._p:
+            self._p[pair] = self._flipped(*pair) if self._of_means else self._swapped(*pair)
+        return self._p[pair]
+
+    def _flipped(self, first: int, second: int) -> list[float]:
+        differences = self._differences(first, second)
+        weighted = differences / np.array(self._sizes)[self._strata]
+        found = [sign_flip_p(weighted, self._codes, seed=self._seed)]
+        for place in range(len(self._sizes)):
+            kept, codes = self._own(place)
+            found.append(sign_flip_p(differences[kept], codes, seed=self._seed))
+        return found
+
+    def _swapped(self, first: int, second: int) -> list[float]:
+        assert self._metric.from_counts is not None
+        blocks = [sums.reshape(*sums.shape[:3], -1) for sums in self._blocks]
+        mean, own = swap_p(
+            [sums[:, :, first] for sums in blocks],
+            [sums[:, :, second] for sums in blocks],
+            self._metric.from_counts,
+            seed=self._seed,
+        )
+        return [mean, *own]
+
+    @cached_property
+    def _blocks(self) -> list[Floats]:
+        """Sums by draw, each of shape (G, languages, systems, k): all together where linked, else by language."""
+        ends = np.cumsum(self._sizes)[:-1]
+        counts = [_as_counts(rows) for rows in self._rows]
+        if not self._linked:
+            return [_summed(own, self._own(place)[1])[:, None] for place, own in enumerate(counts)]
+        groups = int(self._codes.max()) + 1
+        split = np.split(self._codes, ends)
+        return [
+            np.stack([_summed(own, codes, groups) for own, codes in zip(counts, split, strict=True)], axis=1)
+        ]
+
+    @cached_property
+    def _replicates(self) -> Floats:
+        """Scores in every resample, of shape (draws, languages, systems)."""
+        found = []
+        for number, sums in enumerate(self._blocks):
+            drawn = resampled_sums(sums.reshape(len(sums), -1), seed=self._seed + number)
+            drawn = drawn.reshape(DRAWS, *sums.shape[1:])
+            if self._metric.from_counts is None or self._of_means:
+                with np.errstate(invalid="ignore"):
+                    found.append(drawn[..., 0] / drawn[..., 1])
+            else:
+                found.append(evaluated(self._metric.from_counts, drawn))
+        return np.concatenate(found, axis=1)
+
+    def _at(self, place: int) -> Floats:
+        return self._replicates[:, place] if place >= 0 else self._replicates.mean(axis=1)
+
+    def ranks(self, place: int) -> tuple[tuple[int, int], ...] | None:
+        """Return the rank intervals; None where some resample has no score."""
+        replicates = self._at(place)
+        return tuple(rank_intervals(replicates)) if np.isfinite(replicates).all() else None
+
+    def interval(self, index: int, place: int) -> Interval:
+        """Return the interval of a system's difference to the first."""
+        kept, codes = self._own(place)
+        if self._of_means:
+            strata = np.unique(self._strata[kept], return_inverse=True)[1].astype(np.int64)
+            return paired_difference(self._differences(0, index)[kept], strata, codes)
+        groups = int(codes.max()) + 1
+        if groups < 2:
+            return Interval(se=None, low=None, high=None, method="one cluster")
+        method = "paired bootstrap" if groups == len(codes) else "paired cluster bootstrap"
+        replicates = self._at(place)
+        return percentile_interval(
+            replicates[:, index] - replicates[:, 0], method=method, groups=groups, seed=self._seed
+        )
+
+    def counted(self, index: int, place: int) -> tuple[int, int, int] | tuple[None, None, None]:
+        """Return how many items a system has better, worse, and as the first."""
+        if not self._of_means:
+            return None, None, None
+        own = self._differences(0, index)[self._own(place)[0]]
+        won, lost = int((own > 0).sum()), int((own < 0).sum())
+        return won, lost, len(own) - won - lost
+
+    def mcnemar(self, index: int, place: int) -> float | None:
+        """Return the exact p of McNemar's test where it applies."""
+        if not self._of_means or (place < 0 and len(self._sizes) > 1):
+            return None
+        codes = self._own(place)[1]
+        binary = all(np.isin(rows[[0, index]], (0.0, 1.0)).all() for rows in self._rows)
+        if not binary or int(codes.max()) + 1 < len(codes):
+            return None
+        won, lost, _ = self.counted(index, place)
+        assert won is not None
+        assert lost is not None
+        return mcnemar(lost, won)
+
+
+def _as_counts(rows: AnyFloats) -> AnyFloats:
+    """Return item scores as counts whose ratio is their mean; counts as they are."""
+    return np.stack([rows, np.ones_like(rows)], axis=-1) if rows.ndim == 2 else rows
+
+
+def _summed(counts: AnyFloats, codes: Codes, groups: int | None = None) -> Floats:
+    """Return sums by draw of shape (G, systems, k)."""
+    return np.asarray(cluster_sums(counts, codes, groups), dtype=np.float64)

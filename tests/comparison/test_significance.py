@@ -1,0 +1,190 @@
+"""Tests between systems against scipy, and against what was counted by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from harness.comparison import compare
+from harness.errors import UsageError
+from harness.registry import Registry
+from harness.reporting.comparison import comparison_rows
+from harness.results import ItemRecord, Run
+
+from .conftest import LABELS, TAGS, item, labelled
+
+MakeRun = Callable[..., Run]
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def _answers(gold: str, wrong: range) -> str:
+    return "".join("b" if number in wrong else letter for number, letter in enumerate(gold))
+
+
+def test_right_and_wrong_items_are_those_of_an_exact_binomial_test(
+    make_run: MakeRun, registry: Registry
+) -> None:
+    gold = "a" * 60
+    texts = {
+        "x": _answers(gold, range(20)),
+        "y": _answers(gold, range(14, 24)),
+        "z": _answers(gold, range(20)),
+    }
+    runs = [make_run(name, [("xnli", "de", labelled(text, gold), {})]) for name, text in texts.items()]
+    [task] = compare(runs, registry.metrics).tasks
+    [scores] = task.scores
+    better, same = scores.differences[1:]
+    assert better is not None
+    assert same is not None
+    # y has 0 to 13 right where x does not, x has 20 to 23.
+    assert (better.won, better.lost, better.even) == (14, 4, 42)
+    exact = stats.binomtest(4, 18, 0.5).pvalue
+    assert better.mcnemar == pytest.approx(exact)
+    # Signs of single items that are +-1 are the same test, by simulation.
+    assert better.p == pytest.approx(exact, abs=4 * np.sqrt(exact / 9_999))
+    assert better.p is not None
+    assert better.p_holm is not None
+    assert better.p_holm == pytest.approx(2 * better.p)
+    assert (same.p, same.p_holm, same.mcnemar, same.won) == (1.0, 1.0, 1.0, 0)
+    assert scores.best == (better.p_holm >= 0.05, True, better.p_holm >= 0.05)
+    assert scores.ranks is not None
+    assert scores.ranks[1] == (1, 1)
+    assert scores.ranks[0] == scores.ranks[2]
+
+
+def test_clusters_are_swapped_whole(make_run: MakeRun, registry: Registry) -> None:
+    gold = "a" * 30
+    runs = []
+    for name, wrong in (("x", range(12)), ("y", range(0))):
+        records = [
+            item(str(number), letter, "a", cluster=str(number // 6))
+            for number, letter in enumerate(_answers(gold, wrong))
+        ]
+        runs.append(make_run(name, [("xnli", "de", records, {})]))
+    [task] = compare(runs, registry.metrics).tasks
+    difference = task.scores[0].differences[1]
+    assert difference is not None
+    # Of five clusters two differ, by six items each: two of the four signs are as extreme.
+    assert (difference.p, difference.mcnemar) == (0.5, None)
+    assert (difference.won, difference.lost, difference.even) == (12, 0, 18)
+
+
+def test_translations_are_flipped_together(make_run: MakeRun, registry: Registry) -> None:
+    found = []
+    for parallel in (False, True):
+        specs = {"xnli": {**LABELS, "parallel": parallel}}
+        runs = []
+        for name, wrong in (("x", range(6)), ("y", range(0))):
+            records = labelled(_answers("a" * 20, wrong), "a" * 20)
+            cells: list[object] = [("xnli", code, records, {}) for code in ("de", "sw")]
+            runs.append(make_run(f"{name}-{parallel}", cells, specs=specs))
+        [task] = compare(runs, registry.metrics).tasks
+        difference = task.scores[0].differences[1]
+        assert difference is not None
+        found.append(difference.p)
+        assert [part.scores[0].differences[1].p for part in task.languages] == [2 / 2**6] * 2  # type: ignore[union-attr]
+    assert found == [2 / 2**12, 2 / 2**6]
+
+
+def _sentences(right: int, total: int = 40) -> list[ItemRecord]:
+    gold = ["NOUN", "VERB"]
+    return [item(str(number), gold if number < right else ["VERB", "NOUN"], gold) for number in range(total)]
+
+
+def test_set_level_metrics_have_paired_intervals_and_tests(make_run: MakeRun, registry: Registry) -> None:
+    runs = [
+        make_run(
+            name, [("udpos", code, _sentences(right), {}) for code in ("de", "sw")], specs={"udpos": TAGS}
+        )
+        for name, right in (("x", 20), ("y", 30))
+    ]
+    [task] = compare(runs, registry.metrics).tasks
+    [scores] = task.scores
+    difference = scores.differences[1]
+    assert difference is not None
+    assert difference.low is not None
+    assert difference.high is not None
+    assert 0 < difference.low < difference.value == 0.25 < difference.high
+    assert difference.method == "paired bootstrap"
+    # Of each language ten sentences differ, all in favour of y: exact by language, by simulation together.
+    for part in task.languages:
+        own = part.scores[0].differences[1]
+        assert own is not None
+        assert own.p is not None
+        assert own.p == pytest.approx(2 / 2**10, abs=0.002)
+    assert difference.p == pytest.approx(1e-4, abs=1e-4)
+    assert scores.best == (False, True)
+    assert scores.ranks == ((2, 2), (1, 1))
+
+
+def test_rows_carry_all_tests(make_run: MakeRun, registry: Registry) -> None:
+    runs = [
+        make_run(name, [("xnli", "de", labelled(text, "aabb"), {})])
+        for name, text in (("x", "aabb"), ("y", "aaba"))
+    ]
+    rows = comparison_rows(compare(runs, registry.metrics).tasks)
+    assert [row["language"] for row in rows] == [None, None, "de", "de"]
+    assert {name: rows[1][name] for name in ("p", "p_holm", "mcnemar", "won", "lost", "even")} == {
+        "p": 1.0,
+        "p_holm": 1.0,
+        "mcnemar": 1.0,
+        "won": 0,
+        "lost": 1,
+        "even": 3,
+    }
+    assert [row["tied_with_best"] for row in rows] == [True, True, None, None]
+    assert [row["rank"] for row in rows] == [[1, 1], [1, 2], [1, 1], [1, 2]]
+    assert (rows[0]["p"], rows[0]["se"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("second", "further", "told"),
+    [
+        ("aab", {}, "Items in de: 1 lacking."),
+        ("aabb", {"version": 2}, "The versions of the task are not the same: 1 and 2."),
+        ("aabb", {"data": {"digest": "f1"}}, "The test data in de are not the same files."),
+    ],
+)
+def test_strict_refuses_what_was_not_asked_the_same(
+    make_run: MakeRun, registry: Registry, second: str, further: dict[str, object], told: str
+) -> None:
+    usual = {"version": 1, "data": {"digest": "f0"}}
+    runs = [
+        make_run("x", [("xnli", "de", labelled("aabb", "aabb"), usual)]),
+        make_run("y", [("xnli", "de", labelled(second, "aabb"[: len(second)]), {**usual, **further})]),
+    ]
+    compare(runs, registry.metrics)
+    with pytest.raises(UsageError) as error:
+        compare(runs, registry.metrics, strict=True)
+    assert str(error.value).startswith(f"xnli: the systems were not asked the same. {told}")
+    assert "--strict" in str(error.value)
+
+
+def test_strict_takes_what_was_asked_the_same(make_run: MakeRun, registry: Registry) -> None:
+    runs = [make_run(name, [("xnli", "de", labelled("aabb", "aabb"), {})]) for name in "xy"]
+    [task] = compare(runs, registry.metrics, strict=True).tasks
+    assert task.items == 4
+
+
+def test_one_item_and_one_cluster_have_no_interval(make_run: MakeRun, registry: Registry) -> None:
+    for answers, cluster in (("a", None), ("aabb", "c")):
+        runs = [
+            make_run(f"{name}{cluster}", [("xnli", "de", labelled(text, answers, cluster=cluster), {})])
+            for name, text in (("x", answers), ("y", "b" * len(answers)))
+        ]
+        [task] = compare(runs, registry.metrics).tasks
+        difference = task.scores[0].differences[1]
+        assert difference is not None
+        assert (difference.low, difference.method, difference.p) == (None, "one cluster", 1.0)
+
+
+def test_the_command_takes_strict(make_run: MakeRun, cli: Cli, tmp_path: Path) -> None:
+    for name, text in (("x", "aabb"), ("y", "aab")):
+        make_run(name, [("xnli", "de", labelled(text, "aabb"[: len(text)]), {})])
+    status, out, err = cli("compare", tmp_path / "x", tmp_path / "y", "--strict")
+    assert (status, out) == (2, "")
+    assert "the systems were not asked the same" in err
