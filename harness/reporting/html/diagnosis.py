@@ -15,7 +15,9 @@ from harness.reporting.html.weakness import Row, Weakness, by_attribute, interva
 
 __all__ = ["diagnosis_section"]
 
-LONGEST_LABEL = 12
+LONGEST_LABEL = 10
+WIDE = 6
+"""A chart of more buckets has a row of its own."""
 LEGEND = (
     "A bar is the score of the items, or spans, of a bucket, over all languages; XS to XL hold about as many items of "
     "each language. A whisker is the 95 % interval. Differences are exploratory; q is p after Benjamini and Hochberg."
@@ -50,8 +52,13 @@ def _whole(rows: Sequence[Row], kind: str) -> list[Row]:
 def _bucket_folds(rows: Sequence[Row], weakness: Weakness) -> Iterator[Element]:
     charts: dict[tuple[str, str], list[Child]] = {}
     for (task, system, attribute), buckets in by_attribute(rows).items():
-        chart = _single(buckets, attribute, weakness) if "value" in buckets[0] else _pair(buckets, attribute, weakness)
-        charts.setdefault((task, system), []).append(chart)
+        chart = (
+            _single(buckets, attribute, weakness)
+            if "value" in buckets[0]
+            else _pair(buckets, attribute, weakness)
+        )
+        wide = "wide" if len(buckets) > WIDE else None
+        charts.setdefault((task, system), []).append(element("div", chart, class_=wide))
     for (task, system), own in charts.items():
         count = f"{len(own)} {'attribute' if len(own) == 1 else 'attributes'}"
         yield fold(f"{task}, {system}: {count}", element("div", own, class_="charts"))
@@ -65,10 +72,9 @@ def _single(rows: Sequence[Row], attribute: str, weakness: Weakness) -> Element:
         highs=tuple(_hundred(row["ci"][1] if row["ci"] else None) for row in rows),
     )
     return bucket_bars(
-        f"{attribute}: {weakness.title(attribute)}",
+        _chart_title(rows, attribute, weakness),
         _labels_of(rows),
         [series],
-        unit=f"{rows[0]['metric']} x100",
         counts=[row["n"] for row in rows],
         high=100.0,
     )
@@ -81,10 +87,9 @@ def _pair(rows: Sequence[Row], attribute: str, weakness: Weakness) -> Element:
         for index, name in enumerate((first, second))
     ]
     chart = bucket_bars(
-        f"{attribute}: {weakness.title(attribute)}",
+        _chart_title(rows, attribute, weakness),
         _labels_of(rows),
         series,
-        unit=f"{rows[0]['metric']} x100",
         counts=[row["n"] for row in rows],
         high=100.0,
     )
@@ -101,7 +106,13 @@ def _pair(rows: Sequence[Row], attribute: str, weakness: Weakness) -> Element:
         for row in rows
     ]
     heads = ("bucket", "n", "difference", "95 % interval", "p", "q", "significant")
-    return element("div", chart, table(f"{attribute}: {second} minus {first}", heads, fields, hidden_caption=True))
+    return element(
+        "div", chart, table(f"{attribute}: {second} minus {first}", heads, fields, hidden_caption=True)
+    )
+
+
+def _chart_title(rows: Sequence[Row], attribute: str, weakness: Weakness) -> str:
+    return f"{attribute}: {weakness.title(attribute)} ({rows[0]['metric']}, times 100)"
 
 
 def _labels_of(rows: Sequence[Row]) -> list[str]:
@@ -139,7 +150,9 @@ def _confusion(rows: Sequence[Row], task: str) -> Element:
         values = tuple(100 * count / sum(own) if sum(own) else None for count in own)
         shown.append(HeatRow(label=f"{label} ({sum(own):,})", values=values))
     heads = ["unreadable" if label is None else label for label in given]
-    caption = f"{task}: of the items (or tokens) of each gold label, the share that got each label, in percent"
+    caption = (
+        f"{task}: of the items (or tokens) of each gold label, the share that got each label, in percent"
+    )
     return heatmap(caption, heads, shown, corner="gold", low=0.0, high=100.0)
 
 
@@ -180,7 +193,9 @@ def _data(weakness: Weakness) -> Iterator[Element]:
             (code, *(_distribution(own.get(name)) for name in attributes)) for code, own in means.items()
         ]
         if fields:
-            yield table(f"{task}: median (and quartiles) of each attribute", ("language", *attributes), fields)
+            yield table(
+                f"{task}: median (and quartiles) of each attribute", ("language", *attributes), fields
+            )
 
 
 def _distribution(row: Row | None) -> str:

@@ -19,7 +19,9 @@ Limits = Sequence[tuple[float, float]]
 LEGEND = "Colours go from the lowest to the highest language of each column; the number says how much."
 
 
-def score_table(material: Material, run: Run, summary: Summary, sections: Sequence[Section], by: str) -> Element:
+def score_table(
+    material: Material, run: Run, summary: Summary, sections: Sequence[Section], by: str
+) -> Element:
     """Return the scores of a run, times 100: a row a language under its group, the means at the end.
 
     Args:
@@ -94,9 +96,7 @@ def _limits(sections: Sequence[Section], count: int) -> list[tuple[float, float]
     return [(min(own, default=0.0), max(own, default=1.0)) for own in values]
 
 
-def _group(
-    run: Run, part: Section, columns: Sequence[Column], limits: Limits, pages: set[str]
-) -> Element:
+def _group(run: Run, part: Section, columns: Sequence[Column], limits: Limits, pages: set[str]) -> Element:
     means = part.means or (Score(mark=" "),) * len(columns)
     head = element("tr", element("th", part.family, scope="rowgroup"), map(_plain, means), class_="group")
     rows = []
@@ -155,14 +155,12 @@ def _skipped(run: Run, column: Column, code: str) -> str:
 def _plain(score: Score) -> Element:
     if score.value is None:
         return element("td", score.mark.strip() or None, class_="n")
-    return element("td", f"{percent(score.value)}{score.mark}", class_="n")
+    reach = None if score.reach is None else element("small", f" ±{score.reach * 100:.1f}")
+    return element("td", f"{percent(score.value)}{score.mark}", reach, class_="n")
 
 
 def _mean_row(label: str, scores: Sequence[Score]) -> Element:
-    fields = [
-        element("td", f"{percent(score.value)}{score.mark}" if score.value is not None else "-", class_="n")
-        for score in scores
-    ]
+    fields = [element("td", "-", class_="n") if score == Score() else _plain(score) for score in scores]
     return element("tr", element("th", label, scope="row"), fields, class_="mean")
 
 

@@ -172,21 +172,29 @@ def _answer(item: WorstItem, answer: ItemRecord) -> Child:
     elif isinstance(prediction, Mapping) and "candidates" in prediction:
         rank = first_rank(prediction, answer.reference)
         whole = len(prediction["candidates"]) + len(prediction.get("further", ()))
-        told = f"the first right one has rank {rank}" if (rank or 0) <= whole else f"none right within {whole}"
+        told = (
+            f"the first right one has rank {rank}" if (rank or 0) <= whole else f"none right within {whole}"
+        )
         names = " ".join(map(str, prediction["candidates"][:CANDIDATES]))
         parts += [f"{told}; first: ", text_element(names, None)]
     elif isinstance(prediction, Mapping):
-        shown = next((prediction[name] for name in ("label", "text", "candidate", "spans") if name in prediction), None)
+        shown = next(
+            (prediction[name] for name in ("label", "text", "candidate", "spans") if name in prediction), None
+        )
         parts.append("no answer" if shown in (None, "") else _plain(shown, item.language))
         sure = confidence_of(prediction)
-        parts.append(None if sure is None else element("span", f" confidence {percent(sure)} %", class_="soft"))
+        parts.append(
+            None if sure is None else element("span", f" confidence {percent(sure)} %", class_="soft")
+        )
         if prediction.get("raw") is not None:
             parts += [element("div", "written: ", text_element(str(prediction["raw"]), item.language))]
     else:
         parts.append(_plain(prediction, item.language))
     scores = _scores(answer)
     flags = ", ".join(name for name, held in answer.flags.items() if held)
-    parts.append(element("span", f" {scores}" if scores else "", f" ({flags})" if flags else "", class_="soft"))
+    parts.append(
+        element("span", f" {scores}" if scores else "", f" ({flags})" if flags else "", class_="soft")
+    )
     return parts
 
 

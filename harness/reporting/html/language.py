@@ -7,10 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.diagnosis import LEAST_ITEMS
 from harness.languages import known_languages
 from harness.markup.element import Child, Element, element
-from harness.reporting.html.finding import contrast, mean_of_others, score_of
+from harness.reporting.html.contrast import Estimate, contrast, mean_of_others, score_of
 from harness.reporting.html.items import WorstItem, item_element
-from harness.reporting.html.layout import NOTHING, anchor, fold, interval_text, percent, section, signed, table
-from harness.reporting.html.material import Material, cells_of, row_of, script_of
+from harness.reporting.html.layout import (
+    NOTHING,
+    anchor,
+    fold,
+    interval_text,
+    percent,
+    section,
+    signed,
+    table,
+)
+from harness.reporting.html.material import Material, row_of, script_of
 from harness.reporting.html.weakness import Row, Weakness, by_attribute, interval_of
 from harness.reporting.summary import Column
 from harness.results import Run
@@ -57,7 +66,9 @@ def _page(
     branch = known_languages().get(code).branch if code in known_languages() else ""
     facts = ", ".join(part for part in (family, branch, f"script {script}") if part)
     title = element("span", f"{name} ({code})", _brief(material, code), role="heading", aria_level=3)
-    found = element("ul", [element("li", text) for text in sentences], class_="findings") if sentences else None
+    found = (
+        element("ul", [element("li", text) for text in sentences], class_="findings") if sentences else None
+    )
     return fold(
         title,
         element("p", facts, class_="soft"),
@@ -75,7 +86,7 @@ def _brief(material: Material, code: str) -> Element | None:
     for column in material.summary.columns:
         found = score_of(run, column, code)
         if found is not None:
-            told.append(f"{column.title.replace(chr(10), ' ')} {percent(found[0])}")
+            told.append(f"{column.title.replace(chr(10), ' ')} {percent(found.value)}")
     return element("span", f" {', '.join(told)}", class_="soft") if told else None
 
 
@@ -86,7 +97,16 @@ def _scores(material: Material, code: str, name: str) -> Element | None:
         for run in material.runs
         if (row := _score_row(material, run, column, code)) is not None
     ]
-    heads = ("task", "system", "score", "95 % interval", "mean of the others", "difference", "source", "difference")
+    heads = (
+        "task",
+        "system",
+        "score",
+        "95 % interval",
+        "mean of the others",
+        "difference",
+        "source",
+        "difference",
+    )
     caption = f"Scores of {name} beside the mean of the other languages and the language of the training data"
     return table(caption, heads, rows, texts={1}) if rows else None
 
@@ -100,26 +120,24 @@ def _score_row(material: Material, run: Run, column: Column, code: str) -> tuple
     others = mean_of_others(run, column, code, codes)
     origin = run.manifest["tasks"][column.task].get("source")
     source = score_of(run, column, origin) if origin and origin != code else None
-    cells = [cell for cell in cells_of(run, column, code) if column.metric in cell["metrics"]]
-    interval = cells[0]["metrics"][column.metric]["ci"] if len(cells) == 1 else None
     return (
         column.title.replace("\n", " "),
         material.name(run),
-        percent(own[0]),
-        interval_text(interval),
-        percent(others[0] if others else None),
+        percent(own.value),
+        interval_text(own.interval),
+        percent(others.value if others else None),
         _difference(own, others),
-        f"{origin} {percent(source[0])}" if source else NOTHING,
+        f"{origin} {percent(source.value)}" if source else NOTHING,
         _difference(own, source),
     )
 
 
-def _difference(own: tuple[float, float | None], other: tuple[float, float | None] | None) -> str:
+def _difference(own: Estimate, other: Estimate | None) -> str:
     if other is None:
         return NOTHING
     found = contrast(own, other)
     if found is None:
-        return signed(own[0] - other[0])
+        return signed(own.value - other.value)
     return f"{signed(found.difference)} ({signed(found.low)} to {signed(found.high)})"
 
 
@@ -177,7 +195,8 @@ def _items(items: Sequence[WorstItem]) -> Child:
     for item in items:
         tasks.setdefault(item.title, []).append(item)
     return [
-        fold(f"Worst items: {task} ({len(own)})", [_scrolled(item) for item in own]) for task, own in tasks.items()
+        fold(f"Worst items: {task} ({len(own)})", [_scrolled(item) for item in own])
+        for task, own in tasks.items()
     ]
 
 

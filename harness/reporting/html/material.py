@@ -61,11 +61,13 @@ def _is_baseline(path: Path, paths: set[Path]) -> bool:
 
 
 def _names(runs: Sequence[Run]) -> dict[Path, str]:
+    """Return the models, with the folder where several runs are of one: its name, or its path where names are equal."""
     models = [str(run.manifest["model"]) for run in runs]
-    folders = [str(run.path) for run in runs]
     names = {}
-    for run, model, folder in zip(runs, models, folders, strict=True):
-        names[run.path] = model if models.count(model) == 1 else f"{model} ({folder})"
+    for run, model in zip(runs, models, strict=True):
+        same = [other.path.name for other, name in zip(runs, models, strict=True) if name == model]
+        folder = run.path.name if same.count(run.path.name) == 1 else str(run.path)
+        names[run.path] = model if len(same) == 1 else f"{model} ({folder})"
     return names
 
 

@@ -43,9 +43,25 @@ def pair_section(material: Material, registry: Registry) -> Element | None:
 
 
 def _task(task: TaskComparison) -> Element:
-    heads = ("system", "metric", "score", "difference", "95 % interval", "p", "p (Holm)", "won/lost/even", "ranks")
+    heads = (
+        "system",
+        "metric",
+        "score",
+        "difference",
+        "95 % interval",
+        "p",
+        "p (Holm)",
+        "won/lost/even",
+        "ranks",
+    )
     rows = [
-        (name, scores.metric, percent(scores.values[index]), *_difference(scores, index), _ranks(scores, index))
+        (
+            name,
+            scores.metric,
+            percent(scores.values[index]),
+            *_difference(scores, index),
+            _ranks(scores, index),
+        )
         for scores in task.scores
         for index, name in enumerate(task.systems)
     ]

@@ -67,11 +67,15 @@ def _page(material: Material, sections: Sequence[Element]) -> str:
             element("p", told, class_="soft"),
             class_="top",
         ),
-        element("nav", element("ul", list(_contents(sections))), class_="top contents", aria_label="Contents"),
+        element(
+            "nav", element("ul", list(_contents(sections))), class_="top contents", aria_label="Contents"
+        ),
         element("main", sections, id="main"),
         element(
             "footer",
-            element("p", "Texts of data sets and models are shown as text. Nothing here loads or sends anything."),
+            element(
+                "p", "Texts of data sets and models are shown as text. Nothing here loads or sends anything."
+            ),
             class_="end note",
         ),
         styles=[resources.files("harness.reporting.html").joinpath("report.css").read_text(encoding="utf-8")],
@@ -106,7 +110,9 @@ def _item_section(
     rows.sort(key=lambda row: str(row[1]))
     shown = None
     if rows:
-        caption = "The worst items of the first run in each task and language; they stand in the pages of languages"
+        caption = (
+            "The worst items of the first run in each task and language; they stand in the pages of languages"
+        )
         shown = table(caption, ("item", "task", "language", "how wrong"), rows, texts={1, 2, 3})
     return section("items", "Worst items", shown, notes(faults))
 
@@ -121,5 +127,7 @@ def _told(item: WorstItem) -> str:
         return f"{wrong} of {len(record.reference)} tags wrong"
     if item.kind in {"sequence_classification", "multiple_choice"}:
         return "wrong" if sure is None else f"wrong with confidence {sure * 100:.0f} %"
-    scores = [f"{name} {value * 100:.1f}" for name, value in record.scores.items() if isinstance(value, int | float)]
+    scores = [
+        f"{name} {value * 100:.1f}" for name, value in record.scores.items() if isinstance(value, int | float)
+    ]
     return " ".join(scores) or "wrong"

@@ -20,7 +20,9 @@ PUBLISHED_PROTOCOLS = {"human"}
 
 def system_section(material: Material) -> Element | None:
     """Return a chart of intervals and a strip plot for every column of the summary; None without columns."""
-    charts = [(_intervals(material, column), _strips(material, column)) for column in material.summary.columns]
+    charts = [
+        (_intervals(material, column), _strips(material, column)) for column in material.summary.columns
+    ]
     if not charts:
         return None
     told = (
@@ -47,7 +49,8 @@ def _intervals(material: Material, column: Column) -> Element:
                 )
             )
     bars += [
-        Bar(label=f"published {label}", value=value, group=7) for label, value in _published_means(material, column)
+        Bar(label=f"published {label}", value=value, group=7)
+        for label, value in _published_means(material, column)
     ]
     return interval_bars(f"{_title(column)}: means over languages", bars, high=100.0, unit="score x100")
 
