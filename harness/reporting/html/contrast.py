@@ -49,9 +49,9 @@ class Contrast:
 def contrast(one: Estimate, other: Estimate) -> Contrast | None:
     """Return the first minus the second, with a 95 % interval and p.
 
-    The interval recovers the variances from the two intervals, each of its own kind (MOVER; Zou and Donner 2008,
-    equation 3). Where both are of the same items, as in parallel data, it is too wide rather than too narrow. None where
-    an error or interval is unknown, or both errors are 0.
+    The interval recovers the variances from the two intervals, each of its own kind (MOVER; Zou and Donner 2008).
+    Where both are of the same items, as in parallel data, it is too wide rather than too narrow. None where an error or
+    interval is unknown, or both errors are 0.
     """
     if one.se is None or other.se is None or one.interval is None or other.interval is None:
         return None

@@ -84,8 +84,8 @@ def _buckets(weakness: Weakness) -> Iterator[Finding]:
             first, last = buckets[0], buckets[-1]
             if len(buckets) < 2 or first["low"] is None or min(first["n"], last["n"]) < LEAST_ITEMS:
                 continue
-            ends = estimate_of_row(last), estimate_of_row(first)
-            found = None if ends[0] is None or ends[1] is None else contrast(*ends)
+            end, start = estimate_of_row(last), estimate_of_row(first)
+            found = None if end is None or start is None else contrast(end, start)
             if found is not None:
                 yield _bucket_finding(found, task, language, weakness.title(attribute), first, last)
 
@@ -112,8 +112,8 @@ def _pairs(weakness: Weakness) -> Iterator[Finding]:
             low, high = (-high, -low) if down else (low, high)
             things = "spans" if row.get("level") == "span" else "items"
             text = (
-                f"{row['task']}: on {things} whose {weakness.title(row['attribute'])} is {_named(row)}, {second} scores "
-                f"{_points(abs(row['difference']))} {'lower' if down else 'higher'} than {first} "
+                f"{row['task']}: on {things} whose {weakness.title(row['attribute'])} is {_named(row)}, {second} "
+                f"scores {_points(abs(row['difference']))} {'lower' if down else 'higher'} than {first} "
                 f"({_interval(low, high)})."
             )
             yield Finding(language=row["language"], text=text, effect=abs(row["difference"]))

@@ -92,7 +92,8 @@ def _limits(sections: Sequence[Section], count: int) -> list[tuple[float, float]
     for part in sections:
         for _, _, scores in part.rows:
             for own, score in zip(values, scores, strict=True):
-                own += [] if score.value is None else [score.value]
+                if score.value is not None:
+                    own.append(score.value)
     return [(min(own, default=0.0), max(own, default=1.0)) for own in values]
 
 

@@ -214,7 +214,7 @@ def _wrong_tags(item: WorstItem, answer: ItemRecord) -> Child:
     for number, (gold, given) in enumerate(zip(answer.reference, tags, strict=False)):
         if gold != given:
             token = tokens[number] if number < len(tokens) else f"token {number + 1}"
-            shown = [text_element(str(token), item.language), f" {given}, not {gold}"]
+            shown: list[Child] = [text_element(str(token), item.language), f" {given}, not {gold}"]
             wrong.append(element("li", shown))
     lacking = len(answer.reference) - len(tags)
     wrong += [element("li", f"{lacking} tags are lacking")] if lacking > 0 else []

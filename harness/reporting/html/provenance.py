@@ -14,6 +14,9 @@ from harness.results import Run
 
 __all__ = ["provenance_section"]
 
+FIT_HEADS = ("fit", "digest", "recipe", "seed", "examples", "seconds", "settings")
+DATA_HEADS = ("task", "language", "seed", "split", "origin", "revision", "items", "data digest", "file")
+PROMPT_HEADS = ("prompt", "words", "shots", "digest", "tasks")
 LONGEST = 400
 """Characters of a setting that are shown."""
 
@@ -39,15 +42,11 @@ def _run(run: Run) -> list[Child]:
             tables.append(fold(title, _pairs(title, content)))
     fits, data, prompts = list(_fits(run)), list(_data(run)), list(_prompts(run))
     if fits:
-        heads = ("fit", "digest", "recipe", "seed", "examples", "seconds", "settings")
-        tables.append(fold("Fits", table("Fits: what was trained", heads, fits, texts={1, 2, 6})))
+        tables.append(fold("Fits", table("Fits: what was trained", FIT_HEADS, fits, texts={1, 2, 6})))
     if data:
-        heads = ("task", "language", "seed", "split", "origin", "revision", "items", "data digest", "file")
-        shown = table("Data of the cells", heads, data, texts={1, 3, 4, 5, 7, 8})
-        tables.append(fold("Data", shown))
+        tables.append(fold("Data", table("Data of the cells", DATA_HEADS, data, texts={1, 3, 4, 5, 7, 8})))
     if prompts:
-        heads = ("prompt", "words", "shots", "digest", "tasks")
-        tables.append(fold("Prompts", table("Prompts", heads, prompts, texts={1, 3, 4})))
+        tables.append(fold("Prompts", table("Prompts", PROMPT_HEADS, prompts, texts={1, 3, 4})))
     return tables
 
 

@@ -57,7 +57,8 @@ def _intervals(material: Material, column: Column) -> Element:
 
 def _strips(material: Material, column: Column) -> Element:
     families = {code: (name, family) for code, name, family in material.languages}
-    dots, rows = [], []
+    dots: list[Dot] = []
+    rows: list[str] = []
     for run in material.every:
         row = row_of(run, column)
         if row is not None:
