@@ -20,7 +20,8 @@ WIDE = 6
 """A chart of more buckets has a row of its own."""
 LEGEND = (
     "A bar is the score of the items, or spans, of a bucket, over all languages; XS to XL hold about as many items of "
-    "each language. A whisker is the 95 % interval. Differences are exploratory; q is p after Benjamini and Hochberg."
+    "each language. A whisker is the 95 % interval. Differences are exploratory; q is p after "
+    "Benjamini and Hochberg; * marks significant differences in buckets of enough items."
 )
 
 
@@ -96,16 +97,14 @@ def _pair(rows: Sequence[Row], attribute: str, weakness: Weakness) -> Element:
     fields = [
         (
             f"{row['bucket']} {interval_of(row)}" if row["low"] is not None else str(row["bucket"]),
-            f"{row['n']:,}",
-            signed(row["difference"]),
+            f"{signed(row['difference'])}{' *' if row['significant'] else ''}",
             interval_text(row["ci"]),
             number(row["p"], 3),
             number(row["q"], 3),
-            "yes" if row["significant"] else "no",
         )
         for row in rows
     ]
-    heads = ("bucket", "n", "difference", "95 % interval", "p", "q", "significant")
+    heads = ("bucket", "difference", "95 % interval", "p", "q")
     return element(
         "div", chart, table(f"{attribute}: {second} minus {first}", heads, fields, hidden_caption=True)
     )
