@@ -8,10 +8,16 @@ import os
 from benchmarks import (
     decoder_endtoend,
     decoder_scores,
+    diagnosis,
     encoder_inference,
+    journal,
     large_vocabulary,
+    memory,
+    planning,
+    processes,
     prompt_building,
     retrieval,
+    run_overhead,
     startup,
     vllm_client,
 )
@@ -25,16 +31,23 @@ def main() -> None:
     )
     given = parser.parse_args()
     startup.main([])
+    diagnosis.main([])
     retrieval.main([])
     vllm_client.main([])
     prompt_building.main([])
     decoder_endtoend.main([])
     large_vocabulary.main([])
     decoder_scores.main([] if given.data is None else ["--data", given.data])
+    journal.main([])
+    run_overhead.main([] if given.data is None else ["--data", given.data])
+    processes.main([] if given.data is None else ["--data", given.data])
     if given.data is None:
         print("Encoder inference needs the XNLI test set: give --data DIR or set HARNESS_DATA.")
     else:
         encoder_inference.main(["--data", given.data])
+    # The last ones end with a status where they miss their limit.
+    planning.main([])
+    memory.main([])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from harness.bucket_metric import BucketMetric, token_metric
 from harness.bucket_scoring import Block, Observations, Split
 from harness.buckets import NOWHERE, Bucket, assign, equal_count, frequent_values
 from harness.cell_items import spans_of
+from harness.errors import HarnessError
 from harness.features import Feature, FeatureContext, Items, Spans, Values
 from harness.statistics import ClusterCodes, linked_codes, seed_of
 
@@ -74,12 +75,12 @@ def cell_attributes(
         if feature.kinds is not None and items.kind not in feature.kinds:
             continue
         if feature.level == "item":
-            values = feature.compute(items, context)
+            values = _checked(feature, feature.compute(items, context), len(items))
             if values is not None:
                 found.append(Attribute(feature=feature, values=values))
         elif gold is not None:
             sides = [
-                feature.compute(items, replace(context, spans=own))
+                _checked(feature, feature.compute(items, replace(context, spans=own)), len(own))
                 for own in (gold, *(own for own in spans if own is not None))
             ]
             if all(side is not None for side in sides):
@@ -92,6 +93,17 @@ def cell_attributes(
         spans=tuple(own for own in spans if own is not None),
         attributes=tuple(found),
     )
+
+
+def _checked(feature: Feature, values: Values | None, expected: int) -> Values | None:
+    """Return the values; raises `HarnessError` where they are not one an item or span."""
+    if values is not None and len(values) != expected:
+        raise HarnessError(
+            f"The attribute {feature.name!r} gave {len(values)} values for {expected} {feature.level}s; "
+            "expected one each.",
+            hint="Repair the plugin that brings it, or name other attributes with --attributes.",
+        )
+    return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

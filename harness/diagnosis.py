@@ -108,6 +108,11 @@ def diagnose(
     features = _features(registry, options)
     groups = group_systems(runs, tasks=options.tasks, languages=options.languages, least=1)
     work = _Work(registry=registry, options=options, features=features)
+    if not options.attributes:
+        work.notes += [
+            f"The attribute {name!r} is declared by both {one!r} and {other!r}: left out."
+            for name, (one, other) in registry.features.conflicts.items()
+        ]
     for group in groups:
         if data_only:
             work.describe(group)
@@ -204,7 +209,13 @@ class _Work:
             cells = []
             for code in first.cells:
                 if code in second.cells:
-                    both = [read_items(own.run, own.cells[code], own.spec) for own in (first, second)]
+                    both = [
+                        read_items(own.run, own.cells[code], own.spec, inputs=own is first)
+                        for own in (first, second)
+                    ]
+                    if not any(map(len, both)):
+                        self.notes.append(f"{group.title} {code}: no item has a gold answer.")
+                        continue
                     *items, notes = common_items(both[0], both[1], common=self._options.common)
                     self.notes += notes
                     features = [feature for feature in self._features if feature.of == "item"]

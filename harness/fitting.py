@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -24,7 +25,7 @@ from harness.kinds.kind import ReadContext, read_examples
 from harness.plan import FitPlan, StagePlan
 from harness.processes import Crew
 from harness.progress import Progress
-from harness.results import write_atomically
+from harness.storage import is_full, write_atomically
 
 __all__ = ["FitStore", "Fitted", "cache_folder"]
 
@@ -120,7 +121,7 @@ class FitStore:
             raise ContractError(f"The model cannot be trained on {stage.name!r}: it lacks Fits.")
         lock = FileLock(self._folder / f".{digest}.lock")
         if self._crew.leads:
-            self._make_folder()
+            self._make_folder(self._folder)
             lock.acquire(
                 patience=FIT_PATIENCE, waiting=self._tell_waiting, stopping=self._interruption.requested
             )
@@ -141,14 +142,17 @@ class FitStore:
         finally:
             lock.release()
 
-    def _make_folder(self) -> None:
+    def _make_folder(self, folder: Path) -> None:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StorageError(
-                f"The cache folder {str(self._folder)!r} cannot be written: {error.strerror}.",
-                hint="Let HARNESS_CACHE name another one.",
-            ) from error
+            raise self._unwritable(error.strerror) from error
+
+    def _unwritable(self, reason: str | None) -> StorageError:
+        return StorageError(
+            f"The cache folder {str(self._folder)!r} cannot be written: {reason}.",
+            hint="Let HARNESS_CACHE name another one.",
+        )
 
     def _tell_waiting(self, holder: str) -> None:
         self._progress.announce(f"Waiting for the same fit, which {holder} is making.")
@@ -158,7 +162,7 @@ class FitStore:
         # A stable name, so that training which was killed is gone on from where it was.
         partial = self._partial(digest)
         if self._crew.leads:
-            partial.mkdir(exist_ok=True)
+            self._make_folder(partial)
         title = f"{stage.name} ({'+'.join(code for code, _ in stage.train)}), {len(train):,} examples"
         self._progress.announce(f"Fine-tuning on {title}, seed {plan.seed}, recipe {plan.recipe}.")
         started = time.monotonic()
@@ -173,7 +177,10 @@ class FitStore:
             adapter.fit(train, validation, stage.head, options).close()
         except KeyboardInterrupt:
             raise
-        except Exception:
+        except Exception as error:
+            if is_full(error):
+                # Its checkpoints are gone on from once there is room.
+                raise self._unwritable(os.strerror(errno.ENOSPC)) from error
             # What failed by itself would fail again.
             if self._crew.leads:
                 shutil.rmtree(partial, ignore_errors=True)

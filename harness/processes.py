@@ -145,8 +145,7 @@ class Crew:
         elif isinstance(error, HarnessError):
             reason = str(error)
         messages = self._processes.gather(sign + json.dumps([reason, hint]).encode())
-        self._note(messages)
-        if self._over and sign == _FAILED:
+        if self._note(messages) and sign == _FAILED:
             self._read(messages)
 
     def _read(self, messages: list[bytes]) -> list[bytes]:
@@ -162,6 +161,7 @@ class Crew:
                     raise peer(f"Process {rank} failed: {reason}", hint=hint)
         return [message[1:] for message in messages]
 
-    def _note(self, messages: list[bytes]) -> None:
-        """Note that the run ends, in every process: nobody is told anything any more."""
+    def _note(self, messages: list[bytes]) -> bool:
+        """Note and return whether the run ends, in every process: nobody is told anything any more."""
         self._over = self._over or any(message[:1] in {_UNKEPT, _STOPPED} for message in messages)
+        return self._over

@@ -43,9 +43,11 @@ class RunFolder:
                 hint=f"Go on with it (harness eval --resume {self.path}), or give another folder with --output.",
             )
         existing = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
-        fault = errno.ENOTDIR if not existing.is_dir() else errno.EACCES
-        if fault == errno.ENOTDIR or not os.access(existing, os.W_OK | os.X_OK):
-            raise self._unwritable(os.strerror(fault))
+        if not existing.is_dir():
+            raise self._unwritable(os.strerror(errno.ENOTDIR))
+        if not os.access(existing, os.W_OK | os.X_OK):
+            read_only = os.statvfs(existing).f_flag & os.ST_RDONLY
+            raise self._unwritable(os.strerror(errno.EROFS if read_only else errno.EACCES))
 
     def _unwritable(self, reason: str | None) -> UsageError:
         return UsageError(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.errors import StorageError
 
-__all__ = ["FileNotWrittenError", "publish", "write_atomically"]
+__all__ = ["FileNotWrittenError", "is_full", "publish", "write_atomically"]
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -19,12 +19,19 @@ class FileNotWrittenError(StorageError, OSError):
 
     def __init__(self, path: Path, error: OSError) -> None:
         reason = error.strerror or str(error)
-        full = error.errno in _FULL
         super().__init__(
             f"The file {str(path)!r} cannot be written: {reason}.",
-            hint="Make room there." if full else None,
+            hint="Make room there." if is_full(error) else None,
         )
         self.errno, self.strerror, self.filename = error.errno, reason, str(path)
+
+
+def is_full(error: BaseException) -> bool:
+    """Return whether an error says that a disk, or what a user may have of it, is full."""
+    if isinstance(error, OSError):
+        return error.errno in _FULL
+    # What writes files in other languages, such as safetensors, passes on the words alone.
+    return any(os.strerror(number) in str(error) for number in _FULL)
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:

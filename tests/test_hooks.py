@@ -235,6 +235,34 @@ def harness_register_adapters():
     assert cli("models", "parrot:polly")[0] == 0
 
 
+def test_hook_register_launchers(
+    install_plugin: InstallPlugin, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WORLD_SIZE", "ACCELERATE_MIXED_PRECISION"):
+        monkeypatch.delenv(name, raising=False)
+    install_plugin(
+        "aa_launcher",
+        IMPORTS
+        + """
+from pathlib import Path
+from harness.processes import Launcher
+
+def start(arguments, count):
+    Path("started").write_text(f"{count}")
+    return 7
+
+@hookimpl
+def harness_register_launchers():
+    return [Launcher(name="aa", start="aa_launcher:start", join="aa_launcher:join")]
+""",
+    )
+    assert [launcher.name for launcher in open_session().registry.launchers] == ["aa", "accelerate"]
+    command = ("eval", "--tasks", "xnli:de", "--model", "baseline:majority", "--data", "sample")
+    assert cli(*command, "--num-processes", "3")[0] == 7
+    assert Path("started").read_text(encoding="utf-8") == "3"
+    assert not Path("runs").exists()
+
+
 def test_hook_register_reports(
     install_plugin: InstallPlugin, evaluated: Callable[..., Run], cli: Cli
 ) -> None:
@@ -251,6 +279,34 @@ def harness_register_reports():
     )
     run = evaluated(_spec())
     assert cli("report", run.path, "--format", "haiku") == (0, "baseline:majority\n", "")
+
+
+def test_hook_register_features(
+    install_plugin: InstallPlugin, evaluated: Callable[..., Run], cli: Cli
+) -> None:
+    install_plugin(
+        "with_feature",
+        IMPORTS
+        + """
+@hookimpl
+def harness_register_features():
+    from harness.features import Feature
+
+    def politeness(items, context):
+        return ["polite" if "good" in text else "curt" for text in items.texts("text")]
+
+    return [Feature(name="politeness", title="how polite", compute=politeness, continuous=False)]
+""",
+    )
+    run = evaluated(_spec())
+    status, out, err = cli(
+        "diagnose", run.path, "--attributes", "politeness", "--json", run.path / "rows.json"
+    )
+    assert (status, err) == (0, "")
+    rows = json.loads((run.path / "rows.json").read_text(encoding="utf-8"))
+    scores = {row["bucket"]: (row["n"], row["value"]) for row in rows if row["kind"] == "single"}
+    assert scores == {"curt": (2, 0.5), "polite": (1, 1.0)}
+    assert "politeness" in out
 
 
 def test_hook_resolve_data(install_plugin: InstallPlugin, cli: Cli, tmp_path: Path) -> None:

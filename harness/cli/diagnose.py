@@ -13,6 +13,16 @@ from harness.errors import DataError, UnknownNameError
 app = typer.Typer(add_completion=False)
 FORMATS = ("text", "json")
 
+Tasks = Annotated[list[str] | None, typer.Option("--tasks", "-t", help="Only these tasks; names or globs.")]
+Languages = Annotated[
+    list[str] | None, typer.Option("--languages", "-l", help="Only these codes, each by itself too.")
+]
+Attributes = Annotated[list[str] | None, typer.Option("--attributes", "-a", help="Only these attributes.")]
+Training = Annotated[
+    list[Path] | None,
+    typer.Option("--training-text", metavar="FILE", help="Training text, for unknown words (oov)."),
+]
+
 
 @app.command()
 def diagnose(
@@ -22,15 +32,9 @@ def diagnose(
     data_only: Annotated[
         bool, typer.Option("--data-only", help="Show how attributes are distributed over languages.")
     ] = False,
-    tasks: Annotated[
-        list[str] | None, typer.Option("--tasks", "-t", help="Only these tasks; names or globs.")
-    ] = None,
-    languages: Annotated[
-        list[str] | None, typer.Option("--languages", "-l", help="Only these codes, each by itself too.")
-    ] = None,
-    attributes: Annotated[
-        list[str] | None, typer.Option("--attributes", "-a", help="Only these attributes.")
-    ] = None,
+    tasks: Tasks = None,
+    languages: Languages = None,
+    attributes: Attributes = None,
     metric: Annotated[
         str | None, typer.Option("--metric", help="Score with this one, not with the tasks' own.")
     ] = None,
@@ -41,10 +45,7 @@ def diagnose(
     common: Annotated[
         bool, typer.Option("--common", help="Compare runs that differ on what they have in common.")
     ] = False,
-    training: Annotated[
-        list[Path] | None,
-        typer.Option("--training-text", metavar="FILE", help="Training text, for unknown words (oov)."),
-    ] = None,
+    training: Training = None,
     form: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
     output: Annotated[
         Path | None, typer.Option("--output", "--out", help="Write the text or rows here.")

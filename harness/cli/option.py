@@ -14,6 +14,15 @@ __all__ = ["key_values", "make_config", "resumed_config"]
 RUN, DATA, TRAINING, OUTPUT = "What to run", "Data", "Training", "Output"
 MACHINES = "Processes and machines"
 PROMPTS = "Prompts"
+SINGULAR = {"protocols": "protocol"}
+"""Names of values whose option is another one."""
+OF_EVAL = frozenset(
+    {
+        *("output", "with_baselines", "with_published", "shard"),
+        *("reuse", "locked", "batch_tokens", "num_processes"),
+    }
+)
+"""What a configuration file may say although plan needs it not: it takes the configuration of eval."""
 
 Tasks = Annotated[
     list[str],
@@ -209,17 +218,7 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
     from harness.plan import RunConfig
     from harness.specs.selection import split_names
 
-    known = {
-        *given,
-        "output",
-        "with_baselines",
-        "with_published",
-        "shard",
-        "reuse",
-        "locked",
-        "batch_tokens",
-        "num_processes",
-    }  # plan takes the configuration of eval and needs not all of it
+    known = {*given, *OF_EVAL}
     # That the programs of others may run is for the command line to say, not for a file that came from them.
     known.discard("allow_code")
     values = read_configuration(config_file, known) if config_file is not None else {}
@@ -315,7 +314,7 @@ def resumed_config(given: dict[str, Any], config_file: Path | None, folder: Path
         if name not in WITH_RESUME and value is not None and value is not False and value not in ([], "")
     ]
     if further or config_file is not None:
-        name = further[0] if further else "config"
+        name = SINGULAR.get(further[0], further[0]) if further else "config"
         raise UsageError(
             f"--resume goes on with a run as it was begun: --{name.replace('_', '-')} cannot be given with it."
         )

@@ -51,6 +51,7 @@ ANSWER_OPTIONS = (
     "attn_implementation",
     "mixed_precision",
     "train_batch_tokens",
+    "train_parts",
 )
 """Options that change answers, and so belong to the identity."""
 KEPT_GENERATION = ("bad_words_ids", "suppress_tokens", "begin_suppress_tokens")

@@ -42,6 +42,7 @@ ANSWER_OPTIONS = (
     "attn_implementation",
     "mixed_precision",
     "train_batch_tokens",
+    "train_parts",
 )
 """Options that change answers, and so belong to the identity."""
 

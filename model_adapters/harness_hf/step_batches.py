@@ -14,6 +14,8 @@ __all__ = ["StepBatches", "cut", "default_parts", "micro_batch_size", "seed_gene
 
 CPU_PARTS = 4
 """On a CPU a step is cut into so many parts, so that up to four processes share it with the same dropout."""
+SMALLEST_PART = 4
+"""Examples; with fewer at a time the overhead of every part shows."""
 
 
 class StepBatches:
@@ -58,12 +60,14 @@ class StepBatches:
 def default_parts(batch_size: int, device: torch.device, processes: int) -> int:
     """Return how many parts a step is cut into at least.
 
-    On a CPU four, or two where four do not divide the batch, else one. On a GPU one a process: a GPU alone
-    takes its batch whole, so that the dropout masks of several GPUs are others than those of one.
+    On a CPU four, or two, of at least `SMALLEST_PART` examples each, where that divides the batch, else one. On a
+    GPU one a process: a GPU alone takes its batch whole, so that the dropout masks of several GPUs are others than
+    those of one.
     """
     if device.type != "cpu":
         return processes
-    return next(parts for parts in (CPU_PARTS, 2, 1) if batch_size % parts == 0)
+    dividing = (parts for parts in (CPU_PARTS, 2) if batch_size % parts == 0)
+    return next((parts for parts in dividing if batch_size // parts >= SMALLEST_PART), 1)
 
 
 def micro_batch_size(batch_size: int, pieces: int, budget: int, parts: int) -> int:

@@ -10,6 +10,8 @@ from accelerate.commands.launch import launch_command_parser
 
 __all__ = ["asked_processes", "read_asked"]
 
+MODULE = "accelerate.commands.launch"
+
 
 def asked_processes() -> int | None:
     """Return the number that this process's parent was asked for, None where the parent is no ``accelerate launch``."""
@@ -24,12 +26,11 @@ def asked_processes() -> int | None:
 
 def read_asked(command: list[str]) -> int | None:
     """Return the number of processes that an ``accelerate launch`` command line asks for, None where it says none."""
-    if "launch" not in command or not any(
-        "accelerate" in part for part in command[: command.index("launch")]
-    ):
+    given = _arguments(command)
+    if given is None:
         return None
     try:
-        arguments, _ = launch_command_parser().parse_known_args(command[command.index("launch") + 1 :])
+        arguments, _ = launch_command_parser().parse_known_args(given)
     except SystemExit:
         return None
     if arguments.num_processes is not None:
@@ -38,3 +39,11 @@ def read_asked(command: list[str]) -> int | None:
         return None
     number = getattr(load_config_from_file(arguments.config_file), "num_processes", None)
     return None if number is None or int(number) < 1 else int(number)
+
+
+def _arguments(command: list[str]) -> list[str] | None:
+    """Return what follows ``accelerate launch`` or ``python -m accelerate.commands.launch``."""
+    for place, part in enumerate(command):
+        if part == MODULE or (part == "launch" and any("accelerate" in word for word in command[:place])):
+            return command[place + 1 :]
+    return None

@@ -24,6 +24,7 @@ from harness.launching import PARENT_LOCK, STATUS_VARIABLE
 __all__ = ["launch_command", "start"]
 
 CRASHED = 1
+INTERRUPTED = 130
 GRACE = 60.0
 """Seconds that the launcher gets to end by itself after the third Ctrl-C."""
 
@@ -57,36 +58,38 @@ def start(arguments: Sequence[str], count: int) -> int:
         alive.acquire()
         # Its own session: what the terminal sends reaches this process alone.
         launcher = subprocess.Popen(command, env=environment, start_new_session=True)
-        with _passed_on(launcher, Path(folder)):
+        with _passed_on(launcher, Path(folder)) as received:
             code = launcher.wait()
         alive.release()
-        return _status(Path(folder), code)
+        return _status(Path(folder), code, stopped=bool(received))
 
 
-def _status(folder: Path, code: int) -> int:
+def _status(folder: Path, code: int, *, stopped: bool) -> int:
     file = folder / "status"
     if code != 0 or not file.is_file():
-        return CRASHED
+        return INTERRUPTED if stopped else CRASHED
     return int(file.read_text(encoding="ascii"))
 
 
 @contextmanager
-def _passed_on(launcher: subprocess.Popen[bytes], folder: Path) -> Iterator[None]:
-    """Pass signals on to the processes while the launcher runs; end it where this process fails."""
-    received = 0
+def _passed_on(launcher: subprocess.Popen[bytes], folder: Path) -> Iterator[list[int]]:
+    """Pass signals on to the processes while the launcher runs, and note them; end it where this process fails.
+
+    Before there are processes, and at the third signal, it is the launcher that ends.
+    """
+    received: list[int] = []
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        nonlocal received
-        received += 1
-        if received > 2:
+        received.append(number)
+        processes = _processes(folder)
+        if len(received) > 2 or not processes:
             launcher.terminate()
-            return
-        for process in _processes(folder):
+        for process in processes:
             _send(process, signal.SIGINT)
 
     former = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield received
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)

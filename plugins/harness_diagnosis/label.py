@@ -112,11 +112,17 @@ def rank_of_gold(items: Items, context: FeatureContext) -> Names | None:
     """
     if items.kind == "bitext_retrieval":
         pairs = zip(items.predictions, items.references, strict=True)
-        return ["1" if own.get("candidate") == gold else "after 1" for own, gold in pairs]
+        return ["1" if _bare(own, "candidate") == gold else "after 1" for own, gold in pairs]
     found = []
     for own, gold in zip(items.predictions, items.references, strict=True):
-        wanted = set(gold["targets"])
-        ranks = (rank for rank, name in enumerate(own["candidates"], start=1) if name in wanted)
+        wanted = set(_bare(gold, "targets"))
+        ranking = _bare(own, "candidates") or ()
+        ranks = (rank for rank, name in enumerate(ranking, start=1) if name in wanted)
         rank = next(ranks, np.inf)
         found.append("1" if rank == 1 else "2-5" if rank <= 5 else "6-20" if rank <= 20 else "after 20")
     return found
+
+
+def _bare(value: Any, name: str) -> Any:
+    """Return a field of a prediction or reference that is a mapping; files of predictions hold the bare value."""
+    return value.get(name) if isinstance(value, Mapping) else value

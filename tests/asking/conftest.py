@@ -89,9 +89,7 @@ class Plain:
     def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
         self.calls.append(list(requests))
         return [
-            LikelihoodAnswer(
-                token_logprobs=(-len(request.continuation) / 7,), is_greedy=False, byte_length=1
-            )
+            LikelihoodAnswer(token_logprobs=(-len(request.continuation) / 7,), is_greedy=False, byte_length=1)
             for request in requests
         ]
 

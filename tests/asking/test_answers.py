@@ -36,7 +36,12 @@ ANSWERS: dict[Ability, st.SearchStrategy[Any]] = {
     "choose": st.lists(FLOATS, max_size=4).map(tuple),
     "tag": st.lists(TEXTS, max_size=4),
     "extract_spans": st.builds(
-        SpanAnswer, text=TEXTS, start=st.integers(-1), end=st.integers(-1), score=FLOATS, truncated=st.booleans()
+        SpanAnswer,
+        text=TEXTS,
+        start=st.integers(-1),
+        end=st.integers(-1),
+        score=FLOATS,
+        truncated=st.booleans(),
     ),
     "loglikelihood": st.builds(
         LikelihoodAnswer,
@@ -157,7 +162,10 @@ KEYS = {
 
 def test_keys_are_those_of_earlier_runs() -> None:
     assert {ability: _key(ability, request) for ability, request in REQUESTS.items()} == KEYS
-    assert _key("generate", (TALK, GenerateOptions(temperature=0.5, top_p=0.9, seed=7))) == "0d0741d82d8dbd3c3b4eb2ba46065810"
+    assert (
+        _key("generate", (TALK, GenerateOptions(temperature=0.5, top_p=0.9, seed=7)))
+        == "0d0741d82d8dbd3c3b4eb2ba46065810"
+    )
     assert source_digest({"b": "ž", "a": "1"}).hex() == "72bcd805f337e03f"
     assert source_digest({"a": "1", "b": "ž"}).hex() == "72bcd805f337e03f"
 
@@ -257,7 +265,10 @@ def test_a_greedy_answer_does_not_depend_on_chance() -> None:
 @pytest.mark.parametrize(
     ("ability", "different"),
     [
-        ("classify", [{"labels": ("a", "b")}, {"labels": ("b", "a")}, {"labels": ("a",)}, {"labels": ("a,b",)}]),
+        (
+            "classify",
+            [{"labels": ("a", "b")}, {"labels": ("b", "a")}, {"labels": ("a",)}, {"labels": ("a,b",)}],
+        ),
         (
             "embed",
             [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ LENGTHS = st.lists(st.integers(0, 60), max_size=30)
 
 @given(LENGTHS, st.none() | st.integers(1, 100), st.data())
 def test_every_request_is_in_one_block(lengths: list[int], size: int | None, data: st.DataObject) -> None:
-    groups: list[Hashable] | None = None
+    groups: Sequence[Hashable] | None = None
     if data.draw(st.booleans()):
         groups = data.draw(st.lists(st.sampled_from("abc"), min_size=len(lengths), max_size=len(lengths)))
     blocks = plan_blocks(lengths, groups, size)
@@ -48,7 +48,9 @@ def test_every_request_is_in_one_block(lengths: list[int], size: int | None, dat
         ([2, 9, 3, 9], ["a", "b", "a", "b"], 10, [[1, 3], [0, 2]]),
     ],
 )
-def test_blocks(lengths: list[int], groups: list[Hashable] | None, size: int | None, expected: object) -> None:
+def test_blocks(
+    lengths: list[int], groups: list[Hashable] | None, size: int | None, expected: object
+) -> None:
     assert plan_blocks(lengths, groups, size) == expected
 
 

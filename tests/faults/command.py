@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import signal
@@ -87,7 +86,7 @@ class Commands:
         self.cache = folder / "cache"
         self._server = server
         self._environment = dict(environment)
-        self._numbers = itertools.count()
+        self._attempts: list[Attempt] = []
 
     def start(
         self,
@@ -97,7 +96,7 @@ class Commands:
         cold: bool = False,
     ) -> Attempt:
         """Start a command; a cold one is ``python -m harness``, in a session of its own."""
-        folder = self.folder / "attempts" / str(next(self._numbers))
+        folder = self.folder / "attempts" / str(len(self._attempts))
         folder.mkdir(parents=True)
         for name in ("stdout", "stderr"):
             (folder / name).touch()
@@ -106,7 +105,9 @@ class Commands:
             "HARNESS_TEST_FAULTS": json.dumps(dict(faults or {})),
         }
         given = [str(argument) for argument in arguments]
-        return self._cold(given, environment, folder) if cold else self._warm(given, environment, folder)
+        attempt = (self._cold if cold else self._warm)(given, environment, folder)
+        self._attempts.append(attempt)
+        return attempt
 
     def run(self, *arguments: object, **settings: Any) -> Attempt:
         """Run a command to its end."""
@@ -114,12 +115,18 @@ class Commands:
         attempt.wait()
         return attempt
 
+    def close(self) -> None:
+        """End what a failed test left behind."""
+        for attempt in self._attempts:
+            if attempt.status() is None:
+                attempt.kill()
+
     def _warm(self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> Attempt:
         order = {"arguments": arguments, "environment": environment, "folder": str(folder)}
         assert self._server.stdin is not None
         self._server.stdin.write(json.dumps(order).encode() + b"\n")
         self._server.stdin.flush()
-        wait_until(lambda: (folder / "pid").is_file(), "start of a command")
+        wait_until((folder / "pid").is_file, "start of a command")
         return Attempt(folder=folder, pid=int((folder / "pid").read_text(encoding="ascii")))
 
     def _cold(self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> Attempt:

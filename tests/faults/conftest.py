@@ -16,7 +16,7 @@ from ..hf.conftest import FAMILIES, save_decoder, sizes
 from .command import HERE, Commands, command_environment
 from .evaluation import Evaluation
 
-TRAINED = ("--tasks", "xnli:en+sw+de,xquad:en+de", "--recipe", "quick", "--train-limit", "96")
+TRAINED = ("--tasks", "xnli:en+sw,xquad:en+de", "--recipe", "quick", "--train-limit", "48")
 PROMPTED = ("--tasks", "xnli:en+sw+de,xquad:en+de")
 """Ranks the choices of the first task and generates the answers of the second."""
 SMALL_BATCHES = ("-o", "batch_tokens=128")
@@ -68,9 +68,11 @@ def commands_in(
 
 
 @pytest.fixture
-def commands(commands_in: Callable[[Path], Commands], tmp_path: Path) -> Commands:
+def commands(commands_in: Callable[[Path], Commands], tmp_path: Path) -> Iterator[Commands]:
     """Commands with an empty cache."""
-    return commands_in(tmp_path)
+    commands = commands_in(tmp_path)
+    yield commands
+    commands.close()
 
 
 MakeEvaluation = Callable[..., Evaluation]
@@ -104,14 +106,14 @@ def undisturbed(
 def trained(undisturbed: MakeEvaluation, encoder_folder: Path) -> Evaluation:
     """A BERT that is fine-tuned twice; a checkpoint is written after every step."""
     options = ("--model", f"hf:{encoder_folder}", *SMALL_BATCHES, "-o", "train_checkpoint_minutes=0")
-    return undisturbed("trained", (*TRAINED, *options, "--data", "sample"), 0.004)
+    return undisturbed("trained", (*TRAINED, *options, "--data", "sample"), 0.003)
 
 
 @pytest.fixture(scope="session")
 def prompted(undisturbed: MakeEvaluation, decoder_folder: Path) -> Evaluation:
     """A Llama that ranks and generates."""
     arguments = (*PROMPTED, "--model", f"hf:{decoder_folder}", *SMALL_BATCHES, "--data", "sample")
-    return undisturbed("prompted", arguments, 0.01)
+    return undisturbed("prompted", arguments, 0.006)
 
 
 @pytest.fixture(params=["trained", "prompted"])

@@ -58,7 +58,9 @@ def test_a_second_command_on_the_folder(prompted: Evaluation, commands: Commands
     second = prompted.start(commands, run)
     assert second.wait() == 2
     told = second.err.splitlines()[-1]
-    assert f"The run folder {str(run)!r} is in use by process {first.pid} on host {os.uname().nodename}" in told
+    assert (
+        f"The run folder {str(run)!r} is in use by process {first.pid} on host {os.uname().nodename}" in told
+    )
     assert first.status() is None
     first.kill()
     prompted.finish(commands, run)

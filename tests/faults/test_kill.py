@@ -28,11 +28,20 @@ class Tally:
     again: int = 0
 
     def row(self) -> str:
-        hits = "  ".join(f"{self.hits[name]:>10}" for name in ("start-up", "fit", "inference"))
-        return f"{self.name:<10}  {self.kills:>5}  {self.attempts:>8}  {self.runs:>4}  {hits}  {self.lost:>4}  {self.again:>11}"
+        numbers = (
+            self.kills,
+            self.attempts,
+            self.runs,
+            *map(self.hits.__getitem__, PHASES),
+            self.lost,
+            self.again,
+        )
+        return "".join([f"{self.name:<8}", *(f"{number:>13}" for number in numbers)])
 
 
-HEAD = "run         kills  attempts  runs    start-up         fit   inference  lost  asked twice"
+PHASES = ("start-up", "fit", "inference")
+COLUMNS = ("kills", "attempts", "runs", *PHASES, "lost", "asked twice")
+HEAD = "".join(["run     ", *(f"{name:>13}" for name in COLUMNS)])
 
 
 def kill_often(
@@ -53,7 +62,7 @@ def kill_often(
             if not killed:
                 break
             tally.kills += 1
-            tally.hits[_hit(attempt, len(found) > len(known))] += 1
+            tally.hits[_hit(attempt, commands.cache / "fits", len(found) > len(known))] += 1
             known = found
         assert attempt.wait() == 0, attempt.err
         assert_whole(run, evaluation.reference)
@@ -69,17 +78,15 @@ def _killed(attempt: Attempt, moment: float) -> bool:
     return attempt.wait() == -9
 
 
-def _hit(attempt: Attempt, answered: bool) -> str:
-    """Return what a command was doing when it was killed, as far as its output and its journal tell."""
+def _hit(attempt: Attempt, fits: Path, answered: bool) -> str:
+    """Return what a command was doing when it was killed, as far as its output and what it left tell."""
     told = [line for line in attempt.err.splitlines() if line.startswith(("Fine-tuning", "Reusing", "x"))]
-    if told and told[-1].startswith("Fine-tuning") and not answered:
+    if told and told[-1].startswith("Fine-tuning") and any(fits.glob(".*.partial")):
         return "fit"
     return "inference" if told or answered else "start-up"
 
 
-def test_a_run_that_is_killed_three_times(
-    evaluation: Evaluation, commands: Commands, tmp_path: Path
-) -> None:
+def test_a_run_that_is_killed_three_times(evaluation: Evaluation, commands: Commands, tmp_path: Path) -> None:
     tally = kill_often(evaluation, commands, tmp_path, 3, cold=False, seconds=evaluation.seconds)
     assert (tally.kills, tally.lost, tally.again) == (3, 0, 0)
 
@@ -95,9 +102,7 @@ def test_runs_that_are_killed_at_twenty_random_moments_each(
         began = time.monotonic()
         assert whole.wait() == 0, whole.err
         seconds = time.monotonic() - began
-        tally = kill_often(
-            evaluation, commands, tmp_path / evaluation.name, 20, cold=True, seconds=seconds
-        )
+        tally = kill_often(evaluation, commands, tmp_path / evaluation.name, 20, cold=True, seconds=seconds)
         rows.append(tally.row())
         assert (tally.kills, tally.lost, tally.again) == (20, 0, 0)
         assert answers(evaluation.reference) > 50

@@ -88,7 +88,8 @@ def test_epochs_and_seeds_differ() -> None:
     [
         (32, "cpu", 1, 4),
         (32, "cpu", 3, 4),
-        (6, "cpu", 1, 2),
+        (8, "cpu", 1, 2),
+        (6, "cpu", 1, 1),
         (7, "cpu", 4, 1),
         (32, "cuda", 1, 1),
         (6, "cuda", 4, 4),
@@ -139,7 +140,8 @@ def test_the_weights_are_those_of_a_plain_loop(
     options = fit_options(
         epochs=2, batch_size=4, learning_rate=1e-2, adam_epsilon=1e-4, weight_decay=0.1, optimizer=optimizer
     )
-    open_folder(folder).fit(train, [], SPEC, options)
+    # Padding changes the rounding of a sum, which Adafactor magnifies: one example at a time here too.
+    open_folder(folder, train_parts=4).fit(train, [], SPEC, options)
 
     network: Any = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32)
     tokenizer = open_folder(folder)._session.tokenizer

@@ -75,7 +75,8 @@ def done(undisturbed: Done, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Done:
 @pytest.fixture
 def flaky(install_plugin: Callable[..., Path]) -> Path:
     """Install the adapter ``flaky``, and return the folder that it was put into."""
-    source = Path(__file__).with_name("flaky_adapter.py").read_text(encoding="utf-8")
+    path = Path(__file__).parents[1] / "processes" / "flaky_adapter.py"
+    source = path.read_text(encoding="utf-8")
     return install_plugin("flaky_adapter", source)
 
 

@@ -42,7 +42,7 @@ ITEMS = '{"text": "fine", "label": "good"}\n{"text": "poor", "label": "bad"}\n'
 
 def _refused(cli: Cli, *further: str, status: int = 2) -> str:
     before = {path: path.read_bytes() for path in RUN.rglob("*") if path.is_file()}
-    found, out, err = cli("eval", "--resume", "run", *further)
+    found, _, err = cli("eval", "--resume", "run", *further)
     assert found == status, err
     assert "Traceback" not in err
     assert {path: path.read_bytes() for path in RUN.rglob("*") if path.is_file()} == before
@@ -69,7 +69,9 @@ def moods(cli: Cli) -> Mapping[str, Path]:
 def test_a_data_file_changed(moods: Mapping[str, Path], cli: Cli, name: str) -> None:
     moods[name].write_text(ITEMS.replace("poor", "bad!"), encoding="utf-8")
     err = _refused(cli, status=1)
-    message = re.search(r"Error: The data of (.*) changed since the run began: .* \(digest (.*) then, (.*) now\)", err)
+    message = re.search(
+        r"Error: The data of (.*) changed since the run began: .* \(digest (.*) then, (.*) now\)", err
+    )
     assert message is not None
     before, now = message[2], message[3]
     assert re.fullmatch("[0-9a-f]{12,64}", before)
@@ -90,7 +92,12 @@ def test_a_data_file_is_gone(moods: Mapping[str, Path], cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [("license: l", "license: other"), ("de: {test: {local: de.jsonl, reader: jsonl}}", ""), ("version: 1", "version: 2"), ("[good, bad]", "[bad, good]")],
+    [
+        ("license: l", "license: other"),
+        ("de: {test: {local: de.jsonl, reader: jsonl}}", ""),
+        ("version: 1", "version: 2"),
+        ("[good, bad]", "[bad, good]"),
+    ],
 )
 def test_a_spec_changed(moods: Mapping[str, Path], cli: Cli, change: tuple[str, str]) -> None:
     text = moods["spec"].read_text(encoding="utf-8")
@@ -156,9 +163,7 @@ def test_another_model(done: Any, cli: Cli) -> None:
 )
 def test_options_beside_resume(done: Any, cli: Cli, further: list[str], name: str) -> None:
     err = _refused(cli, *further)
-    assert err == (
-        f"Error: --resume goes on with a run as it was begun: --{name} cannot be given with it.\n"
-    )
+    assert err == (f"Error: --resume goes on with a run as it was begun: --{name} cannot be given with it.\n")
 
 
 def test_no_run(cli: Cli) -> None:
@@ -207,13 +212,22 @@ def test_a_part_of_the_answers_is_reused(done: Any, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "asked"), [((), 0), (("-o", "ngrams=3"), 6), (("--train-limit", "29"), 6), (("--seeds", "1"), 6)]
+    ("change", "asked"),
+    [((), 0), (("-o", "ngrams=3"), 6), (("--train-limit", "29"), 6), (("--seeds", "1"), 6)],
 )
-def test_another_model_is_asked_everything(
-    done: Any, cli: Cli, change: tuple[str, ...], asked: int
-) -> None:
+def test_another_model_is_asked_everything(done: Any, cli: Cli, change: tuple[str, ...], asked: int) -> None:
     status, _, err = cli(
-        *("eval", "--tasks", "xnli:de", "--model", "baseline:char-ngram", "--data", "sample", "--recipe", "quick"),
+        *(
+            "eval",
+            "--tasks",
+            "xnli:de",
+            "--model",
+            "baseline:char-ngram",
+            "--data",
+            "sample",
+            "--recipe",
+            "quick",
+        ),
         *("--train-limit", "30", "--limit", "6", *change, "--reuse", "run", "--output", "second"),
     )
     assert status == 0, err

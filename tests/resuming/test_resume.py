@@ -159,9 +159,7 @@ def test_all_is_lost_but_the_manifest_and_the_journal(done: Any, cli: Cli) -> No
 
 
 @pytest.mark.parametrize("stop", [1, 7, 20])
-def test_a_run_that_was_stopped(
-    done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch, stop: int
-) -> None:
+def test_a_run_that_was_stopped(done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
     shutil.rmtree(RUN)
     monkeypatch.setattr("harness.asking.BLOCK_CHARACTERS", 1)
     write, written = Asker._write, [0]

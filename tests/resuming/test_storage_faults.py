@@ -34,9 +34,7 @@ sys.exit(main(sys.argv[2:]))
 @pytest.mark.parametrize("room", [12_000, 24_000, 60_000])
 def test_the_disk_is_full(done: Any, cli: Cli, room: int) -> None:
     """First the manifest, then the journal, then nothing is too large."""
-    log, manifest = (
-        (done.path / name).stat().st_size for name in ("journal/0.log", "manifest.json")
-    )
+    log, manifest = ((done.path / name).stat().st_size for name in ("journal/0.log", "manifest.json"))
     shutil.rmtree(RUN)
     sizes = sorted([manifest, log])
     room = {12_000: manifest // 2, 24_000: (manifest + log) // 2, 60_000: log - 40}[room]

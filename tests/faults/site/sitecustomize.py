@@ -50,7 +50,7 @@ def _change_torch(faults: dict[str, Any]) -> None:
         time.sleep(faults.get("pace", 0.0))
         return forward(self, pieces)
 
-    torch.nn.Embedding.forward = slower  # type: ignore[method-assign]
+    torch.nn.Embedding.forward = slower  # type: ignore[method-assign, assignment]
 
 
 class _AfterTorch(importlib.abc.MetaPathFinder):

@@ -1,13 +1,15 @@
 """A plugin whose model ``flaky:it`` fails on Devanagari (Hindi) while the environment has FLAKY.
 
-With FLAKY_SLEEP it also waits so many seconds before every answer.
+With FLAKY_SLEEP it also waits so many seconds before every block, and with FLAKY_KILL the second process of a run
+kills itself at that block of its own, counted from 1. It streams blocks of a few items.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from harness.adapters import AdapterEntry
 from harness.capabilities import Capability, FloatArray, ModelDescription, TextInput
 from harness.hookspecs import hookimpl
 from harness.options import AdapterOptions
+from harness.streaming import Ability, Answered, Call
 
 
 class FlakyOptions(AdapterOptions):
@@ -38,6 +41,7 @@ class Flaky:
 
     def __init__(self, description: ModelDescription, options: FlakyOptions) -> None:
         self._says = options.says
+        self._blocks = 0
 
     def identity(self) -> Mapping[str, str]:
         """Return what it says."""
@@ -46,14 +50,30 @@ class Flaky:
     def close(self) -> None:
         """Do nothing."""
 
+    def block_characters(self, ability: Ability) -> int:
+        """Return a few items' worth."""
+        return 300
+
+    def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Iterator[Answered]:
+        """Yield the answers block by block."""
+        start = 0
+        for block in blocks:
+            if call.stopping():
+                return
+            answers: Any = self.classify(block, **call.arguments)
+            yield Answered(indices=range(start, start + len(block)), answers=answers)
+            start += len(block)
+
     def classify(self, inputs: Sequence[TextInput], labels: Sequence[str]) -> FloatArray:
         """Return scores of shape (inputs, labels)."""
         time.sleep(float(os.environ.get("FLAKY_SLEEP", "0")))
+        self._blocks += 1
+        if os.environ.get("FLAKY_KILL") == str(self._blocks) and os.environ.get("RANK") == "1":
+            os.kill(os.getpid(), signal.SIGKILL)
         hindi = any("\u0900" <= letter <= "\u097f" for item in inputs for letter in item.text)
         if hindi and os.environ.get("FLAKY"):
             raise RuntimeError("out of order")
-        scores: Any = np.eye(len(labels), dtype=np.float32)[[self._says] * len(inputs)]
-        return scores
+        return np.eye(len(labels), dtype=np.float32)[[self._says] * len(inputs)]
 
 
 @hookimpl

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.diagnosis.conftest import MakeRun, question, sentence
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def folders(make_run: MakeRun) -> list[Path]:
+    """Two runs of 120 questions in two languages; the second one is better at short questions."""
+
+    def cells(short: float) -> dict[tuple[str, str], list[object]]:
+        return {
+            ("xquad", code): [question(str(n), n, short if n <= 60 else 1.0) for n in range(1, 121)]
+            for code in ("en", "hi")
+        }
+
+    return [make_run(name, cells(short)).path for name, short in (("a[b]", 0.0), ("b", 1.0))]
+
+
+def test_one_run_as_text(cli: Cli, folders: list[Path]) -> None:
+    status, out, err = cli("diagnose", folders[0], "--attributes", "qLen")
+    assert (status, err) == (0, "")
+    assert "xquad (frozen, head)\n  m:a[b]\n  all of en hi\n" in out
+    assert "mean(f1, exact_match)" in out
+    assert " qLen       worst  XS [1, 30] " in out
+    assert "--languages shows languages by themselves." in out
+    assert max(map(len, out.splitlines())) <= 100
+    _, out, _ = cli("diagnose", folders[0], "--attributes", "qLen", "--languages", "hi")
+    assert "\n  hi\n" in out
+
+
+def test_two_runs_as_text_and_rows(cli: Cli, folders: list[Path], tmp_path: Path) -> None:
+    rows_file = tmp_path / "rows.json"
+    status, out, _ = cli("diagnose", *folders, "--attributes", "qLen,language", "--json", rows_file)
+    assert status == 0
+    assert "+100.0*" in out
+    rows = json.loads(rows_file.read_text(encoding="utf-8"))
+    assert {row["kind"] for row in rows} == {"pairwise"}
+    [row] = [row for row in rows if row["language"] == "en" and row["bucket"] == "XS"]
+    assert list(row) == [
+        *(
+            "kind",
+            "task",
+            "language",
+            "protocol",
+            "method",
+            "view",
+            "systems",
+            "attribute",
+            "level",
+            "bucket",
+        ),
+        *("low", "high", "low_closed", "n", "metric", "values", "difference", "ci", "p", "q", "significant"),
+        *("wins", "losses", "ties", "examples"),
+    ]
+    assert row["systems"] == ["m:a[b]", "m:b"]
+    _, printed, _ = cli("diagnose", *folders, "--attributes", "qLen,language", "--format", "json")
+    assert json.loads(printed) == rows
+
+
+def test_data_alone_is_written_to_a_file(cli: Cli, folders: list[Path], tmp_path: Path) -> None:
+    path = tmp_path / "bias.txt"
+    assert cli("diagnose", folders[0], "--data-only", "--output", path) == (0, "", "")
+    text = path.read_text(encoding="utf-8")
+    assert "qLen" in text
+    assert "what 120" in text
+
+
+def test_training_text_gives_unknown_words(cli: Cli, folders: list[Path], tmp_path: Path) -> None:
+    training = tmp_path / "train.txt"
+    training.write_text("What is here\n", encoding="utf-8")
+    rows_file = tmp_path / "rows.json"
+    given = ("--attributes", "oov", "--training-text", training, "--json", rows_file)
+    assert cli("diagnose", folders[0], "--data-only", *given)[0] == 0
+    rows = json.loads(rows_file.read_text(encoding="utf-8"))
+    # Of n + 4 words, 'the' and 'answer' are unknown.
+    assert rows[0]["mean"] == pytest.approx(sum(2 / (n + 4) for n in range(1, 121)) / 120)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--edges", "papr"), "Error: No sort of edges named 'papr'"),
+        (("--format", "html"), "Error: No format named 'html'"),
+        (("--attributes", "aLne"), "Did you mean 'aLen'?"),
+        (("--tasks", "xqad"), "Did you mean 'xquad'?"),
+        (("--training-text", "nowhere.txt"), "Error: The training text 'nowhere.txt' cannot be read"),
+        (("--output", "no/such/file"), "Error: The file 'no/such/file' cannot be written"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(
+    cli: Cli, folders: list[Path], arguments: tuple[str, ...], told: str
+) -> None:
+    status, _, err = cli("diagnose", folders[0], *arguments)
+    assert status in (1, 2)
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_at_most_two_runs(cli: Cli, folders: list[Path]) -> None:
+    status, _, err = cli("diagnose", *folders, "--data-only")
+    assert (status, err) == (2, "Error: A diagnosis is of one run, and 2 were given.\n")
+
+
+def test_tasks_without_common_systems_are_told(cli: Cli, make_run: MakeRun) -> None:
+    tagged = {("wikiann", "en"): [sentence("1", "a b", "O O", "B-PER O")]}
+    asked = {("xquad", "en"): [question("1", 1, 1.0)]}
+    status, _, err = cli("diagnose", make_run("a", tagged).path, make_run("b", asked).path)
+    assert status == 2
+    assert "did not finish it" in err

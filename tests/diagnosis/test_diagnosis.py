@@ -1,0 +1,385 @@
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score
+
+from harness.api import open_session
+from harness.diagnosis import Diagnosis, DiagnosisOptions, diagnose
+from harness.errors import HarnessError, UnknownNameError, UsageError
+from harness.metrics.chunk import chunk_f1, f1_from_counts
+from harness.metrics.metric import MetricContext
+from harness.registry import Registry
+from harness.results import Run
+from harness.statistics import count_interval
+from tests.diagnosis.conftest import MakeRun, pair, question, sentence, write_run
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return open_session().registry
+
+
+def _rows(found: Diagnosis, kind: str, attribute: str, language: str | None = "en") -> list[dict[str, Any]]:
+    rows = found.rows(kind)
+    return [own for own in rows if own["attribute"] == attribute and own["language"] == language]
+
+
+def _questions(scores: str, **given: Any) -> list[Any]:
+    """Return one question a digit, of 1, 2, ... words, with so many tenths of F1."""
+    return [
+        question(str(number), number, min(1.0, int(score) / 9), **given)
+        for number, score in enumerate(scores, start=1)
+    ]
+
+
+def test_a_bucket_is_scored_by_the_mean_of_f1_and_exact_match(make_run: MakeRun, registry: Registry) -> None:
+    run = make_run("a", {("xquad", "en"): _questions("99990099")})
+    rows = _rows(diagnose([run], registry, DiagnosisOptions(examples=1)), "single", "qLen")
+    assert [(own["bucket"], own["low"], own["high"], own["low_closed"], own["n"]) for own in rows] == [
+        ("XS", 1, 2, True, 2),
+        ("S", 2, 4, False, 2),
+        ("L", 4, 6, False, 2),
+        ("XL", 6, 8, False, 2),
+    ]
+    assert [own["value"] for own in rows] == [1, 1, 0, 1]
+    assert [own["examples"] for own in rows] == [[], [], ["5"], []]
+    assert {own["metric"] for own in rows} == {"mean(f1, exact_match)"}
+    by_f1 = diagnose([run], registry, DiagnosisOptions(metric="f1", attributes=["qLen"]))
+    assert {own["metric"] for own in by_f1.rows("single")} == {"f1"}
+
+
+def test_precision_is_by_predicted_and_recall_by_gold_spans(make_run: MakeRun, registry: Registry) -> None:
+    records = [
+        sentence("1", "a b c", "B-PER O B-PER", "B-PER O B-LOC"),
+        sentence("2", "a b c", "B-PER O O", "O O B-LOC"),
+        sentence("3", "a b c", "O O B-LOC", "O B-PER B-LOC"),
+    ]
+    found = diagnose([make_run("a", {("wikiann", "en"): records})], registry, DiagnosisOptions())
+    rows = {own["bucket"]: own for own in _rows(found, "single", "tag")}
+    # PER: 3 predicted, 2 gold, 1 right; LOC: 1 predicted, 3 gold, 1 right.
+    assert rows["PER"]["value"] == pytest.approx(2 * 1 / (3 + 2))
+    assert rows["LOC"]["value"] == pytest.approx(2 * 1 / (1 + 3))
+    assert (rows["PER"]["n"], rows["LOC"]["n"]) == (2, 3)
+    whole = sum(own["value"] * (2 if name == "PER" else 3) for name, own in rows.items())
+    assert whole > 0
+
+
+def test_bare_tags_are_scored_as_by_scikit_learn(make_run: MakeRun, registry: Registry) -> None:
+    pairs = [
+        ("NOUN VERB NOUN ADJ", "NOUN VERB VERB ADJ"),
+        ("ADJ NOUN", "NOUN NOUN"),
+        ("VERB VERB", "VERB ADJ"),
+    ]
+    records = [
+        sentence(str(number), " ".join("w" for _ in gold.split()), predicted, gold)
+        for number, (predicted, gold) in enumerate(pairs)
+    ]
+    found = diagnose([make_run("a", {("udpos", "en"): records})], registry, DiagnosisOptions())
+    rows = {own["bucket"]: own["value"] for own in _rows(found, "single", "tag")}
+    predicted, gold = (" ".join(own[side] for own in pairs).split() for side in (0, 1))
+    labels = ["NOUN", "VERB", "ADJ"]
+    expected = f1_score(gold, predicted, labels=labels, average=None)
+    assert [rows[name] for name in labels] == pytest.approx(expected.tolist())
+    confusion = {(own["gold"], own["predicted"]): own["n"] for own in found.rows("confusion")}
+    assert confusion["VERB", "NOUN"] == 1
+    assert sum(confusion.values()) == 8
+
+
+def _two(make_run: MakeRun, first: str, second: str, **given: Any) -> list[Run]:
+    return [
+        make_run("a", {("xquad", "en"): _questions(first, **given)}),
+        make_run("b", {("xquad", "en"): _questions(second, **given)}),
+    ]
+
+
+def test_two_runs_are_compared_bucket_by_bucket(make_run: MakeRun, registry: Registry) -> None:
+    runs = _two(make_run, "0" * 60 + "9" * 60, "9" * 60 + "9" * 59 + "0")
+    found = diagnose(runs, registry, DiagnosisOptions(attributes=["qLen"], examples=2))
+    first, _, _, last = _rows(found, "pairwise", "qLen")
+    assert first["values"] == [0, 1]
+    assert first["difference"] == 1
+    assert (first["wins"], first["losses"], first["ties"]) == (30, 0, 0)
+    assert first["q"] <= 0.01
+    assert first["significant"]
+    assert last["difference"] == pytest.approx(-1 / 30)
+    assert last["p"] == 1
+    assert not last["significant"]
+    assert last["examples"] == ["120"]
+    assert first["systems"] == ["m:a", "m:b"]
+    turned = diagnose(runs[::-1], registry, DiagnosisOptions(attributes=["qLen"]))
+    assert _rows(turned, "pairwise", "qLen")[0]["difference"] == -1
+
+
+def test_small_buckets_have_no_stars(make_run: MakeRun, registry: Registry) -> None:
+    runs = _two(make_run, "0" * 116, "9" * 116)
+    rows = _rows(diagnose(runs, registry, DiagnosisOptions()), "pairwise", "qLen")
+    assert {own["n"] for own in rows} == {29}
+    assert all(own["q"] < 0.05 and not own["significant"] for own in rows)
+
+
+def test_clusters_are_one_draw(make_run: MakeRun, registry: Registry) -> None:
+    """The same answers, in five contexts instead of 120: far fewer swaps, so that p is larger."""
+    scores = ("09" * 60, "99" * 60)
+    alone = _rows(diagnose(_two(make_run, *scores), registry, DiagnosisOptions()), "pairwise", "qLen")
+    clustered = [
+        make_run(name, {("xquad", "en"): [
+            question(str(n), n, int(score) / 9, cluster=f"c{n % 5}") for n, score in enumerate(own, start=1)
+        ]})
+        for name, own in zip("cd", scores, strict=True)
+    ]  # fmt: skip
+    together = _rows(diagnose(clustered, registry, DiagnosisOptions()), "pairwise", "qLen")
+    assert [own["p"] for own in together] == [2 / 2**5] * 4
+    assert all(one["p"] < other["p"] for one, other in zip(alone, together, strict=True))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from([0, 3, 6, 9]), min_size=20, max_size=20))
+def test_p_is_that_of_scipy_where_all_swaps_are_taken(scores: list[int]) -> None:
+    """Ten questions in two buckets; the p of each is over the swaps of its own items."""
+    registry = open_session().registry
+    first, second = np.array(scores[:10]) / 9, np.array(scores[10:]) / 9
+    with tempfile.TemporaryDirectory() as name:
+        runs = [
+            write_run(Path(name) / key, {("xquad", "en"): [
+                question(str(n), 1 + n // 5, score) for n, score in enumerate(own.tolist())
+            ]})
+            for key, own in (("a", first), ("b", second))
+        ]  # fmt: skip
+        found = diagnose(runs, registry, DiagnosisOptions(attributes=["qLen"]))
+    for number, row in enumerate(_rows(found, "pairwise", "qLen")):
+        own = slice(5 * number, 5 * number + 5)
+        means = [(values[own] + (values[own] == 1)) / 2 for values in (first, second)]
+        differences = means[1] - means[0]
+        assert row["difference"] == pytest.approx(differences.mean())
+        result = scipy.stats.permutation_test(
+            (differences,), np.mean, permutation_type="samples", n_resamples=10_000, vectorized=True
+        )
+        assert row["p"] == pytest.approx(result.pvalue)
+
+
+def test_intervals_of_f1_are_those_of_the_cluster_bootstrap(make_run: MakeRun, registry: Registry) -> None:
+    records = [
+        sentence(
+            str(n), "a b c", "B-PER O B-LOC" if n % 3 else "O O O", "B-PER O O" if n % 2 else "O O B-LOC"
+        )
+        for n in range(60)
+    ]
+    found = diagnose([make_run("a", {("wikiann", "en"): records})], registry, DiagnosisOptions())
+    rows = {own["bucket"]: own for own in _rows(found, "single", "tag")}
+    for tag, other in (("PER", "LOC"), ("LOC", "PER")):
+        sides = [
+            [["O" if label == f"B-{other}" else label for label in tags] for tags in side]
+            for side in ([own.prediction for own in records], [own.reference for own in records])
+        ]
+        counts = chunk_f1(sides[0], sides[1], MetricContext(language="en")).counts
+        assert counts is not None
+        expected = count_interval(counts, np.arange(60), f1_from_counts, seed=1)
+        assert rows[tag]["ci_method"] == "bootstrap"
+        assert rows[tag]["se"] == pytest.approx(expected.se, rel=0.15)
+        assert rows[tag]["ci"] == pytest.approx([expected.low, expected.high], abs=0.03)
+
+
+def test_the_second_look_gives_the_same_numbers(make_run: MakeRun, registry: Registry) -> None:
+    runs = _two(make_run, "0918273645" * 5, "9081726354" * 5)
+    assert diagnose(runs, registry, DiagnosisOptions()) == diagnose(runs, registry, DiagnosisOptions())
+
+
+def test_languages_together_have_buckets_by_name_or_common_edges(
+    make_run: MakeRun, registry: Registry
+) -> None:
+    english = [question(str(n), n, 1.0) for n in range(1, 5)]
+    hindi = [question(str(n), 10 * n, 0.0) for n in range(1, 5)]
+    run = make_run("a", {("xquad", "en"): english, ("xquad", "hi"): hindi})
+    by_language = diagnose([run], registry, DiagnosisOptions())
+    rows = _rows(by_language, "single", "qLen", None)
+    assert [(own["bucket"], own["low"], own["n"], own["value"]) for own in rows] == [
+        (name, None, 2, 0.5) for name in ("XS", "S", "L", "XL")
+    ]
+    languages = _rows(by_language, "single", "language", None)
+    assert [(own["bucket"], own["value"]) for own in languages] == [("en", 1), ("hi", 0)]
+    assert _rows(by_language, "single", "language", "en") == []
+    pooled = diagnose([run], registry, DiagnosisOptions(edges="pooled"))
+    rows = _rows(pooled, "single", "qLen", None)
+    assert [(own["low"], own["high"], own["value"]) for own in rows] == [
+        (1, 2, 1),
+        (2, 4, 1),
+        (4, 20, 0),
+        (20, 40, 0),
+    ]
+
+
+def test_printed_edges_keep_buckets_that_are_empty(make_run: MakeRun, registry: Registry) -> None:
+    run = make_run("a", {("xquad", "en"): _questions("90909")})
+    found = diagnose([run], registry, DiagnosisOptions(edges="paper", attributes=["qLen", "aLen/cLen"]))
+    rows = _rows(found, "single", "qLen")
+    assert [(own["high"], own["n"]) for own in rows] == [(8, 5), (11, 0), (16, 0), (None, 0)]
+    assert rows[1]["value"] is rows[1]["ci"] is None
+
+
+def test_constant_attributes_are_told(make_run: MakeRun, registry: Registry) -> None:
+    found = diagnose([make_run("a", {("xquad", "en"): _questions("909")})], registry, DiagnosisOptions())
+    assert "left out, since all items have the same value: BLEU_AQ" in " ".join(found.notes)
+    assert _rows(found, "single", "aLen") == []
+
+
+@pytest.mark.parametrize("scores", ["9" * 40, "0" * 40, "90"])
+def test_all_right_all_wrong_and_two_items(make_run: MakeRun, registry: Registry, scores: str) -> None:
+    runs = _two(make_run, scores, scores)
+    rows = _rows(diagnose(runs[:1], registry, DiagnosisOptions()), "single", "qLen")
+    assert all(own["value"] in (0, 1) for own in rows)
+    pairs = _rows(diagnose(runs, registry, DiagnosisOptions()), "pairwise", "qLen")
+    assert {own["difference"] for own in pairs} == {0}
+    assert all(own["p"] in (None, 1) for own in pairs)
+
+
+def test_a_single_cluster_has_no_interval(make_run: MakeRun, registry: Registry) -> None:
+    runs = _two(make_run, "90" * 10, "99" * 10, cluster="c")
+    single = _rows(diagnose(runs[:1], registry, DiagnosisOptions()), "single", "qLen")
+    assert {(own["ci"], own["ci_method"]) for own in single} == {(None, "one cluster")}
+    pairs = _rows(diagnose(runs, registry, DiagnosisOptions()), "pairwise", "qLen")
+    assert {(own["ci"], own["p"], own["q"]) for own in pairs} == {(None, None, None)}
+
+
+def test_one_item_has_nothing_to_compare(make_run: MakeRun, registry: Registry) -> None:
+    with pytest.raises(UsageError, match=r"Nothing can be diagnosed\. xquad: left out, since all items have"):
+        diagnose([make_run("a", {("xquad", "en"): _questions("9")})], registry, DiagnosisOptions())
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        ({"cell": {"version": 2}}, "they are of version 1 and 2 of 'xquad'"),
+        ({"cell": {"method": "generate"}}, "their methods are head and generate"),
+        ({"run": {"data": "sample"}}, "they are on the data 'local' and 'sample'"),
+    ],
+)
+def test_runs_that_differ_are_refused_or_told(
+    make_run: MakeRun, registry: Registry, second: dict[str, Any], told: str
+) -> None:
+    cells = {("xquad", "en"): _questions("90909")}
+    runs = [make_run("a", cells), make_run("b", cells, **second)]
+    with pytest.raises(UsageError, match=told):
+        diagnose(runs, registry, DiagnosisOptions())
+    found = diagnose(runs, registry, DiagnosisOptions(common=True))
+    assert told in " ".join(found.notes)
+
+
+def test_items_that_differ_are_refused_or_left_out(make_run: MakeRun, registry: Registry) -> None:
+    first, second = _questions("90909"), _questions("99999")[:3]
+    second[0] = question("1", 7, 1.0)
+    runs = [make_run("a", {("xquad", "en"): first}), make_run("b", {("xquad", "en"): second[::-1]})]
+    told = "of 5, 2 only the first run has, 1 were asked something else"
+    with pytest.raises(UsageError, match=told):
+        diagnose(runs, registry, DiagnosisOptions())
+    found = diagnose(runs, registry, DiagnosisOptions(common=True))
+    rows = _rows(found, "pairwise", "qLen")
+    assert [(own["n"], own["values"]) for own in rows] == [(1, [0, 1]), (1, [1, 1])]
+    nothing = [runs[0], make_run("c", {("xquad", "en"): [question("z", 1, 1.0)]})]
+    with pytest.raises(UsageError, match="No item of 'xquad' in 'en' is common"):
+        diagnose(nothing, registry, DiagnosisOptions(common=True))
+
+
+def test_runs_without_what_is_needed(make_run: MakeRun, registry: Registry) -> None:
+    run = make_run("a", {("xquad", "en"): _questions("90")})
+    for options, told in (
+        (DiagnosisOptions(attributes=["qlen"]), "No attribute named 'qlen'. Did you mean 'qLen'"),
+        (DiagnosisOptions(edges="poled"), "No sort of edges named 'poled'"),
+        (DiagnosisOptions(metric="accuracy"), "No metric in the records of 'xquad' named 'accuracy'"),
+    ):
+        with pytest.raises(UnknownNameError, match=told):
+            diagnose([run], registry, options)
+    [path] = (run.path / "records").rglob("*.parquet")
+    path.unlink()
+    with pytest.raises(UsageError, match="has no records of 'xquad' in 'en'"):
+        diagnose([run], registry, DiagnosisOptions())
+
+
+def test_records_of_older_versions_are_told(make_run: MakeRun, registry: Registry) -> None:
+    import pyarrow.parquet as pq
+
+    run = make_run("a", {("xquad", "en"): _questions("90")})
+    [path] = (run.path / "records").rglob("*.parquet")
+    pq.write_table(pq.read_table(path).drop_columns(["inputs"]), path)
+    with pytest.raises(UsageError, match="of an older version of the harness"):
+        diagnose([run], registry, DiagnosisOptions())
+
+
+def test_calibration_and_confusion(make_run: MakeRun, registry: Registry) -> None:
+    outputs = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.1, 0.55, 0.35]]
+    labels = ["contradiction", "contradiction", "entailment"]
+    golds = ["contradiction", "neutral", "entailment"]
+    records = [
+        pair(str(n), "a " * (n + 1), "b", own, gold, output={"label": own, "scores": scores})
+        for n, (scores, own, gold) in enumerate(zip(outputs, labels, golds, strict=True))
+    ]
+    found = diagnose([make_run("a", {("xnli", "en"): records})], registry, DiagnosisOptions())
+    bins = {own["bin"]: own for own in found.rows("calibration") if own["n"]}
+    assert set(bins) == {5, 7}
+    assert (bins[7]["n"], bins[7]["accuracy"]) == (2, 0.5)
+    assert bins[7]["confidence"] == pytest.approx(0.8)
+    # |1 - 0.55| / 3 + 2 |0.5 - 0.8| / 3
+    assert bins[5]["ece"] == pytest.approx((0.45 + 2 * 0.3) / 3)
+    counts = {(own["gold"], own["predicted"]): own["n"] for own in found.rows("confusion")}
+    assert counts["neutral", "contradiction"] == 1
+    assert len(counts) == 9
+
+
+@pytest.mark.parametrize("attribute", ["qLen", "qLen/cLen", "language", "script"])
+def test_buckets_add_up_to_the_whole(make_run: MakeRun, registry: Registry, attribute: str) -> None:
+    english, hindi = _questions("0918273645" * 5), _questions("5" * 20)
+    hindi[3] = question("4", 9, 0.5, tags={})
+    run = make_run("a", {("xquad", "en"): english, ("xquad", "hi"): hindi})
+    rows = _rows(diagnose([run], registry, DiagnosisOptions()), "single", attribute, None)
+    scores = [sum(own.scores.values()) / 2 for own in (*english, *hindi)]
+    assert sum(own["n"] for own in rows) == 70
+    assert sum(own["n"] * own["value"] for own in rows) == pytest.approx(sum(scores))
+
+
+def test_attributes_with_too_few_values_are_refused(make_run: MakeRun, registry: Registry) -> None:
+    from types import SimpleNamespace
+
+    from harness.features import Feature
+    from harness.registry import Table
+
+    broken = Feature(name="broken", title="t", compute=lambda items, context: ["a"], continuous=False)
+    table = Table("attribute", [("mine", "broken", broken)])
+    given: Any = SimpleNamespace(features=table, metrics=registry.metrics)
+    run = make_run("a", {("xquad", "en"): _questions("909")})
+    with pytest.raises(
+        HarnessError, match="The attribute 'broken' gave 1 values for 3 items; expected one each"
+    ):
+        diagnose([run], given, DiagnosisOptions())
+
+
+def test_items_without_gold_are_told(make_run: MakeRun, registry: Registry) -> None:
+    from dataclasses import replace
+
+    bare = [replace(own, reference=None, scores={}) for own in _questions("909")]
+    cells = {("xquad", "en"): _questions("909"), ("xquad", "hi"): bare}
+    runs = [make_run("a", cells), make_run("b", cells)]
+    for found in (
+        diagnose(runs[:1], registry, DiagnosisOptions()),
+        diagnose(runs, registry, DiagnosisOptions()),
+    ):
+        assert "xquad hi: no item has a gold answer." in found.notes
+
+
+def test_data_alone(make_run: MakeRun, registry: Registry) -> None:
+    run = make_run("a", {("xquad", "en"): _questions("9" * 40), ("xquad", "hi"): _questions("0" * 3)})
+    found = diagnose([run], registry, DiagnosisOptions(), data_only=True)
+    [row] = _rows(found, "data", "qLen")
+    assert (row["n"], row["mean"], row["quartiles"]) == (40, 20.5, [10.75, 20.5, 30.25])
+    assert len(row["histogram"]) == 20
+    assert sum(own[2] for own in row["histogram"]) == 40
+    [row] = _rows(found, "data", "qLen", "hi")
+    assert row["histogram"] == [[1, 1, 1], [2, 2, 1], [3, 3, 1]]
+    [row] = _rows(found, "data", "script", "hi")
+    assert (row["mean"], row["histogram"]) == (None, [["Deva", 3]])
