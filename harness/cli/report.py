@@ -16,7 +16,7 @@ def report(
         list[Path], typer.Argument(metavar="RUN...", help="Run folders; the first one foremost.")
     ],
     format_name: Annotated[
-        str, typer.Option("--format", "-f", help="console, markdown, csv, json, or a plugin's.")
+        str, typer.Option("--format", "-f", help="console, markdown, html, latex, csv, json, or a plugin's.")
     ] = "console",
     output: Annotated[Path | None, typer.Option("--output", "--out", help="Write to this file.")] = None,
     json_file: Annotated[

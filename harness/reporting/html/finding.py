@@ -1,0 +1,131 @@
+"""Sentences that restate significant findings about a language, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.diagnosis import LEAST_ITEMS, SIGNIFICANCE
+from harness.reporting.html.contrast import Contrast, contrast, estimate_of_row, mean_of_others, score_of
+from harness.reporting.html.material import Material
+from harness.reporting.html.weakness import Weakness, by_attribute, interval_of
+from harness.reporting.summary import METRIC_SHORT
+from harness.statistics import benjamini_hochberg
+
+__all__ = ["Finding", "findings"]
+
+SENTENCES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One sentence about one language."""
+
+    language: str
+    text: str
+    effect: float
+    """Size of the difference, to put large ones first."""
+    contrast: Contrast | None = None
+    """What is tested; None for what the diagnosis has tested."""
+
+
+def findings(material: Material, weakness: Weakness) -> dict[str, list[str]]:
+    """Return up to three sentences a language.
+
+    All contrasts of the first run are tested together: Benjamini-Hochberg at the rate of the diagnosis. Differences of
+    two runs are those that the diagnosis itself calls significant.
+    """
+    tested = [
+        (finding, finding.contrast)
+        for finding in (*_behind_others(material), *_buckets(weakness))
+        if finding.contrast is not None
+    ]
+    rates = benjamini_hochberg([found.p for _, found in tested]).tolist()
+    kept = [
+        finding
+        for (finding, found), q in zip(tested, rates, strict=True)
+        if q <= SIGNIFICANCE and found.excludes_zero
+    ]
+    kept += _pairs(weakness)
+    found: dict[str, list[str]] = {}
+    for finding in sorted(kept, key=lambda one: -one.effect):
+        own = found.setdefault(finding.language, [])
+        if len(own) < SENTENCES:
+            own.append(finding.text)
+    return found
+
+
+def _behind_others(material: Material) -> Iterator[Finding]:
+    run = material.runs[0]
+    codes = [code for code, _, _ in material.languages]
+    for column in material.summary.columns:
+        for code, name, _ in material.languages:
+            own, others = score_of(run, column, code), mean_of_others(run, column, code, codes)
+            if own is None or others is None or min(own.draws, others.draws) < LEAST_ITEMS:
+                continue
+            found = contrast(others, own)
+            if found is not None and found.difference > 0:
+                metric = METRIC_SHORT.get(column.metric, column.metric)
+                text = (
+                    f"{column.task}: {name} scores {_points(found.difference)} lower ({metric}) than the mean of the "
+                    f"other languages ({_interval(found.low, found.high)})."
+                )
+                yield Finding(language=code, text=text, effect=found.difference, contrast=found)
+
+
+def _buckets(weakness: Weakness) -> Iterator[Finding]:
+    """Yield the contrasts of the last interval of each attribute with its first, which were chosen beforehand."""
+    rows = [row for row in (weakness.runs[0] if weakness.runs else ()) if row["kind"] == "single"]
+    systems = {row["task"]: row["system"] for row in reversed(rows)}
+    for language in dict.fromkeys(row["language"] for row in rows if row["language"] is not None):
+        own = [row for row in rows if row["language"] == language and row["system"] == systems[row["task"]]]
+        for (task, _, attribute), buckets in by_attribute(own).items():
+            first, last = buckets[0], buckets[-1]
+            if len(buckets) < 2 or first["low"] is None or min(first["n"], last["n"]) < LEAST_ITEMS:
+                continue
+            end, start = estimate_of_row(last), estimate_of_row(first)
+            found = None if end is None or start is None else contrast(end, start)
+            if found is not None:
+                yield _bucket_finding(found, task, language, weakness.title(attribute), first, last)
+
+
+def _bucket_finding(
+    found: Contrast, task: str, language: str, title: str, first: Mapping[str, Any], last: Mapping[str, Any]
+) -> Finding:
+    down = found.difference < 0
+    low, high = (-found.high, -found.low) if down else (found.low, found.high)
+    things = "spans" if last.get("level") == "span" else "items"
+    text = (
+        f"{task}: {things} whose {title} is in {interval_of(last)} score {_points(abs(found.difference))} "
+        f"{'lower' if down else 'higher'} than those in {interval_of(first)} ({_interval(low, high)})."
+    )
+    return Finding(language=language, text=text, effect=abs(found.difference), contrast=found)
+
+
+def _pairs(weakness: Weakness) -> Iterator[Finding]:
+    for row in weakness.pairs:
+        if row["kind"] == "pairwise" and row["language"] is not None and row["significant"] and row["ci"]:
+            first, second = row["systems"]
+            down = row["difference"] < 0
+            low, high = row["ci"]
+            low, high = (-high, -low) if down else (low, high)
+            things = "spans" if row.get("level") == "span" else "items"
+            text = (
+                f"{row['task']}: on {things} whose {weakness.title(row['attribute'])} is {_named(row)}, {second} "
+                f"scores {_points(abs(row['difference']))} {'lower' if down else 'higher'} than {first} "
+                f"({_interval(low, high)})."
+            )
+            yield Finding(language=row["language"], text=text, effect=abs(row["difference"]))
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return f"in {interval_of(row)}" if row["low"] is not None else interval_of(row)
+
+
+def _points(difference: float) -> str:
+    return f"{difference * 100:.1f} points"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"95 % interval {low * 100:.1f} to {high * 100:.1f}"

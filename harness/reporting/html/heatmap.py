@@ -1,0 +1,170 @@
+"""Languages against tasks as a coloured table: by family and by script, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+
+from harness.markup.element import Child, Element, element
+from harness.markup.heatmap import heat_class
+from harness.reporting.html.layout import anchor, interval_text, percent
+from harness.reporting.html.material import Material, cells_of, script_of
+from harness.reporting.score import Score
+from harness.reporting.summary import Column, Section, Summary
+from harness.results import Run
+
+__all__ = ["score_table", "script_sections"]
+
+Limits = Sequence[tuple[float, float]]
+LEGEND = "Colours go from the lowest to the highest language of each column; the number says how much."
+
+
+def score_table(
+    material: Material, run: Run, summary: Summary, sections: Sequence[Section], by: str
+) -> Element:
+    """Return the scores of a run, times 100: a row a language under its group, the means at the end.
+
+    Args:
+        material: For what the page has of each language.
+        run: The run.
+        summary: Its summary.
+        sections: The groups of its languages.
+        by: What the groups are: ``family`` or ``script``.
+    """
+    columns = summary.columns
+    limits = _limits(sections, len(columns))
+    pages = {code for code, _, _ in material.languages}
+    caption = f"Scores of {material.name(run)} by {by}, times 100, ± half the 95 % interval"
+    return element(
+        "div",
+        element(
+            "table",
+            element("caption", caption),
+            element("thead", element("tr", element("th", "language", scope="col"), map(_head, columns))),
+            [_group(run, part, columns, limits, pages) for part in sections],
+            element("tbody", [_mean_row(label, scores) for label, scores in summary.means]),
+            element("tbody", [_count_row(label, texts) for label, texts in summary.counts]),
+            class_="heat scores",
+        ),
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label=caption,
+    )
+
+
+def script_sections(run: Run, summary: Summary) -> tuple[Section, ...]:
+    """Return the rows of a summary grouped by script, the script with most languages first."""
+    groups: dict[str, list[tuple[str, str, tuple[Score, ...]]]] = {}
+    for part in summary.sections:
+        for row in part.rows:
+            groups.setdefault(script_of(run, row[0]), []).append(row)
+    means = dict(summary.scripts)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return tuple(
+        Section(
+            family=script,
+            rows=tuple(sorted(rows)),
+            means=means.get(script, _means_of([scores for _, _, scores in rows])),
+        )
+        for script, rows in ordered
+    )
+
+
+def _means_of(rows: Sequence[Sequence[Score]]) -> tuple[Score, ...]:
+    found = []
+    for column in zip(*rows, strict=True):
+        values = [score.value for score in column if score.value is not None]
+        found.append(Score(value=fmean(values)) if values else Score())
+    return tuple(found)
+
+
+def _head(column: Column) -> Element:
+    lines: list[Child] = []
+    for line in column.title.split("\n"):
+        lines += [element("br"), line] if lines else [line]
+    told = f"{column.task}, {column.protocol}, {column.method}, {column.metric}"
+    return element("th", lines, scope="col", class_="n", title=told)
+
+
+def _limits(sections: Sequence[Section], count: int) -> list[tuple[float, float]]:
+    values: list[list[float]] = [[] for _ in range(count)]
+    for part in sections:
+        for _, _, scores in part.rows:
+            for own, score in zip(values, scores, strict=True):
+                if score.value is not None:
+                    own.append(score.value)
+    return [(min(own, default=0.0), max(own, default=1.0)) for own in values]
+
+
+def _group(run: Run, part: Section, columns: Sequence[Column], limits: Limits, pages: set[str]) -> Element:
+    means = part.means or (Score(mark=" "),) * len(columns)
+    head = element("tr", element("th", part.family, scope="rowgroup"), map(_plain, means), class_="group")
+    rows = []
+    for code, name, scores in part.rows:
+        label: Child = f"{name} ({code})"
+        label = element("a", label, href=f"#{anchor('language', code)}") if code in pages else label
+        fields = [
+            _field(score, run, column, code, name, limit)
+            for score, column, limit in zip(scores, columns, limits, strict=True)
+        ]
+        rows.append(element("tr", element("th", label, scope="row"), fields))
+    return element("tbody", head, rows)
+
+
+def _field(
+    score: Score, run: Run, column: Column, code: str, name: str, limit: tuple[float, float]
+) -> Element:
+    cells = cells_of(run, column, code)
+    if score.value is None:
+        reason = next((cell["reason"] for cell in cells if cell["reason"]), "") or _skipped(run, column, code)
+        return element("td", score.mark.strip() or "-", class_="n absent", title=reason or "no score")
+    reach = None if score.reach is None else element("small", f" ±{score.reach * 100:.1f}")
+    told = "; ".join(_told(column, cells))
+    return element(
+        "td",
+        f"{percent(score.value)}{score.mark}",
+        reach,
+        class_=f"n {heat_class(score.value, *limit)}",
+        title=f"{column.task} {name}: {told}",
+    )
+
+
+def _told(column: Column, cells: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    for cell in cells:
+        metrics = cell["metrics"]
+        entry = metrics.get(column.metric) if isinstance(metrics, Mapping) else None
+        if entry is not None:
+            seed = f"seed {cell['seed']}: " if len(cells) > 1 else ""
+            told = "no interval"
+            if entry["ci"] is not None:
+                told = f"95 % interval {interval_text(entry['ci'])} ({entry['ci_method']})"
+            yield f"{seed}{percent(entry['value'])}, {told}, {cell['n']:,} items"
+
+
+def _skipped(run: Run, column: Column, code: str) -> str:
+    return next(
+        (
+            str(cell["reason"])
+            for cell in run.cells
+            if (cell["task"], cell["language"]) == (column.task, code) and cell["status"] != "ok"
+        ),
+        "",
+    )
+
+
+def _plain(score: Score) -> Element:
+    if score.value is None:
+        return element("td", score.mark.strip() or None, class_="n")
+    reach = None if score.reach is None else element("small", f" ±{score.reach * 100:.1f}")
+    return element("td", f"{percent(score.value)}{score.mark}", reach, class_="n")
+
+
+def _mean_row(label: str, scores: Sequence[Score]) -> Element:
+    fields = [element("td", "-", class_="n") if score == Score() else _plain(score) for score in scores]
+    return element("tr", element("th", label, scope="row"), fields, class_="mean")
+
+
+def _count_row(label: str, texts: Sequence[str]) -> Element:
+    fields = [element("td", text, class_="n soft") for text in texts]
+    return element("tr", element("th", label, scope="row"), fields)

@@ -1,0 +1,112 @@
+"""What a report is made of: the runs that were given, their baselines, and the summary that all sections agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.languages import known_languages
+from harness.reporting.summary import Column, Summary, summarise
+from harness.results import Run
+
+__all__ = ["Material", "cells_of", "read_material", "row_of", "script_of", "view_text"]
+
+Cell = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """The runs of a report."""
+
+    runs: tuple[Run, ...]
+    """Those that were given; the first one foremost."""
+    every: tuple[Run, ...]
+    """Those with the baselines that were made beside them, each behind its run."""
+    names: Mapping[Path, str]
+    """Path of a run -> what the report calls it; each name is used once."""
+    summary: Summary
+    families: tuple[str, ...]
+    """In the order of their colours, the same in all charts."""
+    published: tuple[Mapping[str, Any], ...]
+
+    def name(self, run: Run) -> str:
+        """Return what the report calls a run."""
+        return self.names[run.path]
+
+    @property
+    def languages(self) -> list[tuple[str, str, str]]:
+        """The languages of the summary in its order: code, name, family."""
+        return [(code, name, part.family) for part in self.summary.sections for code, name, _ in part.rows]
+
+
+def read_material(runs: Sequence[Run]) -> Material:
+    """Return the material of runs, each of which may be followed by its baselines."""
+    paths = {run.path.resolve() for run in runs}
+    given = [run for run in runs if not _is_baseline(run.path.resolve(), paths)]
+    summary = summarise(runs)
+    return Material(
+        runs=tuple(given),
+        every=tuple(runs),
+        names=_names(runs),
+        summary=summary,
+        families=tuple(sorted({part.family for part in summary.sections})),
+        published=tuple(runs[0].manifest.get("published", ())),
+    )
+
+
+def _is_baseline(path: Path, paths: set[Path]) -> bool:
+    return path.parent.name == "baselines" and path.parent.parent in paths
+
+
+def _names(runs: Sequence[Run]) -> dict[Path, str]:
+    """Return the models, with the folder where several runs are of one: its name, or its path where names are equal."""
+    models = [str(run.manifest["model"]) for run in runs]
+    names = {}
+    for run, model in zip(runs, models, strict=True):
+        same = [other.path.name for other, name in zip(runs, models, strict=True) if name == model]
+        folder = run.path.name if same.count(run.path.name) == 1 else str(run.path)
+        names[run.path] = model if len(same) == 1 else f"{model} ({folder})"
+    return names
+
+
+def view_text(cell: Cell) -> str:
+    """Return the conditions of a cell or row as the summary writes them: ``variant=translated``."""
+    return " ".join(f"{name}={value}" for name, value in sorted(cell["view"].items()))
+
+
+def cells_of(run: Run, column: Column, language: str | None = None) -> list[Cell]:
+    """Return the cells of a column, of all languages or of one: several where there are several seeds."""
+    wanted = (column.task, column.protocol, column.method, column.view)
+    return [
+        cell
+        for cell in run.cells
+        if "method" in cell
+        and (language is None or cell["language"] == language)
+        and (cell["task"], cell["protocol"], cell["method"], view_text(cell)) == wanted
+    ]
+
+
+def row_of(run: Run, column: Column) -> Mapping[str, Any] | None:
+    """Return the row of ``results.json`` that holds the mean of a column.
+
+    A baseline may have another method than the run: then it is the first row of the task, protocol, view and metric.
+    """
+    wanted = (column.task, column.protocol, column.view, column.metric)
+    rows = [
+        row
+        for row in run.results["tasks"]
+        if (row["task"], row["protocol"], view_text(row), row["metric"]) == wanted
+    ]
+    same = [row for row in rows if row.get("method") == column.method]
+    return next(iter([*same, *rows]), None)
+
+
+def script_of(run: Run, code: str) -> str:
+    """Return the ISO 15924 code of a language's script, as the run's tasks or the table say it."""
+    for spec in run.manifest["tasks"].values():
+        if code in spec["languages"]:
+            return str(spec["languages"][code][1])
+    table = known_languages()
+    return table.get(code).script if code in table else "?"

@@ -1,0 +1,122 @@
+"""The first sections: what was run, suites, scores, matrices, notes, and what was skipped or failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness.markup.element import Child, Element, element
+from harness.reporting.console import SAMPLE_WARNING
+from harness.reporting.html.heatmap import LEGEND, score_table, script_sections
+from harness.reporting.html.layout import fold, interval_text, notes, percent, section, table
+from harness.reporting.html.material import Material, row_of
+from harness.reporting.score import Score
+from harness.reporting.summary import SkippedGroup, Summary, summarise
+from harness.results import Run
+
+__all__ = ["overview_section", "score_section"]
+
+SKIPPED_SHOWN = 6
+"""Groups of skipped cells that are not folded."""
+
+
+def overview_section(material: Material) -> Element:
+    """Return what was run and how it scored as a whole."""
+    summary = material.summary
+    return section(
+        "overview",
+        "Overview",
+        element("p", element("strong", SAMPLE_WARNING), class_="warning", role="note")
+        if summary.sample
+        else None,
+        _means(material),
+        [
+            [table(suite.title, ("model", *suite.heads), _score_rows(suite.rows)), notes(suite.notes)]
+            for suite in summary.suites
+        ],
+        notes(summary.notes),
+        _skipped(summary.skipped),
+        [_further_failures(material, run) for run in material.runs[1:]],
+    )
+
+
+def score_section(material: Material) -> Element:
+    """Return languages against tasks of every given run, by family and by script, and the matrices."""
+    parts: list[Child] = []
+    for number, run in enumerate(material.runs):
+        summary = material.summary if number == 0 else summarise([run])
+        by_family = score_table(material, run, summary, summary.sections, "family")
+        scripts = script_sections(run, summary)
+        by_script = score_table(material, run, summary, scripts, "script")
+        inside: list[Child] = [by_family, fold("The same by script", by_script), _matrices(summary)]
+        parts += inside if number == 0 else [fold(f"Scores of {material.name(run)}", inside)]
+    legend = f"{LEGEND} * another split stands in for test, ! the cell failed, - no score: the reason is its title."
+    return section("scores", "Scores by language", element("p", legend, class_="note"), parts)
+
+
+def _means(material: Material) -> Element | None:
+    rows: list[tuple[Child, ...]] = []
+    for column in material.summary.columns:
+        for run in material.every:
+            row = row_of(run, column)
+            if row is not None:
+                rows.append(
+                    (
+                        column.title.replace("\n", " "),
+                        material.name(run),
+                        percent(row["value"]),
+                        interval_text(row.get("ci")),
+                        str(row["languages"]),
+                        percent(row.get("transfer_gap")),
+                    )
+                )
+    heads = ("task", "system", "mean", "95 % interval", "languages", "transfer gap")
+    caption = "Unweighted means over languages, times 100"
+    return table(caption, heads, rows, texts={1}) if rows else element("p", "Nothing was scored.")
+
+
+def _score_rows(rows: Sequence[tuple[str, Sequence[Score]]]) -> Iterator[tuple[str, ...]]:
+    for label, scores in rows:
+        yield (label, *(_score_text(score) for score in scores))
+
+
+def _score_text(score: Score) -> str:
+    return score.mark.strip() or "-" if score.value is None else f"{percent(score.value)}{score.mark}"
+
+
+def _matrices(summary: Summary) -> list[Element | None]:
+    return [
+        fold(
+            matrix.title,
+            table(matrix.title, (matrix.corner, *matrix.columns), _score_rows(matrix.rows)),
+            notes(matrix.notes),
+            is_open=matrix.is_small,
+        )
+        for matrix in summary.matrices
+    ]
+
+
+def _skipped(groups: Sequence[SkippedGroup]) -> list[Element]:
+    parts = []
+    for status, title in (("failed", "Failed"), ("skipped", "Skipped")):
+        own = [group for group in groups if group.status == status]
+        count = sum(group.cells for group in own)
+        if own:
+            rows = [
+                (
+                    group.task,
+                    group.protocol or "-",
+                    " ".join(group.languages),
+                    group.reason + (" (and likewise for the others)" if len(group.languages) > 1 else ""),
+                )
+                for group in own
+            ]
+            caption = f"{title}: {count} {'cell' if count == 1 else 'cells'}"
+            shown = table(caption, ("task", "protocol", "languages", "reason"), rows, texts={1, 2, 3})
+            folded = status == "skipped" and len(own) > SKIPPED_SHOWN
+            parts.append(fold(caption, shown) if folded else shown)
+    return parts
+
+
+def _further_failures(material: Material, run: Run) -> Element | None:
+    found = _skipped([group for group in summarise([run]).skipped if group.status == "failed"])
+    return element("div", element("h3", material.name(run)), found) if found else None

@@ -1,0 +1,109 @@
+"""Systems beside each other: the mean of every task with its interval, and strips of one dot a language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.languages import known_languages
+from harness.markup.chart import Bar, Dot, interval_bars, strip_plot
+from harness.markup.element import Element, element
+from harness.reporting.html.layout import section
+from harness.reporting.html.material import Material, row_of
+from harness.reporting.summary import Column
+
+__all__ = ["system_section"]
+
+ENGLISH = "en"
+PUBLISHED_PROTOCOLS = {"human"}
+"""Whose published scores stand beside those of any protocol."""
+
+
+def system_section(material: Material) -> Element | None:
+    """Return a chart of intervals and a strip plot for every column of the summary; None without columns."""
+    charts = [
+        (_intervals(material, column), _strips(material, column)) for column in material.summary.columns
+    ]
+    if not charts:
+        return None
+    told = (
+        "One dot a language, coloured by its family; English has a ring. A whisker is the 95 % interval of a mean, "
+        "where the run has one. Published scores are those of the whole test sets."
+    )
+    return section("systems", "Systems", element("p", told, class_="note"), charts)
+
+
+def _intervals(material: Material, column: Column) -> Element:
+    bars = []
+    for number, run in enumerate(material.every):
+        row = row_of(run, column)
+        if row is not None:
+            low, high = row.get("ci") or (None, None)
+            bars.append(
+                Bar(
+                    label=_short(material.name(run)),
+                    value=row["value"] * 100,
+                    low=None if low is None else low * 100,
+                    high=None if high is None else high * 100,
+                    n=row["languages"],
+                    group=number,
+                )
+            )
+    bars += [
+        Bar(label=f"published {label}", value=value, group=7)
+        for label, value in _published_means(material, column)
+    ]
+    return interval_bars(f"{_title(column)}: means over languages", bars, high=100.0, unit="score x100")
+
+
+def _strips(material: Material, column: Column) -> Element:
+    families = {code: (name, family) for code, name, family in material.languages}
+    dots: list[Dot] = []
+    rows: list[str] = []
+    for run in material.every:
+        row = row_of(run, column)
+        if row is not None:
+            rows.append(_short(material.name(run)))
+            scores = {code: value * 100 for code, value in row["by_language"].items()}
+            dots += _dots(rows[-1], scores, families)
+    for label, scores in _published_languages(material, column):
+        rows.append(f"published {label}")
+        dots += _dots(rows[-1], scores, families)
+    groups = sorted({*material.families, *(dot.group for dot in dots)})
+    title = f"{_title(column)}: languages"
+    return strip_plot(title, dots, rows=rows, groups=groups, unit="score x100")
+
+
+def _dots(row: str, scores: dict[str, float], families: dict[str, tuple[str, str]]) -> Iterator[Dot]:
+    table = known_languages()
+    for code, value in scores.items():
+        name, family = families.get(code) or (
+            (table.get(code).name, table.get(code).family) if code in table else (code, "other")
+        )
+        yield Dot(row=row, label=name, group=family, value=value, marked=code == ENGLISH)
+
+
+def _published_means(material: Material, column: Column) -> Iterator[tuple[str, float]]:
+    for item in material.published:
+        value = item["scores"].get(column.task, {}).get(column.metric)
+        if value is not None and _comparable(item["protocol"], column):
+            yield item["label"], value
+
+
+def _published_languages(material: Material, column: Column) -> Iterator[tuple[str, dict[str, float]]]:
+    for item in material.published:
+        scores = item.get("languages", {}).get(column.task, {}).get(column.metric)
+        if scores and _comparable(item["protocol"], column):
+            yield item["label"], scores
+
+
+def _comparable(protocol: str, column: Column) -> bool:
+    return not column.view and protocol in {column.protocol, *PUBLISHED_PROTOCOLS}
+
+
+def _title(column: Column) -> str:
+    return column.title.replace("\n", " ")
+
+
+def _short(name: str, most: int = 30) -> str:
+    """Return a name that fits beside a chart; the ends of a path say most."""
+    return name if len(name) <= most else f"{name[:8]}…{name[-(most - 9) :]}"

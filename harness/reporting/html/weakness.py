@@ -1,0 +1,101 @@
+"""The diagnosis of the given runs as rows: each run alone, each further one against the first, and the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.diagnosis import DiagnosisOptions, diagnose
+from harness.errors import HarnessError
+
+if TYPE_CHECKING:
+    from harness.registry import Registry
+    from harness.results import Run
+
+__all__ = ["Weakness", "by_attribute", "find_weakness", "interval_of"]
+
+Row = Mapping[str, Any]
+EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weakness:
+    """What the diagnosis says."""
+
+    runs: tuple[tuple[Row, ...], ...]
+    """By given run: its rows of the kinds single, calibration and confusion."""
+    pairs: tuple[Row, ...]
+    """Rows of every further run against the first."""
+    data: tuple[Row, ...]
+    titles: Mapping[str, str]
+    """Attribute -> what it is, in a few words."""
+    notes: tuple[str, ...]
+
+    def title(self, attribute: str) -> str:
+        """Return what an attribute is; its name where nobody says."""
+        return self.titles.get(attribute) or attribute
+
+
+def find_weakness(runs: Sequence[Run], registry: Registry) -> Weakness:
+    """Return the diagnosis of runs; what cannot be diagnosed has a sentence in its notes."""
+    notes: list[str] = []
+    alone = tuple(tuple(_rows([run], registry, notes)) for run in runs)
+    pairs = [row for run in runs[1:] for row in _rows([runs[0], run], registry, notes)]
+    data = _rows([runs[0]], registry, notes, data_only=True)
+    table = registry.features
+    titles = {name: table.get(name).title for name in table.names if name not in table.conflicts}
+    return Weakness(
+        runs=alone, pairs=tuple(pairs), data=tuple(data), titles=titles, notes=tuple(dict.fromkeys(notes))
+    )
+
+
+def _rows(
+    runs: Sequence[Run], registry: Registry, notes: list[str], *, data_only: bool = False
+) -> list[dict[str, Any]]:
+    """Return the rows of all tasks; where one cannot be diagnosed, those of the others."""
+    options = DiagnosisOptions(examples=EXAMPLES)
+    try:
+        found = diagnose(runs, registry, options, data_only=data_only)
+    except HarnessError as error:
+        tasks = sorted({cell["task"] for cell in runs[0].cells if cell["status"] == "ok"})
+        if len(tasks) < 2:
+            notes.append(str(error))
+            return []
+        return [row for task in tasks for row in _of_task(runs, registry, notes, task, data_only=data_only)]
+    notes += found.notes
+    return found.rows()
+
+
+def _of_task(
+    runs: Sequence[Run], registry: Registry, notes: list[str], task: str, *, data_only: bool
+) -> list[dict[str, Any]]:
+    options = DiagnosisOptions(examples=EXAMPLES, tasks=(task,))
+    try:
+        found = diagnose(runs, registry, options, data_only=data_only)
+    except HarnessError as error:
+        notes.append(f"{task}: {error}")
+        return []
+    notes += found.notes
+    return found.rows()
+
+
+def by_attribute(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    """Return rows of buckets by task with its view, system or systems, and attribute; in their order."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        view = ", ".join(f"{name}={value}" for name, value in row["view"].items())
+        task = f"{row['task']} ({view})" if view else row["task"]
+        system = row["system"] if "system" in row else " / ".join(row["systems"])
+        groups.setdefault((task, system, row["attribute"]), []).append(row)
+    return groups
+
+
+def interval_of(row: Row) -> str:
+    """Return the interval of a bucket, ``(2, 5]``, or its value."""
+    low, high = row["low"], row["high"]
+    if low is None or high is None:
+        return str(row["bucket"])
+    if low == high and row.get("low_closed"):
+        return f"{low:.3g}"
+    return f"{'[' if row.get('low_closed') else '('}{low:.3g}, {high:.3g}]"
