@@ -153,7 +153,8 @@ def test_a_bucket_leads_to_its_examples(hostile: Board, open_page: Open) -> None
     page.reload()
     _until(page, "document.querySelector('#drill article') !== null")
     page.click('[data-panel="pairwise"]')
-    assert "0.040" in page.inner_text("#drill table") and "-10.0" in page.inner_text("#drill table")
+    assert "0.040" in page.inner_text("#drill table") and "10.0" in page.inner_text("#drill table")
+    assert "Difference: <img" in page.inner_text("#drill") and "minus plain" in page.inner_text("#drill")
     page.click('[data-panel="data"]')
     assert page.locator("#drill h2").inner_text() == "Dataset bias"
     page.click('[data-panel="data"]')
