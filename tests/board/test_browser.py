@@ -15,7 +15,7 @@ import pytest
 
 from harness.markup.page import style
 from harness_board.document import Board
-from harness_board.rendering import board_page, script
+from harness_board.rendering import board_page, board_style, script
 from harness_board.site import site_pages
 
 Open = Callable[..., Any]
@@ -59,7 +59,7 @@ def page_text(published: Board) -> str:
 
 
 def test_the_code_is_small() -> None:
-    assert len(script().encode()) + len(style().encode()) < 100_000
+    assert len((script() + style() + board_style()).encode()) < 100_000
 
 
 def test_a_page_is_readable_without_its_script(page_text: str, open_page: Open) -> None:
