@@ -18,7 +18,7 @@ from typing import Any
 from harness.languages import known_languages
 from harness.markup.page import style
 from harness_board.document import Board, Score, System, TaskColumn
-from harness_board.rendering import board_page, script
+from harness_board.rendering import board_page, board_style, script
 
 ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--systems", type=int, default=200)
     given = parser.parse_args()
     html = board_page(synthetic_board(given.systems))
-    code = len(script().encode()) + len(style().encode())
+    code = len((script() + style() + board_style()).encode())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "board.html"
         path.write_text(html, encoding="utf-8")
