@@ -49,6 +49,8 @@ class Difference:
     low: float | None = None
     high: float | None = None
     method: str | None = None
+    groups: int | None = None
+    """Number of the draws that the interval rests on."""
     p: float | None = None
     """Of the permutation test over clusters, two-sided; None for metrics that give neither items nor counts."""
     p_holm: float | None = None
@@ -133,6 +135,7 @@ def _against(trial: _Trial, scores: Scores, place: int) -> Scores:
                 low=interval.low,
                 high=interval.high,
                 method=interval.method,
+                groups=interval.groups,
                 p=trial.p(0, index)[place + 1],
                 mcnemar=trial.mcnemar(index, place),
                 won=won,

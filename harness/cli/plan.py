@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
 from harness.cli import option as o
 
+if TYPE_CHECKING:
+    from harness.power import Detectable
+    from harness.preparing import Prepared
+
+Power = Annotated[
+    bool, typer.Option("--power", help="Show the smallest difference that each test set can tell.")
+]
+Assume = Annotated[
+    list[Path] | None,
+    typer.Option("--assume", help="With --power: take the spread from this run, or from two runs compared."),
+]
+ExpectedScore = Annotated[float, typer.Option("--score", help="With --power: the expected score.")]
+Correlation = Annotated[
+    float, typer.Option("--correlation", help="With --power: that of two systems' item scores.")
+]
 app = typer.Typer(add_completion=False)
 
 
@@ -35,18 +53,43 @@ def plan(
     chat: o.Chat = False,
     constrained: o.Constrained = False,
     config: o.ConfigFile = None,
+    power: Power = False,
+    assume: Assume = None,
+    score: ExpectedScore = 0.5,
+    correlation: Correlation = 0.5,
     json_file: o.JsonFile = None,
 ) -> None:
     """Show the cells that eval would run, the models it would fit, and what it would skip and why."""
     given = dict(locals())
-    del given["config"], given["json_file"]
+    for name in ("config", "json_file", "power", "assume", "score", "correlation"):
+        del given[name]
     from harness.api import open_session, prepare
-    from harness.cli.display import broken_told, show_plan, write_rows
+    from harness.cli.display import broken_told, show_plan, stdout, write_rows
+    from harness.reporting.power import power_rows, render_power
 
     run_config = o.make_config(given, config)
     session = open_session(run_config.tasks_from)
     with broken_told(session.registry.plugins, session.catalog):
         prepared = prepare(run_config, session)
-    show_plan(prepared.plan, brief=False)
+    if power:
+        found = _detectable(prepared, assume or [], score, correlation, run_config.limit)
+        stdout().print(render_power(found))
+        rows = power_rows(found)
+    else:
+        show_plan(prepared.plan, brief=False)
+        rows = [cell.identity() for cell in prepared.plan.cells]
     if json_file is not None:
-        write_rows(json_file, [cell.identity() for cell in prepared.plan.cells])
+        write_rows(json_file, rows)
+
+
+def _detectable(
+    prepared: Prepared, assume: list[Path], score: float, correlation: float, limit: int | None
+) -> list[Detectable]:
+    from harness.power import Assumption, detectable_differences
+    from harness.reading import CellReader
+    from harness.results import Run
+
+    assumption = Assumption(score=score, correlation=correlation, runs=tuple(map(Run, assume)))
+    registry = prepared.session.registry
+    reader = CellReader(registry, prepared.finder)
+    return detectable_differences(prepared.plan.cells, reader, registry, assumption, limit=limit)

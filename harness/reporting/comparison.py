@@ -247,6 +247,7 @@ def _values(scores: Scores, costs: Sequence[Costs], index: int) -> dict[str, Any
         "ci_low": None if difference is None else difference.low,
         "ci_high": None if difference is None else difference.high,
         "ci_method": None if difference is None else difference.method,
+        "clusters": None if difference is None else difference.groups,
         **{name: None if difference is None else getattr(difference, name) for name in _TESTS},
         "rank": None if scores.ranks is None else list(scores.ranks[index]),
         "tied_with_best": None if scores.best is None else scores.best[index],

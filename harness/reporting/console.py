@@ -124,7 +124,7 @@ def _suites(summary: Summary) -> list[RenderableType]:
     for suite in summary.suites:
         table = _plain_table("", suite.heads)
         for label, scores in suite.rows:
-            table.add_row(Text(label), *(_text(score, interval=True) for score in scores))
+            table.add_row(Text(label), *(_text(score) for score in scores))
         notes = [Padding(Text(note), (0, 0, 0, 2)) for note in suite.notes]
         parts += [Text(suite.title, style="bold"), table, *notes, Text("")]
     return parts

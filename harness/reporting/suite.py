@@ -110,6 +110,10 @@ def _notes(row: Mapping[str, Any], suite: Mapping[str, Any]) -> list[str]:
         )
     if row["extended"] is not None and row["extended"]["paper"]["value"] is not None:
         notes.append(f"With added languages: overall {row['extended']['paper']['value'] * 100:.1f}.")
+    widths = [(name, half_width(row[key])) for name, key in (("overall", "paper"), ("flat", "flat"))]
+    told = [f"{name} ±{width * 100:.1f}" for name, width in widths if width is not None]
+    if told:
+        notes.append(f"Half the 95 % interval, tasks taken as independent: {', '.join(told)}.")
     return notes
 
 

@@ -114,9 +114,7 @@ def independent_mean(parts: Sequence[Interval], value: float, *, level: float = 
         level: Coverage of the interval.
     """
     groups = [part.groups or 2 for part in parts]
-    lacking = [
-        part.method or "no interval" for part in parts if part.se is None and part.method != "constant"
-    ]
+    lacking = [part.method for part in parts if part.se is None and part.method != "constant"]
     if not parts or lacking:
         return _without(lacking[0] if lacking else None)
     variances = np.square([part.se or 0.0 for part in parts])

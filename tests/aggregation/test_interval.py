@@ -1,0 +1,241 @@
+"""Intervals of means over languages and of suites, from those of cells and from records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from harness.aggregation import aggregate_suites, aggregate_tasks
+from harness.api import open_session
+from harness.metrics.chunk import f1_from_counts
+from harness.results import ItemRecord, RunFolder
+from harness.statistics import clustered_mean
+from harness.task_intervals import task_intervals, with_task_intervals
+
+SPEC: dict[str, Any] = {
+    "metrics": ["m"],
+    "headline": ["m"],
+    "source": "en",
+    "languages": {code: ["x", "Latn"] for code in ("en", "de", "sw")},
+}
+METRICS = open_session().registry.metrics
+
+
+def _cell(language: str, metric: str = "m", value: float = 0.5, **fields: Any) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name in ("se", "ci", "ci_method", "clusters"):
+        if name in fields:
+            kept[name] = fields.pop(name)
+    usual = {
+        "task": "nli",
+        "language": language,
+        "protocol": "p",
+        "method": "head",
+        "view": {},
+        "fit": "f",
+        "status": "ok",
+        "n": 10,
+        "metrics": {metric: {"value": value, **kept}},
+    }
+    return {**usual, **fields}
+
+
+def _row(cells: Sequence[dict[str, Any]], **spec: Any) -> dict[str, Any]:
+    [row] = aggregate_tasks(cells, {"nli": {**SPEC, **spec}})
+    return row
+
+
+def test_languages_that_are_drawn_apart_add_their_variances() -> None:
+    cells = [
+        _cell("en", value=0.8, se=0.03, ci_method="t", clusters=101),
+        _cell("de", value=0.6, se=0.04, ci_method="clustered t", clusters=51),
+    ]
+    row = _row(cells)
+    se = math.sqrt(0.03**2 + 0.04**2) / 2
+    freedom = (0.03**2 + 0.04**2) ** 2 / (0.03**4 / 100 + 0.04**4 / 50)
+    reach = stats.t.ppf(0.975, freedom) * se
+    assert (row["se"], row["ci_method"]) == (pytest.approx(se), "stratified t")
+    assert row["ci"] == pytest.approx([0.7 - reach, 0.7 + reach])
+
+
+def test_one_language_has_the_interval_of_its_cell() -> None:
+    kept: dict[str, Any] = {"se": 0.1, "ci": [0.3, 0.7], "ci_method": "wilson", "clusters": 24}
+    row = _row([_cell("en", **kept)])
+    assert {name: row[name] for name in kept} == kept
+
+
+@pytest.mark.parametrize("method", ["one cluster", None])
+def test_a_language_without_an_error_leaves_the_mean_without(method: str | None) -> None:
+    cells = [_cell("en", se=0.03, ci=[0.4, 0.6], ci_method="t", clusters=9), _cell("de", ci_method=method)]
+    assert (_row(cells)["se"], _row(cells)["ci"], _row(cells)["ci_method"]) == (None, None, method)
+    # Items that all score the same vary by nothing.
+    constant = [cells[0], _cell("de", ci_method="constant")]
+    assert _row(constant)["se"] == pytest.approx(0.015)
+
+
+# From records ------------------------------------------------------------------------------------------
+
+
+def _write(
+    folder: RunFolder, cells: Sequence[dict[str, Any]], scores: Sequence[Sequence[Any]], **given: Any
+) -> None:
+    for cell, own in zip(cells, scores, strict=True):
+        records = [
+            ItemRecord(
+                id=str(number),
+                inputs_digest="d",
+                prediction=None,
+                reference=1,
+                scores={next(iter(cell["metrics"])): score},
+                cluster=given["cluster"](number) if "cluster" in given else None,
+                group=None,
+                tags={},
+                flags={},
+            )
+            for number, score in enumerate(own)
+        ]
+        unlabelled = ItemRecord(
+            id="u", inputs_digest="d", prediction=None, reference=None, scores={}, cluster=None, group=None,
+            tags={}, flags={},
+        )  # fmt: skip
+        folder.write_records(folder.records_of(cell), [*records, unlabelled])
+
+
+def _from_records(folder: RunFolder, cells: Sequence[dict[str, Any]], **spec: Any) -> dict[str, Any]:
+    specs = {"nli": {**SPEC, **spec}}
+    [row] = task_intervals(aggregate_tasks(cells, specs), cells, specs, folder.records_of, METRICS)
+    return row
+
+
+def test_translations_of_an_item_are_drawn_together(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    hardness = random.random(40)
+    scores = [(hardness < ease).astype(float) for ease in (0.9, 0.6, 0.4)]
+    cells = [
+        _cell(
+            code,
+            value=float(own.mean()),
+            se=float(stats.sem(own)),
+            ci_method="t",
+            clusters=40,
+            digest=f"d{code}",
+        )
+        for code, own in zip(("en", "de", "sw"), scores, strict=True)
+    ]
+    folder = RunFolder(tmp_path)
+    _write(folder, cells, [own.tolist() for own in scores])
+    joint = _from_records(folder, cells, parallel=True)
+    # With the same items in all languages it is the interval of the items' means over languages.
+    expected = clustered_mean(np.mean(scores, axis=0), [None] * 40)
+    assert (joint["se"], joint["ci"]) == (
+        pytest.approx(expected.se),
+        pytest.approx([expected.low, expected.high]),
+    )
+    assert (joint["ci_method"], joint["clusters"]) == ("clustered t", 40)
+    apart = _from_records(folder, cells)
+    assert apart["se"] < 0.75 * joint["se"]
+    # Items of a cluster, in any of the languages, are one draw.
+    _write(folder, cells, [own.tolist() for own in scores], cluster=lambda number: str(number // 4))
+    grouped = _from_records(folder, cells, parallel=True)
+    expected = clustered_mean(np.mean(scores, axis=0), [str(number // 4) for number in range(40)])
+    assert (grouped["se"], grouped["clusters"]) == (pytest.approx(expected.se), 10)
+
+
+def test_seeds_are_averaged_item_by_item(tmp_path: Path) -> None:
+    random = np.random.default_rng(4)
+    scores = random.random((3, 30))
+    cells = [
+        _cell("de", value=float(own.mean()), seed=seed, digest=f"d{seed}") for seed, own in enumerate(scores)
+    ]
+    folder = RunFolder(tmp_path)
+    _write(folder, cells, scores.tolist())
+    row = _from_records(folder, cells)
+    expected = clustered_mean(scores.mean(axis=0), [None] * 30)
+    assert (row["se"], row["ci"]) == (
+        pytest.approx(expected.se),
+        pytest.approx([expected.low, expected.high]),
+    )
+    assert row["seed_sd"] == pytest.approx(float(np.std(scores.mean(axis=1), ddof=1)))
+    _write(folder, cells[:1], [scores[0][:-1].tolist()])
+    assert _from_records(folder, cells)["ci_method"] == "items differ between seeds"
+    folder.records_of(cells[1]).unlink()
+    assert _from_records(folder, cells)["ci_method"] == "records are missing"
+
+
+def _tags(random: np.random.Generator, right: float) -> list[list[float]]:
+    return [[float(random.binomial(3, right)), 3.0, 3.0] for _ in range(60)]
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_set_level_metrics_are_resampled_jointly(tmp_path: Path, parallel: bool) -> None:
+    random = np.random.default_rng(5)
+    codes = ["en", "de"] if parallel else ["en", "en"]
+    first = _tags(random, 0.7)
+    cells = [
+        _cell(code, metric="chunk_f1", value=0.7, seed=seed, digest=f"d{seed}")
+        for seed, code in enumerate(codes)
+    ]
+    folder = RunFolder(tmp_path)
+    _write(folder, cells, [first, first])
+    row = _from_records(folder, cells, metrics=["chunk_f1"], headline=["chunk_f1"], parallel=parallel)
+    # Both are the same answers: their mean varies as one of them does.
+    shares = np.array(first)[:, 0] / 3
+    assert row["se"] == pytest.approx(float(stats.sem(shares)), rel=0.1)
+    assert (row["ci_method"], row["draws"], row["clusters"]) == (
+        "cluster bootstrap" if parallel else "bootstrap",
+        1_000,
+        60,
+    )
+    assert row["ci"][0] < f1_from_counts(np.sum(first, axis=0)) < row["ci"][1]
+    assert row == _from_records(folder, cells, metrics=["chunk_f1"], headline=["chunk_f1"], parallel=parallel)
+
+
+# Suites ------------------------------------------------------------------------------------------------
+
+
+SUITE: dict[str, Any] = {
+    "suite": "s",
+    "protocol": "p",
+    "tasks": ["nli", "qa", "ner"],
+    "categories": {"one": ["nli"], "two": ["qa", "ner"]},
+    "languages": {"nli": ["en"], "qa": ["en"], "ner": ["en"]},
+}
+
+
+def _suite_rows(**errors: float | None) -> list[dict[str, Any]]:
+    rows = []
+    for task, error in errors.items():
+        for metric in ("f1", "em") if task == "qa" else ("m",):
+            row = _row([_cell("en", value=0.5, se=error, ci_method="t", clusters=50)])
+            rows.append({**row, "task": task, "metric": metric, "headline": True})
+    return rows
+
+
+def test_a_suite_adds_the_variances_of_its_tasks() -> None:
+    rows = _suite_rows(nli=0.02, qa=0.04, ner=0.03)
+    [suite] = aggregate_suites(rows, [SUITE])
+    paper = math.sqrt((0.02 / 2) ** 2 + (0.04 / 4) ** 2 + (0.03 / 4) ** 2)
+    flat = math.sqrt(0.02**2 + 0.04**2 + 0.03**2) / 3
+    assert suite["paper"]["se"] == pytest.approx(paper)
+    assert suite["paper"]["ci"] == pytest.approx([0.5 - 1.959964 * paper, 0.5 + 1.959964 * paper])
+    assert suite["flat"]["se"] == pytest.approx(flat)
+    assert suite["flat"]["ci_method"] == "normal, tasks independent"
+
+
+def test_a_suite_with_a_task_without_error_has_no_interval() -> None:
+    [suite] = aggregate_suites(_suite_rows(nli=0.02, qa=None, ner=0.03), [SUITE])
+    assert suite["paper"]["value"] == 0.5
+    assert (suite["paper"]["se"], suite["flat"]["ci"]) == (None, None)
+
+
+def test_results_without_such_tasks_need_no_records() -> None:
+    cells = [_cell("en", se=0.1, ci=[0.3, 0.7], ci_method="t", clusters=9)]
+    specs = {"nli": {**SPEC, "parallel": True}}
+    results = {"cells": cells, "tasks": aggregate_tasks(cells, specs), "suites": []}
+    assert with_task_intervals(results, specs, [], lambda _: pytest.fail("read"), METRICS) == results
