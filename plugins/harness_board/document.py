@@ -83,7 +83,8 @@ class Board:
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     diagnosis: tuple[dict[str, Any], ...] = ()
-    examples: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    examples: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The items that rows of `diagnosis` name: task/language/id -> inputs, reference, predictions."""
 
     def content(self) -> dict[str, Any]:
         """Return what the page holds as JSON: names once, scores as arrays in the order of each task's languages."""

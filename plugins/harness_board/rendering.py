@@ -8,6 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from harness.markup.character import visible
 from harness.markup.element import Element, element
 from harness.markup.heatmap import heat_class
 from harness.markup.page import page
@@ -51,6 +52,9 @@ FACT_HEADS = {
     "contamination": "Contamination",
     "reported": "Reported",
 }
+LONG = 30
+"""Characters of a fact that stand in one line."""
+BACK = "← all tasks and languages"
 OVERALL = (
     "mean of the category means; a category is the mean of its tasks, a task the mean over its languages"
 )
@@ -79,7 +83,7 @@ def board_page(
         language: The language that the page is about.
         address: ("task" or "language", name) -> where its page lies; by default within this page.
     """
-    link = address or (lambda kind, name: f"#/{kind}/{name}")
+    link = address or (lambda kind, name: f"#/{kind}/{name}" if kind else "#/")
     route = {key: value for key, value in (("task", task), ("language", language)) if value is not None}
     content = {**board.content(), "route": route}
     shown = standing(content, task=task, language=language)
@@ -89,7 +93,7 @@ def board_page(
     main = element(
         "main",
         element("h1", place, id="place"),
-        element("p", element("a", "← all tasks and languages", href=link("", "")), id="back", hidden=not (address and route)),
+        element("p", element("a", BACK, href=link("", "")), id="back", hidden=not (address and route)),
         element("p", f"Overall: {_formula(task)}.", id="formula", class_="note"),
         _controls(content, task, language),
         element(
@@ -173,7 +177,7 @@ def _row(row: Row, shown: Standing, limits: Sequence[tuple[Any, Any]]) -> Elemen
         group = f"tie group {row.group}" if row.group else None
         cells.append(element("td", f"{row.range} {row.group}" if row.range else "-", class_="n", title=group))
     cells.append(element("th", row.label, scope="row"))
-    cells += [element("td", text) for text in row.facts]
+    cells += [element("td", text, class_="wide" if len(visible(text)) > LONG else None) for text in row.facts]
     cells.append(
         element(
             "td",

@@ -184,8 +184,9 @@ def standing(content: Mapping[str, Any], *, task: str | None = None, language: s
             if task is not None
             else list(by_task.values())
         )
-        if (task is None and language is None) or any(field.value is not None for field in fields):
-            total = _total(by_task, content["categories"])
+        total = _total(by_task, content["categories"])
+        is_known = total.value is not None or any(field.value is not None for field in fields)
+        if is_known or (task is None and language is None):
             told = tuple(FACTS[name](system) for name in facts)
             rows.append(
                 Row(index=index, label=system["label"], facts=told, total=total, fields=tuple(fields))

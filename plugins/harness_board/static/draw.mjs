@@ -61,10 +61,14 @@ export function drawHead(head, shown, state, links) {
   head.replaceChildren(row);
 }
 
-/** Draw the rows; those that did not change are moved, not made again. */
+const FIRST = 40;
+let later = 0;
+
+/** Draw the rows; those that did not change are moved, not made again. What no screen shows at once follows in pieces. */
 export function drawRows(body, shown, cache, tools) {
+  clearTimeout(later);
   const limits = shown.columns.map((_, place) => limitsOf(shown.rows.map((row) => row.cells[place])));
-  const rows = shown.rows.map((row) => {
+  const make = (row) => {
     const classes = row.cells.map((cell, place) => (cell.value === null ? "n absent" : tools.colours ? `n ${heat(cell.value, ...limits[place])}` : "n"));
     const texts = row.cells.map((cell) => tools.text(cell));
     const key = [row.rank, row.range, row.group, texts.join("|"), classes.join("|"), tools.text(row.total), shown.facts.join()].join("#");
@@ -73,8 +77,22 @@ export function drawRows(body, shown, cache, tools) {
     const made = oneRow(row, shown, classes, texts, tools);
     cache.set(row.index, { key, made });
     return made;
-  });
-  body.replaceChildren(...rows);
+  };
+  body.replaceChildren(...shown.rows.slice(0, FIRST).map(make));
+  const follow = (start) => {
+    if (start >= shown.rows.length) {
+      later = 0;
+      return;
+    }
+    body.append(...shown.rows.slice(start, start + FIRST).map(make));
+    later = setTimeout(follow, 0, start + FIRST);
+  };
+  later = setTimeout(follow, 30, FIRST);
+}
+
+/** @returns {boolean} whether all rows stand in the table */
+export function isDrawn() {
+  return later === 0;
 }
 
 function limitsOf(cells) {
@@ -93,7 +111,10 @@ function oneRow(row, shown, classes, texts, tools) {
   if (!row.rank) cells[0].setAttribute("title", row.total.value === null ? row.total.title : "not ranked: " + row.total.title);
   if (shown.hasErrors) cells.push(node("td", { class: "n", title: row.group ? `tie group ${row.group}` : null }, row.range ? `${row.range} ${row.group}` : "-"));
   cells.push(node("th", { scope: "row" }, visible(row.system.label)));
-  for (const name of shown.facts) cells.push(node("td", {}, visible(tools.facts[name].text(row.system))));
+  for (const name of shown.facts) {
+    const text = visible(tools.facts[name].text(row.system));
+    cells.push(node("td", { class: text.length > 30 ? "wide" : null }, text));
+  }
   const total = node("td", { class: row.total.value === null ? "n absent" : "n total" }, tools.text(row.total));
   const told = tools.title(row.total);
   if (told) total.setAttribute("title", told);
@@ -147,7 +168,7 @@ export function scatter(points, label) {
 
 /** @returns {Element} what is too wide scrolls, with the keyboard too */
 export function region(content, label) {
-  return node("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, content);
+  return node("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": label }, content);
 }
 
 /** @returns {Element} a table of texts; fields may be nodes */

@@ -1,7 +1,7 @@
 // Wires the page: controls to the state, the state to the address, and both to what is drawn.
 
-import { FACTS, cellText, cellTitle, defaultDirection, exportRows, format, formatAddress, formulas, parseAddress, prepare, shownFacts, toCsv, view } from "./compute.mjs";
-import { drawHead, drawRows, node, scatter, visible } from "./draw.mjs";
+import { FACTS, cellText, cellTitle, defaultDirection, exportRows, formatAddress, formulas, parseAddress, prepare, shownFacts, toCsv, view } from "./compute.mjs";
+import { drawHead, drawRows, isDrawn, node, scatter, visible } from "./draw.mjs";
 import { drawDrill } from "./drill.mjs";
 
 const byId = (id) => document.getElementById(id);
@@ -12,6 +12,7 @@ const cache = new Map();
 let state = {};
 let shown = null;
 let pending = 0;
+let slow = 0;
 
 function change(update) {
   state = Object.fromEntries(Object.entries({ ...state, ...update }).filter(([key, value]) => value !== undefined && value !== null && (value !== "" || key === "cols")));
@@ -21,13 +22,14 @@ function change(update) {
 
 function draw() {
   shown = view(board, state);
-  const formula = formulas()[state.agg || "paper"];
+  const formula = state.task ? formulasOfTask() : formulas()[state.agg || "paper"];
   const links = { facts: FACTS, formula, direction: (id) => defaultDirection(id, shown.smaller) };
   const tools = { facts: FACTS, colours: state.plain !== "1", text: (cell) => cellText(cell, state.ci === "1"), title: cellTitle };
   drawHead(byId("board-head"), shown, state, links);
   drawRows(byId("board-rows"), shown, cache, tools);
   drawWords(formula);
-  byId("scatter").replaceChildren(...scatterOf());
+  clearTimeout(slow);
+  slow = setTimeout(() => byId("scatter").replaceChildren(...scatterOf()), 50);
   const panel = byId("drill");
   panel.hidden = !state.panel;
   if (state.panel) drawDrill(panel, board, state, change);
@@ -38,10 +40,11 @@ function drawWords(formula) {
   const place = state.task ? `Task ${state.task}` : state.language ? `Language ${board.languages.get(state.language)?.name ?? state.language}` : content.title;
   const known = (state.task && !board.tasks.has(state.task)) || (state.language && !board.languages.has(state.language));
   byId("place").textContent = visible(known ? `${place} is not on this board` : place);
-  byId("formula").textContent = `Overall: ${state.task ? (formulasOfTask()) : formula}.`;
+  byId("board").caption.textContent = byId("place").textContent;
+  byId("formula").textContent = `Overall: ${formula}.`;
   const hidden = shown.hidden ? `${shown.hidden} hidden by filters` : "none hidden";
   byId("count").textContent = `${shown.rows.length} of ${content.systems.length} systems shown, ${hidden}.`;
-  byId("back").hidden = !(state.task || state.language) || !!(route.task || route.language);
+  byId("back").hidden = !(state.task || state.language);
 }
 
 function formulasOfTask() {
@@ -140,6 +143,6 @@ else {
   fillControls();
   shown = view(board, state);
   byId("scatter").replaceChildren(...scatterOf());
-  drawWords(formulas().paper);
+  drawWords(state.task ? formulasOfTask() : formulas().paper);
 }
-window.harnessBoard = { draw: (update) => change(update), shown: () => shown, format };
+window.harnessBoard = { draw: (update) => change(update), shown: () => shown, isDrawn };

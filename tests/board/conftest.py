@@ -1,0 +1,154 @@
+"""Boards for the tests, and a browser where one is installed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api import open_session
+from harness.specs.catalog import Catalog
+from harness_board.document import Board, Score, System, TaskColumn
+from harness_board.gathering import gather
+
+ARGUMENTS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+HOSTILE = "<img src=x onerror=\"document.title='broken'\"></script><script>document.title='broken'</script>"
+OVERRIDE = "safe\u202egnp.exe\u0000"
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Catalog:
+    return open_session().catalog
+
+
+@pytest.fixture(scope="session")
+def published(catalog: Catalog) -> Board:
+    """The board of the shipped published scores."""
+    return gather(published="xtreme_r", catalog=catalog)
+
+
+@pytest.fixture(scope="session")
+def hostile() -> Board:
+    """A board whose texts try to become markup, with errors and a diagnosis."""
+    systems = tuple(
+        System(
+            label=label,
+            origin="run",
+            protocol="zero_shot_transfer",
+            year=2020 + index,
+            scores=tuple(
+                Score(
+                    task=task,
+                    metric="accuracy",
+                    mean=60.0 + 4 * index,
+                    se=1.0,
+                    by_language={"en": 70.0 + index, "sw": 50.0 + 7 * index},
+                    se_by_language={"en": 1.0, "sw": 2.0},
+                    note=HOSTILE if index == 0 else "",
+                )
+                for task in ("xnli", "xcopa")
+            ),
+            metadata={"parameters": 10**8 * (index + 1), "paper": HOSTILE},
+        )
+        for index, label in enumerate((HOSTILE, OVERRIDE, "plain"))
+    )
+    return Board(
+        title=f"Board {HOSTILE}",
+        tasks=tuple(
+            TaskColumn(
+                task=task, metrics=("accuracy",), headline=("accuracy",), languages=("en", "sw"), source="en"
+            )
+            for task in ("xnli", "xcopa")
+        ),
+        systems=systems,
+        languages={
+            "en": {"name": "English", "family": "Indo-European", "script": "Latn"},
+            "sw": {"name": "Swahili", "family": "Niger-Congo", "script": "Latn"},
+        },
+        diagnosis=_diagnosis(),
+        examples={"xnli/sw/1": _example()},
+    )
+
+
+def _diagnosis() -> tuple[dict[str, Any], ...]:
+    shared: dict[str, Any] = {
+        "task": "xnli",
+        "language": "sw",
+        "attribute": "length",
+        "metric": "accuracy",
+        "q": None,
+    }
+    single = [
+        {**shared, "kind": "single", "system": "plain", "bucket": bucket, "n": n, "value": value,
+         "ci": [value - 0.1, value + 0.1], "examples": ["xnli/sw/1"]}
+        for bucket, n, value in (("XS", 20, 0.5), ("XL", 40, 0.3))
+    ]  # fmt: skip
+    pairwise = [
+        {**shared, "kind": "pairwise", "systems": ["plain", HOSTILE], "bucket": "XS", "n": 20, "value": None,
+         "values": [0.5, 0.6], "difference": -0.1, "ci": [-0.2, 0.0], "p": 0.04, "q": 0.08, "examples": []}
+    ]  # fmt: skip
+    bias = [{**shared, "kind": "data", "bucket": HOSTILE, "n": 7, "value": None, "examples": []}]
+    return (*single, *pairwise, *bias)
+
+
+def _example() -> dict[str, Any]:
+    return {
+        "id": "1",
+        "language": "sw",
+        "inputs": {"premise": HOSTILE, "hypothesis": OVERRIDE, "context": "neno " * 20_000},
+        "reference": "entailment",
+        "predictions": {"plain": "شيء ما", HOSTILE: HOSTILE},
+    }
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, headless and without network services."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("no Chromium is installed: make setup-browser")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Write a page and open it from its file; fails on errors of the console and on any request."""
+    faults: list[str] = []
+    contexts: list[Any] = []
+
+    def opened(html: str, address: str = "", **options: Any) -> Any:
+        path = tmp_path / "board.html"
+        path.write_text(html, encoding="utf-8")
+        context = browser.new_context(accept_downloads=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: faults.append(message.text) if message.type != "log" else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on(
+            "request",
+            lambda request: (
+                faults.append(f"request {request.url}")
+                if not request.url.startswith((path.as_uri(), "blob:"))
+                else None
+            ),
+        )
+        page.goto(path.as_uri() + address)
+        if options.get("java_script_enabled", True):
+            assert page.evaluate("Boolean(harnessBoard.shown())"), "modules run before a page has loaded"
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert faults == []

@@ -1,0 +1,285 @@
+"""What comes onto a board: published scores, score files, runs, metadata; and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import harness
+from harness.errors import DataError, SpecError, UnknownNameError, UsageError
+from harness.results import Run
+from harness.specs.catalog import Catalog
+from harness_board.command import app
+from harness_board.document import Board
+from harness_board.drilling import read_diagnosis, with_diagnosis
+from harness_board.gathering import gather
+from harness_board.metadata import read_metadata
+from harness_board.rows import board_rows, csv_text
+from harness_board.standing import standing
+
+OVERALL = {("XLM-R Large", "zero shot transfer"): "65.3", ("mT5-XXL", "zero shot transfer"): "64.6",
+           ("mBERT", "zero shot transfer"): "54.1"}  # fmt: skip
+"""Table 4 of Ruder et al. (2021)."""
+
+
+def test_published_scores_give_the_published_averages(published: Board) -> None:
+    rows = standing(published.content()).rows
+    assert {(row.label, row.facts[0]): row.total.text for row in rows if row.rank} == OVERALL
+    assert [row.label for row in rows if row.rank] == ["XLM-R Large", "mT5-XXL", "mBERT"]
+
+
+def test_a_language_has_its_own_printed_scores(published: Board) -> None:
+    shown = standing(published.content(), language="sw")
+    [row] = [row for row in shown.rows if (row.label, row.facts[0]) == ("mBERT", "zero shot transfer")]
+    known = dict(zip([column.head for column in shown.columns], row.fields, strict=True))
+    assert {task: field.text for task, field in known.items() if field.value is not None} == {
+        "xnli": "49.3", "xcopa": "52.2", "wikiann": "72.7", "tydiqa": "59.7",
+    }  # fmt: skip
+    assert known["tatoeba"].title == "no score in this language"
+
+
+def test_metadata_of_published_systems_are_known(published: Board) -> None:
+    about = {item.label: item.metadata for item in published.systems if item.protocol == "zero_shot_transfer"}
+    assert about["mBERT"]["parameters"] == 178_000_000
+    assert about["mT5-XXL"]["monolingual"] == {"value": 1e12, "unit": "tokens"}
+
+
+def test_errata_are_told(published: Board) -> None:
+    [system] = [
+        item for item in published.systems if (item.label, item.protocol) == ("mBERT", "zero_shot_transfer")
+    ]
+    notes = {score.task: score.note for score in system.scores}
+    assert notes["mewslix"].startswith("Not comparable")
+    assert notes["xnli"].startswith("Erratum")
+
+
+# Score files --------------------------------------------------------------------------------------------
+
+
+def _write(folder: Path, name: str, *rows: str) -> Path:
+    path = folder / name
+    path.write_text("\n".join(row.replace("|", "\t") for row in rows) + "\n", encoding="utf-8")
+    return path
+
+
+def test_tables_of_tasks_and_of_languages(tmp_path: Path, catalog: Catalog) -> None:
+    _write(tmp_path, "table4.tsv", "model|setting|avg|xnli|xquad_f1|xquad_em", "A|zero-shot|1|66.5|65.1|50.4",
+           "A, multilingual|translate-train||70|NA|")  # fmt: skip
+    _write(tmp_path, "table15_xnli.tsv", "model|en|sw|avg_printed|note", "A small|80|50|65.4|misprint")
+    _write(tmp_path, "table8.tsv", "index|value", "family|0.3")
+    board = gather(scores=[tmp_path], renamed={"A small": "A"}, catalog=catalog)
+    first, second = board.systems
+    scores = {(score.task, score.metric): score for score in first.scores}
+    assert scores["xquad", "f1"].mean == 65.1
+    assert scores["xquad", "exact_match"].mean == 50.4
+    assert scores["xnli", "accuracy"].mean == 66.5
+    assert scores["xnli", "accuracy"].by_language == {"en": 80, "sw": 50}
+    assert scores["xnli", "accuracy"].note == "misprint; another table prints 65.4"
+    assert (second.label, second.protocol) == ("A", "translate_train_all")
+    assert [(score.task, score.mean) for score in second.scores] == [("xnli", 70)]
+
+
+def test_one_score_a_row(tmp_path: Path, catalog: Catalog) -> None:
+    path = _write(
+        tmp_path, "s.tsv", "model|task|metric|language|score", "A|xnli|accuracy|en|90", "A|other|bleu||12.5"
+    )
+    board = gather(scores=[path], catalog=catalog)
+    assert {task.task: task.headline for task in board.tasks} == {"xnli": ("accuracy",), "other": ("bleu",)}
+    [xnli, other] = board.systems[0].scores
+    assert not xnli.is_whole
+    assert other.mean == 12.5
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["system|xnli", "A|1"], "s.tsv:1: expected tab-separated columns with 'model'"),
+        (["model", "A"], "s.tsv:1: expected tab-separated columns"),
+        (["model|task|score", "A|xnli|1"], "lacks the column metric"),
+        (["model|xnli|xcopa", "A|1|x"], "s.tsv:2: expected a score in column 'xcopa', found 'x'"),
+        (["model|xnli", "A|101"], "s.tsv:2: expected percent in column 'xnli', found 101"),
+        (["model|xnli", "A|1|2"], "s.tsv:2: expected 2 columns, found 3"),
+        (["model|xnli_bleu", "A|1"], "xnli_bleu, but 'xnli' has accuracy"),
+        (["model|xnli", "A|nan"], "expected percent"),
+    ],
+)
+def test_faulty_score_files_are_refused(
+    rows: list[str], message: str, tmp_path: Path, catalog: Catalog
+) -> None:
+    path = _write(tmp_path, "s.tsv", *rows)
+    with pytest.raises(DataError) as error:
+        gather(scores=[path], catalog=catalog)
+    assert message in str(error.value)
+
+
+# Metadata -----------------------------------------------------------------------------------------------
+
+
+def test_faults_of_metadata_name_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(
+        "name: A\nmonolingual:\n  value: 85\n  unit: GB\nparamters: {total: 5}\nyear: 1492\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(SpecError) as error:
+        read_metadata(path)
+    told = str(error.value)
+    assert "line 4: monolingual.unit" in told and "tokens" in told and "'GB'" in told
+    assert "line 5: paramters: unknown key 'paramters'; did you mean 'parameters'?" in told
+    assert "line 6: year" in told
+
+
+@pytest.mark.parametrize("value", ["javascript:alert(1)", "example.org"])
+def test_addresses_are_of_pages(value: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(f"name: A\nurl: '{value}'\n", encoding="utf-8")
+    with pytest.raises(SpecError, match="https://"):
+        read_metadata(path)
+
+
+def test_metadata_of_no_system_are_refused(tmp_path: Path, catalog: Catalog) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text("name: mBERTT\n", encoding="utf-8")
+    with pytest.raises(UnknownNameError, match="mBERT"):
+        gather(published="xtreme_r", metadata=[read_metadata(path)], catalog=catalog)
+
+
+def test_metadata_join_their_system(tmp_path: Path, catalog: Catalog) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(
+        "name: mBERT\nlabel: Multilingual BERT\nparameters: {total: 200, active: 100}\nlanguages_seen: [en, de]\n",
+        encoding="utf-8",
+    )
+    board = gather(published="xtreme_r", metadata=[read_metadata(path)], catalog=catalog)
+    about = [item.metadata for item in board.systems if item.label == "Multilingual BERT"]
+    assert len(about) == 3
+    assert {(item["parameters"], item["active"], item["languages_seen"]) for item in about} == {(200, 100, 2)}
+
+
+# Runs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HARNESS_CACHE", str(folder / "cache"))
+        return [
+            harness.evaluate(
+                "xnli", "baseline:majority", data="sample", languages=["en", "sw"], output=folder / "a"
+            ),
+            harness.evaluate(
+                "xquad", "baseline:majority", data="sample", languages=["en", "de"], output=folder / "b"
+            ),
+        ]
+
+
+def test_a_run_over_fewer_languages_is_not_ranked(runs: list[Run]) -> None:
+    board = gather(runs=runs[:1])
+    [system] = board.systems
+    assert system.label == "baseline:majority"
+    [score] = system.scores
+    assert not score.is_whole
+    assert score.by_language.keys() == {"en", "sw"}
+    [value] = [row["value"] for row in runs[0].results["tasks"]]
+    assert score.mean == pytest.approx(value * 100)
+    assert score.se_by_language.keys() == {"en", "sw"}
+    [row] = standing(board.content()).rows
+    assert (row.rank, row.total.text[-1]) == ("", "~")
+
+
+def test_runs_without_common_tasks_are_refused(runs: list[Run]) -> None:
+    with pytest.raises(UsageError, match=r"\(xnli\) has no task in common with the others \(xquad\)"):
+        gather(runs=runs)
+
+
+def test_nothing_makes_no_board() -> None:
+    with pytest.raises(UsageError, match="A board needs runs"):
+        gather()
+
+
+def test_rows_are_fractions_and_inert(runs: list[Run], hostile: Board) -> None:
+    rows = board_rows(gather(runs=runs[:1]))
+    [whole] = [row for row in rows if not row["language"]]
+    assert whole["value"] == pytest.approx(runs[0].results["tasks"][0]["value"])
+    assert whole["complete"] is False
+    assert csv_text(rows).startswith(
+        "system,protocol,view,method,task,metric,language,value,se,complete,note\n"
+    )
+    assert csv_text([{**whole, "system": "=1+1"}]).splitlines()[1].startswith("'=1+1,")
+
+
+def test_a_diagnosis_brings_its_examples(runs: list[Run], tmp_path: Path) -> None:
+    board = gather(runs=runs[:1])
+    cell = next(cell for cell in runs[0].cells if cell["language"] == "sw")
+    record = next(iter(runs[0].records(cell)))
+    path = tmp_path / "d.json"
+    path.write_text(
+        '[{"kind": "single", "task": "xnli", "language": "sw", "system": "baseline:majority", "attribute": "length",'
+        f' "bucket": "XS", "n": 5, "metric": "accuracy", "value": 0.5, "examples": ["{record.id}", "unknown"]}}]',
+        encoding="utf-8",
+    )
+    made = with_diagnosis(board, read_diagnosis(path), runs[:1])
+    example: Any = next(iter(made.examples.values()))
+    assert len(made.examples) == 1
+    assert example["id"] == record.id
+    assert example["predictions"] == {"baseline:majority": record.prediction["label"]}
+    assert example["inputs"]
+
+
+def test_distributions_become_buckets(runs: list[Run]) -> None:
+    shared = {"kind": "data", "task": "xnli", "language": "sw", "view": {"variant": "x"}, "mean": None}
+    rows: list[dict[str, Any]] = [
+        {**shared, "attribute": "length", "n": 5, "histogram": [[1.0, 2.5, 3], [2.5, 2.5, 2]]},
+        {**shared, "attribute": "word", "n": 27, "histogram": [[f"w{index}", 2] for index in range(13)]},
+        {**shared, "kind": "confusion", "n": 1},
+    ]
+    made = with_diagnosis(gather(runs=runs[:1]), rows, runs[:1]).diagnosis
+    found = [(row["attribute"], row["bucket"], row["n"]) for row in made]
+    assert found[:2] == [("length (variant=x)", "1 to 2.5", 3), ("length (variant=x)", "2.5", 2)]
+    assert found[-1] == ("word (variant=x)", "others", 2)
+    assert len(found) == 15
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "is no JSON"), ("{}", "a list of rows"), ('[{"kind": "single"}]', "row 1 lacks task"),
+     ('[{"task": "t"}]', "row 1 lacks kind, attribute")],
+)  # fmt: skip
+def test_faulty_diagnoses_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        read_diagnosis(path)
+
+
+# The command --------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_all_its_files(tmp_path: Path) -> None:
+    names = ("b.html", "b.csv", "b.json")
+    given = [str(tmp_path / name) for name in names]
+    done = CliRunner().invoke(
+        app, ["--from-published", "xtreme_r", "-o", given[0], "--csv", given[1], "--json", given[2],
+              "--site", str(tmp_path / "site")]
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "7 systems, 10 tasks, 50 languages" in done.output
+    assert len(list((tmp_path / "site").glob("*.html"))) == 61
+    assert all((tmp_path / name).stat().st_size > 5000 for name in names)
+
+
+def test_the_command_refuses_what_it_cannot_write(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["--from-published", "xtreme_r"])
+    assert isinstance(done.exception, UsageError) and "Where shall the board go?" in str(done.exception)
+    done = CliRunner().invoke(app, ["--from-published", "xtreme_r", "-o", str(tmp_path / "no" / "b.html")])
+    assert isinstance(done.exception, UsageError) and "cannot be written" in str(done.exception)
+    done = CliRunner().invoke(app, ["--from-published", "xtreme_rr", "-o", str(tmp_path / "b.html")])
+    assert isinstance(done.exception, UnknownNameError) and "xtreme_r" in str(done.exception)
+    done = CliRunner().invoke(
+        app, ["--from-published", "xtreme_r", "--rename", "a", "-o", str(tmp_path / "b.html")]
+    )
+    assert isinstance(done.exception, UsageError) and "OLD=NEW" in str(done.exception)
