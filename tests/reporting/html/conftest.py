@@ -39,7 +39,9 @@ def make_record(number: int, *, right: bool, premise: str = "A cat sleeps.", **c
         "group": None,
         "tags": {},
         "flags": {"truncated": False, "unparsed": False},
-        "inputs": json.dumps({"id": f"item-{number}", "inputs": {"premise": premise, "hypothesis": "It rests."}}),
+        "inputs": json.dumps(
+            {"id": f"item-{number}", "inputs": {"premise": premise, "hypothesis": "It rests."}}
+        ),
     }
     return ItemRecord(**{**fields, **changes})
 
@@ -60,7 +62,14 @@ def make_cell(language: str, value: float | None = 0.5, **fields: Any) -> dict[s
         "seed": 42,
         "prompt": None,
         "digest": "0" * 12,
-        "data": {"origin": "local", "revision": None, "pinned": True, "note": "", "digest": "d" * 64, "files": "a.tsv"},
+        "data": {
+            "origin": "local",
+            "revision": None,
+            "pinned": True,
+            "note": "",
+            "digest": "d" * 64,
+            "files": "a.tsv",
+        },
         "n": 100,
         "size": 100,
         "status": "ok",
@@ -102,7 +111,13 @@ def write_run(tmp_path: Path) -> WriteRun:
         specs = {task: spec for task in dict.fromkeys(each["task"] for each in cells)}
         content = {
             "schema": 1,
-            "run": {"id": folder.name, "data": data, "created": "2026-01-01", "harness": "0.1.0", "seconds": 1.0},
+            "run": {
+                "id": folder.name,
+                "data": data,
+                "created": "2026-01-01",
+                "harness": "0.1.0",
+                "seconds": 1.0,
+            },
             "model": {"adapter": "hf", "ref": "models/mine"},
             "fits": {},
             "notes": [],
@@ -118,9 +133,7 @@ def write_run(tmp_path: Path) -> WriteRun:
             own = (records or {}).get(each["language"])
             if own is not None:
                 writer = RunFolder(folder)
-                writer.write_records(
-                    writer.records_path(each["task"], each["language"], each["digest"]), own
-                )
+                writer.write_records(writer.records_path(each["task"], each["language"], each["digest"]), own)
         return Run(folder)
 
     return write

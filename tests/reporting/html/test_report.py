@@ -16,7 +16,9 @@ from harness.reporting.summary import summarise
 from harness.results import Run, with_baselines
 
 Make = Callable[..., Any]
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> \u202eevil\u202c \x00 & \"'</td></table>]]><!--"
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(1)> \u202eevil\u202c \x00 & \"'</td></table>]]><!--"
+)
 
 
 def _records(record: Make, count: int = 40, **changes: Any) -> list[Any]:
@@ -101,7 +103,9 @@ def test_two_runs_stand_side_by_side(write_run: Make, cell: Make, record: Make, 
     assert "+50.0" in compared.text
 
 
-def test_failed_and_skipped_cells_have_their_reasons(write_run: Make, cell: Make, record: Make, check: Make) -> None:
+def test_failed_and_skipped_cells_have_their_reasons(
+    write_run: Make, cell: Make, record: Make, check: Make
+) -> None:
     failed = cell("sw", None, status="failed", reason="RuntimeError: out of memory", n=0)
     kept = ("task", "language", "status", "reason", "n", "metrics", "seconds")
     skipped = {
@@ -111,7 +115,10 @@ def test_failed_and_skipped_cells_have_their_reasons(write_run: Make, cell: Make
     }
     run = write_run(cell("de"), failed, skipped, records={"de": _records(record)})
     root = check(render_html([run]))
-    for caption, reason in (("Failed: 1 cell", "RuntimeError: out of memory"), ("Skipped: 1 cell", "No data in 'ur'.")):
+    for caption, reason in (
+        ("Failed: 1 cell", "RuntimeError: out of memory"),
+        ("Skipped: 1 cell", "No data in 'ur'."),
+    ):
         [table] = [each for each in root.all("table") if each.text.startswith(caption)]
         assert reason in table.text
     marks = [field for field in root.all("td") if field.text == "!"]
@@ -123,7 +130,9 @@ def test_a_run_without_a_score(write_run: Make, cell: Make, check: Make) -> None
     assert "broken" in root.text
 
 
-def test_unlabelled_data_are_predicted_and_not_scored(write_run: Make, cell: Make, record: Make, check: Make) -> None:
+def test_unlabelled_data_are_predicted_and_not_scored(
+    write_run: Make, cell: Make, record: Make, check: Make
+) -> None:
     records = _records(record, reference=None, scores={})
     root = check(render_html([write_run(cell("de", None), records={"de": records})]))
     assert "predicted but not scored" in root.text
@@ -152,7 +161,9 @@ def test_an_older_run_without_inputs_shows_gold_and_answers(
     assert [row.all("th")[0].text for row in item.all("tr")] == ["gold", "hf:models/mine"]
 
 
-def test_baselines_stand_in_charts_and_are_not_compared(write_run: Make, cell: Make, record: Make, check: Make) -> None:
+def test_baselines_stand_in_charts_and_are_not_compared(
+    write_run: Make, cell: Make, record: Make, check: Make
+) -> None:
     run = write_run(cell("de"), records={"de": _records(record)})
     other = write_run(cell("de", 0.25), model="baseline:majority")
     (run.path / "baselines").mkdir()

@@ -1,0 +1,152 @@
+"""Differences, sentences and the choice of worst items, against values worked out apart from the code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from harness.record import ItemRecord
+from harness.reporting.html.contrast import Estimate, contrast
+from harness.reporting.html.finding import findings
+from harness.reporting.html.material import read_material
+from harness.reporting.html.severity import first_rank, severity, worst
+from harness.reporting.html.weakness import Weakness
+
+Make = Callable[..., Any]
+NONE = Weakness(runs=((),), pairs=(), data=(), titles={"qLen": "words of the question"}, notes=())
+
+
+def _estimate(value: float, se: float) -> Estimate:
+    return Estimate(value=value, se=se, interval=(value - 1.96 * se, value + 1.96 * se), draws=100)
+
+
+def test_symmetric_intervals_give_the_usual_difference() -> None:
+    found = contrast(_estimate(0.7, 0.03), _estimate(0.5, 0.04))
+    assert found is not None
+    assert found.difference == pytest.approx(0.2)
+    assert (found.low, found.high) == pytest.approx((0.2 - 1.96 * 0.05, 0.2 + 1.96 * 0.05))
+    assert found.p == pytest.approx(2 * stats.norm.sf(4.0))
+
+
+def test_intervals_cover_the_difference() -> None:
+    """Two Wilson intervals of 60 items each: the interval of their difference holds 95 % of the time."""
+    rng, hits, runs, n = np.random.default_rng(7), 0, 2000, 60
+    truth = 0.9 - 0.7
+    for _ in range(runs):
+        ends = []
+        for share in (0.9, 0.7):
+            right = int(rng.binomial(n, share))
+            kept = stats.binomtest(right, n).proportion_ci(method="wilson")
+            value = right / n
+            se = math.sqrt(max(value * (1 - value), 1e-9) / n)
+            ends.append(Estimate(value=value, se=se, interval=(kept.low, kept.high), draws=n))
+        found = contrast(*ends)
+        assert found is not None
+        hits += found.low <= truth <= found.high
+    assert 0.935 <= hits / runs <= 0.97
+
+
+def test_without_an_interval_there_is_no_contrast() -> None:
+    assert contrast(Estimate(value=0.5), _estimate(0.4, 0.1)) is None
+    assert contrast(_estimate(0.5, 0.0), _estimate(0.4, 0.0)) is None
+
+
+def test_a_language_far_behind_the_others_has_a_sentence(write_run: Make, cell: Make) -> None:
+    weak = cell("sw")
+    weak["metrics"]["accuracy"] = {"value": 0.2, "se": 0.03, "ci": [0.14, 0.26], "ci_method": "t"}
+    run = write_run(cell("de"), cell("en"), weak)
+    found = findings(read_material([run]), NONE)
+    assert list(found) == ["sw"]
+    assert found["sw"][0].startswith(
+        "xnli: Swahili scores 30.0 points lower (acc) than the mean of the other"
+    )
+
+
+def test_few_clusters_and_equal_scores_have_no_sentence(write_run: Make, cell: Make) -> None:
+    few = cell("sw")
+    few["metrics"]["accuracy"] = {
+        "value": 0.2,
+        "se": 0.03,
+        "ci": [0.14, 0.26],
+        "ci_method": "t",
+        "clusters": 8,
+    }
+    run = write_run(cell("de"), cell("en"), few)
+    assert findings(read_material([run]), NONE) == {}
+
+
+def _bucket(name: str, low: float, high: float, value: float, **changes: Any) -> dict[str, Any]:
+    half = 1.96 * 0.03
+    row = {
+        "kind": "single", "task": "xquad", "language": "de", "view": {}, "system": "m", "attribute": "qLen",
+        "level": "item", "bucket": name, "low": low, "high": high, "low_closed": name == "XS", "n": 100,
+        "metric": "f1", "value": value, "se": 0.03, "ci": [value - half, value + half],
+    }  # fmt: skip
+    return row | changes
+
+
+def test_the_last_bucket_is_held_against_the_first(write_run: Make, cell: Make) -> None:
+    material = read_material([write_run(cell("de"))])
+    rows = [_bucket("XS", 2, 7, 0.8), _bucket("S", 7, 9, 0.1), _bucket("XL", 14, 30, 0.5)]
+    weakness = Weakness(runs=(tuple(rows),), pairs=(), data=(), titles=NONE.titles, notes=())
+    assert findings(material, weakness)["de"] == [
+        "xquad: items whose words of the question is in (14, 30] score 30.0 points lower than those in [2, 7] "
+        "(95 % interval 21.7 to 38.3)."
+    ]
+    small = [dict(row, n=29) for row in rows]
+    assert findings(material, Weakness(runs=(tuple(small),), pairs=(), data=(), titles={}, notes=())) == {}
+
+
+def _record(**changes: Any) -> ItemRecord:
+    fields: dict[str, Any] = {
+        "id": "1", "inputs_digest": "", "prediction": None, "reference": None, "scores": {}, "cluster": None,
+        "group": None, "tags": {}, "flags": {},
+    }  # fmt: skip
+    return ItemRecord(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("kind", "prediction", "gold", "scores", "expected"),
+    [
+        ("sequence_classification", {"label": "a"}, "a", {}, None),
+        ("sequence_classification", {"label": "a", "scores": [0.9, 0.1]}, "b", {}, (0.9, 0.0)),
+        ("sequence_classification", {"label": None}, "b", {}, (0.0, 0.0)),
+        ("token_tagging", ["X", "Y", "Z"], ["X", "X", "X"], {}, (2.0, 2 / 3)),
+        ("token_tagging", ["X"], ["X", "X"], {}, (1.0, 0.5)),
+        ("ranked_retrieval", {"candidates": ["a", "b"]}, {"targets": ["b"]}, {}, (2.0, 0.0)),
+        (
+            "ranked_retrieval",
+            {"candidates": ["a", "b"], "further": ["c"]},
+            {"targets": ["x"]},
+            {},
+            (4.0, 0.0),
+        ),
+        ("ranked_retrieval", {"candidates": ["a"]}, {"targets": ["a"]}, {}, None),
+        ("span_extraction", {"text": "a", "score": 2.5}, ["b"], {"f1": 0.25}, (0.75, 2.5)),
+        ("span_extraction", {"text": "a"}, ["a"], {"f1": 1.0}, None),
+        ("text_marking", {"spans": []}, [[0, 1, "X"]], {"f1": [0.0, 0.0, 1.0]}, (1.0, 0.0)),
+        ("span_extraction", {"text": "a"}, None, {"f1": 0.0}, None),
+    ],
+)
+def test_how_wrong_an_answer_is(
+    kind: str, prediction: Any, gold: Any, scores: Any, expected: tuple[float, float] | None
+) -> None:
+    found = severity(_record(prediction=prediction, reference=gold, scores=scores), kind, ["f1"])
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
+def test_the_worst_come_first_and_equals_in_their_order() -> None:
+    records = [
+        _record(id=str(number), prediction={"text": ""}, reference=["b"], scores={"f1": value})
+        for number, value in enumerate((0.5, 0.0, 1.0, 0.0, 0.2))
+    ]
+    assert [record.id for record in worst(records, "span_extraction", ["f1"], 3)] == ["1", "3", "4"]
+
+
+def test_an_answer_without_a_ranking_has_no_rank() -> None:
+    assert first_rank({"label": "a"}, "a") is None
