@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,8 @@ from harness.markup.element import Child, Element, element
 from harness.markup.text import model_text
 from harness.record import ItemRecord
 from harness.reporting.html.layout import anchor, percent
+from harness.reporting.html.material import Material
 from harness.reporting.html.severity import confidence_of, first_rank, worst
-from harness.results import Run
 from harness.systems import System, SystemGroup, group_systems
 
 __all__ = ["WorstItem", "item_element", "worst_items"]
@@ -46,10 +46,10 @@ class WorstItem:
         return anchor("item", self.title, self.language, self.record.id)
 
 
-def worst_items(runs: Sequence[Run]) -> tuple[dict[str, list[WorstItem]], list[str]]:
+def worst_items(material: Material) -> tuple[dict[str, list[WorstItem]], list[str]]:
     """Return the worst items by language, and one sentence for what could not be read."""
     try:
-        groups = group_systems(runs, least=1)
+        groups = group_systems(material.runs, least=1)
     except HarnessError as error:
         return {}, [str(error)]
     found: dict[str, list[WorstItem]] = {}
@@ -57,7 +57,7 @@ def worst_items(runs: Sequence[Run]) -> tuple[dict[str, list[WorstItem]], list[s
     for group in groups:
         for code in dict.fromkeys(code for system in group.systems for code in system.cells):
             try:
-                own = list(_of_language(group, code))
+                own = list(_of_language(group, code, material))
             except HarnessError as error:
                 faults.append(str(error))
                 continue
@@ -65,13 +65,15 @@ def worst_items(runs: Sequence[Run]) -> tuple[dict[str, list[WorstItem]], list[s
     return found, faults
 
 
-def _of_language(group: SystemGroup, code: str) -> Iterator[WorstItem]:
+def _of_language(group: SystemGroup, code: str, material: Material) -> Iterator[WorstItem]:
     systems = [system for system in group.systems if code in system.cells][:SYSTEMS]
     first = systems[0]
     kind, headline = first.spec["kind"], first.spec["headline"]
     chosen = worst(first.run.records(first.cells[code]), kind, headline, ITEMS)
     wanted = {record.id for record in chosen}
-    further = [(system.name, _records(system, code, wanted)) for system in systems[1:] if wanted]
+    further = [
+        (_name(system, group, material), _records(system, code, wanted)) for system in systems[1:] if wanted
+    ]
     for record in chosen:
         others = [(name, _same(record, records.get(record.id))) for name, records in further]
         yield WorstItem(
@@ -79,8 +81,14 @@ def _of_language(group: SystemGroup, code: str) -> Iterator[WorstItem]:
             kind=kind,
             language=code,
             record=record,
-            answers=((first.name, record), *others),
+            answers=((_name(first, group, material), record), *others),
         )
+
+
+def _name(system: System, group: SystemGroup, material: Material) -> str:
+    """Return what the report calls a run, and the system's own name where the run has several in this task."""
+    same = [other for other in group.systems if other.run is system.run]
+    return material.name(system.run) if len(same) == 1 else system.name
 
 
 def _records(system: System, code: str, wanted: set[str]) -> dict[str, ItemRecord]:

@@ -34,7 +34,7 @@ def render_html(runs: Sequence[Run]) -> str:
     material = read_material(runs)
     registry = open_session().registry
     weakness = find_weakness(material.runs, registry)
-    items, faults = worst_items(material.runs)
+    items, faults = worst_items(material)
     sections = [
         overview_section(material),
         score_section(material),
