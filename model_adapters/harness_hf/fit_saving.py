@@ -59,11 +59,7 @@ def fit_and_save(
     finished = read_record(options.directory)
     if finished is not None and finished.digest != digest:
         raise TrainingError(f"The folder {str(options.directory)!r} already holds a fitted model.")
-    if not data.train:
-        raise TrainingError(
-            f"There are no training examples for {_title(spec, options, session.ref)}.",
-            hint="Check --train-limit and the data.",
-        )
+    require_examples(data.train, spec, options, session.ref)
     if finished is None:
         transformers.set_seed(options.seed)
         network = load()
