@@ -21,7 +21,7 @@ Integers = npt.NDArray[np.int64]
 FLIPS: Final = 1_999
 """Random swaps: p is at least 1 / 2,000."""
 TOLERANCE: Final = 1e-9
-"""Relative to the observed difference: what is as large but for rounding counts as large."""
+"""What differs from the observed difference by no more than rounding counts as large as it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ def _tails(observed: Floats, null: Floats, *, whole: bool) -> Floats:
 
     (1 + b) / (1 + B) for B random swaps (Phipson and Smyth 2010), b / B where all swaps were taken.
     """
-    as_large = np.abs(null) >= np.abs(observed) * (1 - TOLERANCE)
+    as_large = np.abs(null) >= np.abs(observed) - TOLERANCE
     extreme = (as_large | np.isnan(null)).sum(axis=0)
     return np.asarray(extreme / len(null) if whole else (1 + extreme) / (1 + len(null)))
 

@@ -145,22 +145,23 @@ def test_clusters_are_one_draw(make_run: MakeRun, registry: Registry) -> None:
 def test_p_is_that_of_scipy_where_all_swaps_are_taken(scores: list[int]) -> None:
     """Ten questions in two buckets; the p of each is over the swaps of its own items."""
     registry = open_session().registry
-    first, second = np.array(scores[:10]) / 9, np.array(scores[10:]) / 9
+    first, second = scores[:10], scores[10:]
     with tempfile.TemporaryDirectory() as name:
-        runs = [
-            write_run(Path(name) / key, {("xquad", "en"): [
-                question(str(n), 1 + n // 5, score) for n, score in enumerate(own.tolist())
-            ]})
-            for key, own in (("a", first), ("b", second))
-        ]  # fmt: skip
+        runs = []
+        for key, own in (("a", first), ("b", second)):
+            records = [question(str(n), 1 + n // 5, score / 9) for n, score in enumerate(own)]
+            runs.append(write_run(Path(name) / key, {("xquad", "en"): records}))
         found = diagnose(runs, registry, DiagnosisOptions(attributes=["qLen"]))
     for number, row in enumerate(_rows(found, "pairwise", "qLen")):
-        own = slice(5 * number, 5 * number + 5)
-        means = [(values[own] + (values[own] == 1)) / 2 for values in (first, second)]
-        differences = means[1] - means[0]
-        assert row["difference"] == pytest.approx(differences.mean())
+        # In eighteenths, the mean of F1 and exact match is a whole number, so that nothing is rounded.
+        units = [
+            [score + 9 * (score == 9) for score in own[5 * number : 5 * number + 5]]
+            for own in (first, second)
+        ]
+        differences = np.array(units[1]) - np.array(units[0])
+        assert row["difference"] == pytest.approx(differences.sum() / 18 / 5)
         result = scipy.stats.permutation_test(
-            (differences,), np.mean, permutation_type="samples", n_resamples=10_000, vectorized=True
+            (differences,), np.sum, permutation_type="samples", n_resamples=10_000, vectorized=True
         )
         assert row["p"] == pytest.approx(result.pvalue)
 
@@ -214,6 +215,18 @@ def test_languages_together_have_buckets_by_name_or_common_edges(
         (4, 20, 0),
         (20, 40, 0),
     ]
+
+
+def test_translations_of_an_item_are_one_draw(make_run: MakeRun, registry: Registry) -> None:
+    runs = [
+        make_run(name, {("xquad", code): _questions(score * 8) for code in ("en", "hi")})
+        for name, score in (("a", "0"), ("b", "9"))
+    ]
+    found = diagnose(runs, registry, DiagnosisOptions(attributes=["qLen"]))
+    rows = _rows(found, "pairwise", "qLen", None)
+    assert [own["n"] for own in rows] == [4] * 4
+    # Two questions a bucket, in two languages: 2 of the 2^2 swaps are as extreme, not 2 of 2^4.
+    assert [own["p"] for own in rows] == [0.5] * 4
 
 
 def test_printed_edges_keep_buckets_that_are_empty(make_run: MakeRun, registry: Registry) -> None:
