@@ -18,7 +18,7 @@ from typing import Any
 from harness.languages import known_languages
 from harness.markup.page import style
 from harness_board.document import Board, Score, System, TaskColumn
-from harness_board.rendering import board_page, script
+from harness_board.rendering import board_page, board_style, script
 
 ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -84,7 +84,7 @@ def synthetic_board(systems: int = 200, tasks: int = 10, languages: int = 50, *,
 
 
 def measure(path: Path, *, repeats: int = 3) -> dict[str, Any]:
-    """Return the seconds to open a page and the milliseconds of every filter, the median of some repeats."""
+    """Return the seconds to open a page, and the milliseconds of every filter: median and least of some repeats."""
     from playwright.sync_api import sync_playwright
 
     opened: list[float] = []
@@ -97,13 +97,14 @@ def measure(path: Path, *, repeats: int = 3) -> dict[str, Any]:
             page.goto(path.as_uri())
             page.evaluate("harnessBoard.shown().rows.length")  # a page has loaded when its modules have run
             opened.append(time.perf_counter() - start)
+            page.wait_for_timeout(500)  # nobody filters before having seen the table
             for update in FILTERS:
                 filters.setdefault(str(update), []).append(float(page.evaluate(MEASURE, update)))
             page.close()
         browser.close()
     return {
         "open_s": median(opened),
-        "filters_ms": {name: median(values) for name, values in filters.items()},
+        "filters_ms": {name: (median(values), min(values)) for name, values in filters.items()},
     }
 
 
@@ -113,7 +114,7 @@ def main() -> None:
     parser.add_argument("--systems", type=int, default=200)
     given = parser.parse_args()
     html = board_page(synthetic_board(given.systems))
-    code = len(script().encode()) + len(style().encode())
+    code = len((script() + style() + board_style()).encode())
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "board.html"
         path.write_text(html, encoding="utf-8")
@@ -121,8 +122,8 @@ def main() -> None:
     print(f"code          {code / 1000:8.1f} kB   (budget 100)")
     print(f"page          {len(html.encode()) / 1e6:8.2f} MB")
     print(f"open          {found['open_s']:8.2f} s    (budget 1)")
-    for name, value in found["filters_ms"].items():
-        print(f"filter        {value:8.0f} ms   (budget 100)  {name}")
+    for name, (middle, best) in found["filters_ms"].items():
+        print(f"filter        {middle:8.0f} ms   (budget 100; best {best:.0f})  {name}")
 
 
 if __name__ == "__main__":

@@ -14,32 +14,36 @@ __all__ = ["app"]
 app = typer.Typer(add_completion=False)
 
 
+Published = Annotated[
+    str | None, typer.Option("--from-published", metavar="SUITE", help="Shipped published scores of a suite.")
+]
+Scores = Annotated[
+    list[Path] | None, typer.Option("--from-scores", help="A .tsv file, or a folder of them, in percent.")
+]
+Rename = Annotated[
+    list[str] | None, typer.Option("--rename", metavar="OLD=NEW", help="A model's name in score files.")
+]
+Metadata = Annotated[
+    list[Path] | None, typer.Option("--metadata", help="A YAML file that describes one system.")
+]
+Rows = Annotated[
+    list[Path] | None, typer.Option("--diagnosis", help="Rows that harness diagnose --json wrote.")
+]
+Diagnose = Annotated[bool, typer.Option("--with-diagnosis", help="Diagnose the runs: buckets and examples.")]
+Site = Annotated[Path | None, typer.Option("--site", help="A folder: index, a page a task and language.")]
+
+
 @app.command()
 def board(
     folders: Annotated[list[Path] | None, typer.Argument(metavar="[RUN]...", help="Run folders.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="One HTML file.")] = None,
-    site: Annotated[
-        Path | None, typer.Option("--site", help="A folder: index, a page a task and language.")
-    ] = None,
-    published: Annotated[
-        str | None,
-        typer.Option("--from-published", metavar="SUITE", help="Shipped published scores of a suite."),
-    ] = None,
-    scores: Annotated[
-        list[Path] | None, typer.Option("--from-scores", help="A .tsv file, or a folder of them, in percent.")
-    ] = None,
-    rename: Annotated[
-        list[str] | None, typer.Option("--rename", metavar="OLD=NEW", help="A model's name in score files.")
-    ] = None,
-    metadata: Annotated[
-        list[Path] | None, typer.Option("--metadata", help="A YAML file that describes one system.")
-    ] = None,
-    diagnosis: Annotated[
-        list[Path] | None, typer.Option("--diagnosis", help="Rows that harness diagnose --json wrote.")
-    ] = None,
-    diagnose: Annotated[
-        bool, typer.Option("--with-diagnosis", help="Diagnose the runs, and show buckets and examples.")
-    ] = False,
+    site: Site = None,
+    published: Published = None,
+    scores: Scores = None,
+    rename: Rename = None,
+    metadata: Metadata = None,
+    diagnosis: Rows = None,
+    diagnose: Diagnose = False,
     title: Annotated[str, typer.Option(help="Heading.")] = "",
     csv_file: Annotated[
         Path | None, typer.Option("--csv", help="Also write the scores to this file.")

@@ -109,6 +109,8 @@ def _buckets(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield row
         return
     bins = [(_bin(part), part[-1]) for part in row["histogram"]]
+    if len(bins) < 2:
+        return  # an attribute that is the same for all items is no distribution
     is_named = bool(bins) and len(row["histogram"][0]) == 2
     shown, rest = (bins[:MOST_VALUES], bins[MOST_VALUES:]) if is_named else (bins, [])
     others = [("others", sum(count for _, count in rest))] if rest else []

@@ -71,20 +71,25 @@ def gather(
         rows = [row for path in scores for row in read_scores(path)]
         columns = _with_tasks(columns, catalog_tasks(catalog, (row.task for row in rows)))
         systems += table_systems(rows, columns, renamed or {})
-    suite, categories, order = _suite(runs, published, catalog, columns)
     columns = _with_tasks(columns, _unknown_tasks(systems, columns))
-    tasks = sorted(
-        columns.values(), key=lambda task: order.index(task.task) if task.task in order else len(order)
-    )
-    categories_of = {task: name for name, names in categories.items() for task in names}
+    suite, categories, order = _suite(runs, published, catalog, columns)
     return Board(
         title=title or (f"{suite} board" if suite else "Board"),
-        tasks=tuple(replace(task, category=categories_of.get(task.task, "")) for task in tasks),
+        tasks=_ordered(columns, categories, order),
         systems=tuple(_distinct(_described(systems, known, required=metadata))),
         languages=_languages(columns.values()),
         suite=suite,
         categories=categories,
     )
+
+
+def _ordered(
+    columns: Mapping[str, TaskColumn], categories: Mapping[str, Sequence[str]], order: Sequence[str]
+) -> tuple[TaskColumn, ...]:
+    category = {task: name for name, tasks in categories.items() for task in tasks}
+    place = {task: index for index, task in enumerate(order)}
+    tasks = sorted(columns.values(), key=lambda task: place.get(task.task, len(place)))
+    return tuple(replace(task, category=category.get(task.task, "")) for task in tasks)
 
 
 def _refuse_strangers(runs: Sequence[Run]) -> None:

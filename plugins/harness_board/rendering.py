@@ -16,7 +16,7 @@ from harness_board.document import Board
 from harness_board.metadata import UNITS
 from harness_board.standing import Field, Row, Standing, standing
 
-__all__ = ["board_page", "script"]
+__all__ = ["board_page", "board_style", "script"]
 
 MODULES = ("compute.mjs", "draw.mjs", "drill.mjs", "main.mjs")
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
@@ -68,6 +68,12 @@ def script() -> str:
     return "\n".join(_EXPORT.sub("", _IMPORT.sub("", source)) for source in sources)
 
 
+@cache
+def board_style() -> str:
+    """Return the style of the page, behind the one that all pages share."""
+    return resources.files("harness_board").joinpath("static/board.css").read_text(encoding="utf-8")
+
+
 def board_page(
     board: Board,
     *,
@@ -89,7 +95,6 @@ def board_page(
     shown = standing(content, task=task, language=language)
     names = {item["code"]: item["name"] for item in content["languages"]}
     place = f"Task {task}" if task else f"Language {names[language]}" if language else board.title
-    css = resources.files("harness_board").joinpath("static/board.css").read_text(encoding="utf-8")
     main = element(
         "main",
         element("h1", place, id="place"),
@@ -116,7 +121,7 @@ def board_page(
         place if place == board.title else f"{place}: {board.title}",
         main,
         modules=[script()],
-        styles=[css],
+        styles=[board_style()],
         data={"board-data": content},
         description=f"{len(content['systems'])} systems on {len(content['tasks'])} tasks.",
     )

@@ -15,7 +15,7 @@ import pytest
 
 from harness.markup.page import style
 from harness_board.document import Board
-from harness_board.rendering import board_page, script
+from harness_board.rendering import board_page, board_style, script
 from harness_board.site import site_pages
 
 Open = Callable[..., Any]
@@ -59,7 +59,7 @@ def page_text(published: Board) -> str:
 
 
 def test_the_code_is_small() -> None:
-    assert len(script().encode()) + len(style().encode()) < 100_000
+    assert len((script() + style() + board_style()).encode()) < 100_000
 
 
 def test_a_page_is_readable_without_its_script(page_text: str, open_page: Open) -> None:
@@ -153,7 +153,8 @@ def test_a_bucket_leads_to_its_examples(hostile: Board, open_page: Open) -> None
     page.reload()
     _until(page, "document.querySelector('#drill article') !== null")
     page.click('[data-panel="pairwise"]')
-    assert "0.040" in page.inner_text("#drill table") and "-10.0" in page.inner_text("#drill table")
+    assert "0.040" in page.inner_text("#drill table") and "10.0" in page.inner_text("#drill table")
+    assert "Difference: <img" in page.inner_text("#drill") and "minus plain" in page.inner_text("#drill")
     page.click('[data-panel="data"]')
     assert page.locator("#drill h2").inner_text() == "Dataset bias"
     page.click('[data-panel="data"]')

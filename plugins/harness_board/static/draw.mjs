@@ -183,7 +183,9 @@ export function bucketChart(title, buckets, series) {
   const ends = series.flatMap((one) => [...one.values, ...one.ends.flat()]).filter((value) => typeof value === "number");
   const low = Math.min(0, ...ends);
   const high = Math.max(0, ...ends) || 1;
-  const width = Math.max(420, 60 + buckets.length * Math.max(70, series.length * 28 + 18));
+  const names = buckets.map((bucket) => (bucket.length > 24 ? `${bucket.slice(0, 23)}…` : bucket));
+  const widest = Math.max(70, series.length * 28 + 18, ...names.map((name) => name.length * 7.5 + 8));
+  const width = Math.max(420, 60 + buckets.length * widest);
   const slot = (width - 60) / buckets.length;
   const bar = Math.min(34, (slot - 14) / series.length);
   const up = (value) => 200 - ((value - low) / (high - low)) * 180;
@@ -196,10 +198,10 @@ export function bucketChart(title, buckets, series) {
       const value = one.values[at];
       if (typeof value !== "number") return;
       const x = middle + (order - series.length / 2) * bar;
-      drawing.append(svg("rect", { x, y: Math.min(up(value), up(0)), width: bar - 2, height: Math.abs(up(value) - up(0)), class: `c${order % 8}` }, svg("title", {}, `${one.label}, ${bucket}: ${value.toFixed(1)}`)));
+      drawing.append(svg("rect", { x, y: Math.min(up(value), up(0)), width: bar - 2, height: Math.abs(up(value) - up(0)), class: `c${order % 8}` }, svg("title", {}, `${visible(`${one.label}, ${bucket}`)}: ${value.toFixed(1)}`)));
       if (one.ends[at]?.length === 2) drawing.append(svg("path", { class: "whisker", d: `M${x + bar / 2},${up(one.ends[at][0])}V${up(one.ends[at][1])}` }));
     });
-    drawing.append(svg("text", { x: middle, y: 220, class: "mid" }, bucket));
+    drawing.append(svg("text", { x: middle, y: 220, class: "mid" }, visible(names[at])));
   });
   drawing.append(svg("line", { x1: 48, x2: width - 8, y1: up(0), y2: up(0), class: "axis" }));
   const key = series.length > 1 ? node("ul", { class: "legend" }, ...series.map((one, order) => node("li", {}, svg("svg", { width: 14, height: 14, "aria-hidden": "true" }, svg("rect", { x: 1, y: 1, width: 12, height: 12, class: `c${order % 8}` })), ` ${one.label}`))) : null;

@@ -7,7 +7,12 @@ export const ANALYSES = { data: "Dataset bias", single: "Single analysis", pairw
 
 /** @returns {string} the systems that a row is about */
 export function systemsOf(row) {
-  return (row.systems || (row.system ? [row.system] : [])).join(" − ");
+  return (row.systems || (row.system ? [row.system] : [])).join(" and ");
+}
+
+/** @returns {string} what a difference takes from what: a diagnosis tells the second system's gain over the first */
+export function differenceOf(row) {
+  return row.systems?.length === 2 ? `${row.systems[1]} minus ${row.systems[0]}` : "difference";
 }
 
 /** @returns {Record<string, string[]>} what can be chosen among rows of one kind, given what was chosen before */
@@ -35,7 +40,7 @@ export function drawDrill(panel, board, state, change) {
   const all = (board.content.diagnosis || []).filter((row) => row.kind === kind);
   const title = node("h2", { id: "drill-title" }, ANALYSES[kind]);
   if (!all.length) {
-    panel.replaceChildren(title, node("p", { class: "note" }, "This board holds no such analysis: make it with --diagnosis FILE, from the rows of harness diagnose --json."));
+    panel.replaceChildren(title, node("p", { class: "note" }, "This board holds no such analysis: make it with --with-diagnosis, or with --diagnosis FILE from the rows of harness diagnose --json."));
     return;
   }
   const found = choices(all, state);
@@ -60,7 +65,7 @@ function chartOf(rows, kind, attribute) {
   const charts = [bucketChart(`${attribute}: ${rows[0].metric || "items"} by bucket`, buckets, series)];
   if (kind === "pairwise" && width > 1 && rows.some((row) => typeof row.difference === "number")) {
     const ends = rows.map((row) => (row.ci ? row.ci.map((end) => end * 100) : []));
-    charts.push(bucketChart(`${attribute}: difference ${systemsOf(rows[0])}`, buckets, [{ label: "difference", values: rows.map((row) => (typeof row.difference === "number" ? row.difference * 100 : null)), ends }]));
+    charts.push(bucketChart(`${attribute}: ${differenceOf(rows[0])}`, buckets, [{ label: "difference", values: rows.map((row) => (typeof row.difference === "number" ? row.difference * 100 : null)), ends }]));
   }
   return charts;
 }
@@ -79,8 +84,9 @@ function tableOf(rows, board, kind, state, change) {
     const tests = kind === "pairwise" ? [probability(row.p), probability(row.q)] : [];
     return [button, (row.n ?? 0).toLocaleString("en"), ...middle, interval, ...tests];
   });
+  const sign = kind === "pairwise" ? node("p", { class: "note" }, visible(`Difference: ${differenceOf(rows[0])}.`)) : null;
   const few = rows.some((row) => row.n < 30) ? node("p", { class: "note" }, "Buckets with fewer than 30 items say little.") : null;
-  return node("div", {}, region(simpleTable(heads, body), "Buckets"), few, node("p", { class: "note" }, "Choose a bucket to see its examples."));
+  return node("div", {}, ...[region(simpleTable(heads, body), "Buckets"), sign, few].filter(Boolean), node("p", { class: "note" }, "Choose a bucket to see its examples."));
 }
 
 function probability(value) {

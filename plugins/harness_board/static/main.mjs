@@ -24,9 +24,8 @@ function draw() {
   shown = view(board, state);
   const formula = state.task ? formulasOfTask() : formulas()[state.agg || "paper"];
   const links = { facts: FACTS, formula, direction: (id) => defaultDirection(id, shown.smaller) };
-  const tools = { facts: FACTS, colours: state.plain !== "1", text: (cell) => cellText(cell, state.ci === "1"), title: cellTitle };
   drawHead(byId("board-head"), shown, state, links);
-  drawRows(byId("board-rows"), shown, cache, tools);
+  drawRows(byId("board-rows"), shown, cache, toolsOf());
   drawWords(formula);
   clearTimeout(slow);
   slow = setTimeout(() => byId("scatter").replaceChildren(...scatterOf()), 50);
@@ -34,6 +33,10 @@ function draw() {
   panel.hidden = !state.panel;
   if (state.panel) drawDrill(panel, board, state, change);
   for (const button of document.querySelectorAll("[data-panel]")) button.setAttribute("aria-pressed", String(button.dataset.panel === state.panel));
+}
+
+function toolsOf() {
+  return { facts: FACTS, colours: state.plain !== "1", text: (cell) => cellText(cell, state.ci === "1"), title: cellTitle };
 }
 
 function drawWords(formula) {
@@ -143,6 +146,8 @@ else {
   fillControls();
   shown = view(board, state);
   byId("scatter").replaceChildren(...scatterOf());
+  // Rows are made while nobody waits, so that the first filter only moves them.
+  setTimeout(() => drawRows(document.createElement("tbody"), shown, cache, toolsOf()), 0);
   drawWords(state.task ? formulasOfTask() : formulas().paper);
 }
 window.harnessBoard = { draw: (update) => change(update), shown: () => shown, isDrawn };
