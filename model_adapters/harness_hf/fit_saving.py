@@ -14,7 +14,7 @@ from harness_hf.fit_record import FitRecord, read_record, write_record
 from harness_hf.head_training import HeadTraining
 from harness_hf.loading import quiet_transformers
 from harness_hf.options import EncoderOptions
-from harness_hf.training import freeze_embeddings, remove_checkpoints, train_network, training_digest
+from harness_hf.training import Outcome, freeze_embeddings, remove_checkpoints, train_network, training_digest
 from harness_hf.training_processes import TrainingProcesses, training_device
 
 __all__ = ["fit_and_save", "require_examples"]
@@ -83,20 +83,27 @@ def fit_and_save(
             seed=options.seed,
             train_examples=examples[0],
             validation_examples=examples[1],
-            steps=outcome.steps,
             metric=data.metric,
-            best_score=outcome.best_score,
             base=base,
             digest=digest,
-            micro_batch=outcome.micro_batch,
-            ran_out_at=outcome.ran_out_at,
-            resumed_at=outcome.resumed_at,
+            **_course(outcome),
         )
     with processes.together():
         if processes.leads:
             if finished is None:
                 _save(outcome.network, session, options, record, copy_files)
             remove_checkpoints(options)
+
+
+def _course(outcome: Outcome) -> dict[str, Any]:
+    """Return the fields of a record that say how training went."""
+    return {
+        "steps": outcome.steps,
+        "best_score": outcome.best_score,
+        "micro_batch": outcome.micro_batch,
+        "ran_out_at": outcome.ran_out_at,
+        "resumed_at": outcome.resumed_at,
+    }
 
 
 def require_examples(train: Sequence[Any], spec: HeadSpec, options: FitOptions, ref: str) -> None:
