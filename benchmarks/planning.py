@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.api import cache_folder, data_options, open_session
+from harness.api import data_options, open_session
 from harness.data.sources import DataFinder
 from harness.plan import RunConfig
 from harness.planning import make_plan, resolve_model
@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
         seconds = []
         for _ in range(given.rounds):
             started = time.perf_counter()
-            finder = DataFinder(options, session.registry, cache_folder() / "data")
+            finder = DataFinder(options, session.registry, folder / "cache")
             model = resolve_model(session.registry, config.model, config.options)
             plan = make_plan(config, session.registry, session.catalog, finder, model)
             digests = {cell.digest for cell in plan.cells}
