@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,8 @@ from harness.registry import Registry
 
 os.environ |= {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1", "TERM": "dumb"}
 os.environ["HF_HUB_OFFLINE"] = "1"
+# In the background of a shell Ctrl-C is ignored, here and in all that is started; several tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine must not fail a property: no deadline, and the same examples every time.
 hypothesis.settings.register_profile(
