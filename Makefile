@@ -68,8 +68,13 @@ $(PEERS)/bin/lm-eval: $(STAMP)
 	echo "$(CURDIR)/$(VENV)/lib/python3.11/site-packages" > $(PEERS)/lib/python3.11/site-packages/project.pth
 	$(PEERS)/bin/pip install -q --disable-pip-version-check lm-eval==0.4.13
 
+# ExplainaBoard's own requirements do not install any more: these versions run its command.
+.venv-explainaboard: ## create the environment of a peer that `make bench` runs beside `harness diagnose`
+	$(PYTHON) -m venv $@
+	$@/bin/pip install -q --disable-pip-version-check --no-deps -r benchmarks/explainaboard.txt
+
 wheel: setup ## build the wheel and the sdist into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) $(VLLM) dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PEERS) $(VLLM) .venv-explainaboard dist build .mypy_cache .ruff_cache .pytest_cache

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from harness.api import data_options, open_session
 from harness.data.sources import DataFinder
-from harness.fitting import cache_folder
 from harness.plan import RunConfig
 from harness.planning import make_plan, resolve_model
 from harness.resolution import resolve_plan
