@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,13 @@ class Material:
 
 def read_material(runs: Sequence[Run]) -> Material:
     """Return the material of runs, each of which may be followed by its baselines."""
-    paths = {run.path.resolve() for run in runs}
-    given = [run for run in runs if not _is_baseline(run.path.resolve(), paths)]
+    # A baseline that was named itself comes twice: as such, and beside its run.
+    times = Counter(run.path.resolve() for run in runs)
+    runs = list({run.path.resolve(): run for run in reversed(runs)}.values())[::-1]
+    runs.sort(key=lambda run: list(times).index(run.path.resolve()))
+    given = [
+        run for run in runs if times[path := run.path.resolve()] > 1 or not _is_baseline(path, times.keys())
+    ]
     summary = summarise(runs)
     return Material(
         runs=tuple(given),
@@ -56,7 +62,7 @@ def read_material(runs: Sequence[Run]) -> Material:
     )
 
 
-def _is_baseline(path: Path, paths: set[Path]) -> bool:
+def _is_baseline(path: Path, paths: Collection[Path]) -> bool:
     return path.parent.name == "baselines" and path.parent.parent in paths
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import harness
 from harness.markup.element import render
 from harness.reporting.html.items import LONGEST
 from harness.reporting.html.material import read_material
@@ -217,3 +218,16 @@ def test_broken_markup_is_noticed(check: Make) -> None:
     bad = render(element("main", element("h1", "x"), element("a", "y", href="#nowhere"), id="main"))
     with pytest.raises(AssertionError):
         check(bad)
+
+
+def test_a_baseline_that_is_named_itself_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    run = harness.evaluate(
+        "xnli:en", "baseline:char-ngram", data="sample", with_baselines=True, output=tmp_path / "run"
+    )
+    beside = with_baselines(run)
+    own = Run(run.path / "baselines" / "majority")
+    assert [given.path for given in read_material(beside).runs] == [run.path]
+    both = read_material([own, *beside])
+    assert [given.path for given in both.runs] == [own.path, run.path]
+    assert len(both.every) == len(beside)
