@@ -46,7 +46,9 @@ def test_its_task_its_metric_and_its_language_are_evaluated(python: Run, site: P
     assert {cell["status"] for cell in cells.values()} == {"ok"}
     assert cells.keys() == {("greetings", "en"), ("greetings", "sw"), ("xnli", "gsw"), ("xnli", "de")}
     assert cells["greetings", "en"]["metrics"]["rude_recall"]["value"] >= 0.5
-    assert cells["greetings", "en"]["metrics"]["rude_recall"]["ci"] is None
+    recall = cells["greetings", "en"]["metrics"]["rude_recall"]
+    assert recall["ci"][0] <= recall["value"] <= recall["ci"][1], "a metric of counts is resampled"
+    assert "bootstrap" in recall["ci_method"]
     assert cells["xnli", "gsw"]["n"] == 3
     manifest = json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8"))
     assert manifest["plugins"]["acme_greetings"] == "acme-greetings 0.3.0"

@@ -146,7 +146,7 @@ def test_a_full_disk_has_a_next_step(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(StorageError, match=r"No space left on device\. Make room there, then run the"):
+    with pytest.raises(StorageError, match=r"No space left on device\. Make room there\."):
         write_atomically(tmp_path / "a.json", "x")
     with pytest.raises(StorageError, match=r"No space left on device\. Make room there"):
         RunFolder(tmp_path).write_records(tmp_path / "a.parquet", _records(2))
