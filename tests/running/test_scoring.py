@@ -218,7 +218,7 @@ def test_predictions_are_kept_only_for_such_metrics() -> None:
         scorer = CellScorer([_metric(_relative, by_item=by_item)], CONTEXT)
         scorer.add(ITEMS)
         assert len(scorer._kept) == count
-    assert json.loads(scorer._kept[2]) == ["xxx", "x"]
+    assert json.loads(scorer._kept[2]) == ["xxx", "x", None, None, {}]
 
 
 @pytest.mark.parametrize(
