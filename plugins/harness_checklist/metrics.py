@@ -54,8 +54,10 @@ def _passes(prediction: Any, reference: Any, tags: Mapping[str, str], index: int
     if not isinstance(reference, list) or not reference:
         raise ValueError(f"Item {index}: expected a list of answers as the reference, found {reference!r}.")
     profile = profile_from_tag(tags.get("normalise", ""))
-    given = str(field_of(prediction, "text", index))
-    return any(profile.clean(given) == profile.clean(answer) for answer in reference)
+    given = field_of(prediction, "text", index)
+    if given is None:
+        return False
+    return any(profile.clean(str(given)) == profile.clean(answer) for answer in reference)
 
 
 def _item_passes(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> list[bool]:
