@@ -1,0 +1,137 @@
+"""Reads the templates that were released with XTREME-R (MultiCheckList, Ruder et al., 2021) as a suite.
+
+The suite has the structure that the released generator gives the templates, with its quirks: nothing is repaired. What
+a reader of the sheet would not expect is told in `Imported.notices`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.errors import DataError, MissingDataError, SpecError
+from harness_checklist.released_check import names_faults, sheet_faults
+from harness_checklist.released_notice import sheet_notices
+from harness_checklist.released_rule import RELEASED_TESTS, released_profile
+from harness_checklist.released_sheet import Sheet, read_sheet_rows
+from harness_checklist.released_template import BUILDERS
+from harness_checklist.suite import LanguageSuite, Names, Place, Suite, TestDeclaration
+from harness_diagnosis.script import text_scripts
+
+__all__ = ["Imported", "read_released"]
+
+NAMES_FILE: Final = "names_by_language.json"
+"""The file of names that is looked for beside the sheet."""
+CITATION: Final = "Sebastian Ruder et al. (2021): XTREME-R: Towards More Challenging and Nuanced Multilingual Evaluation, EMNLP 2021"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A suite that was read from elsewhere, and what its reader should know: one sentence each."""
+
+    suite: Suite
+    notices: tuple[str, ...] = ()
+
+
+def read_released(tsv: Path, names: Path | None = None) -> Imported:
+    """Return the released templates (``checklist_templates.tsv``) as a suite.
+
+    `names` is a file ``{language: {"male": [...], "female": [...], "last": [...]}}``; by default it is
+    ``names_by_language.json`` beside the sheet. A language that it lacks borrows the English names.
+
+    Raises
+    ------
+    DataError
+        A file cannot be read.
+    SpecError
+        The sheet or the names have faults; all of them are told, with line and column.
+    """
+    tests = {test.name: test.fields for test in RELEASED_TESTS}
+    sheet = read_sheet_rows(tsv, tests)
+    faults = [*sheet.faults, *sheet_faults(sheet)]
+    if faults:
+        raise SpecError(tsv, sorted(faults, key=lambda fault: fault.line or 0))
+    by_language = _names(names if names is not None else tsv.parent / NAMES_FILE, sheet.languages)
+    suite = Suite(
+        name="multichecklist",
+        version=1,
+        description="The templates of MultiCheckList, as they were released.",
+        license="Apache-2.0",
+        citation=CITATION,
+        tests=tuple(_declarations(sheet)),
+        languages={
+            language: _language_suite(sheet, language, by_language[language]) for language in sheet.languages
+        },
+    )
+    return Imported(suite=suite, notices=tuple(_notices(sheet, suite)))
+
+
+def _declarations(sheet: Sheet) -> list[TestDeclaration]:
+    return [
+        TestDeclaration(
+            id=test.id,
+            name=test.name,
+            title=test.title,
+            capability=sheet.tests[test.name].capability,
+            description=test.description,
+        )
+        for test in RELEASED_TESTS
+        if test.name in sheet.tests
+    ]
+
+
+def _language_suite(sheet: Sheet, language: str, names: Names) -> LanguageSuite:
+    return LanguageSuite(
+        language=language,
+        tests={
+            test.id: BUILDERS[test.id](sheet, sheet.tests[test.name], language)
+            for test in RELEASED_TESTS
+            if test.name in sheet.tests
+        },
+        names=names,
+        profile=released_profile(language),
+        place=Place(path=sheet.path),
+    )
+
+
+def _names(path: Path, languages: tuple[str, ...]) -> dict[str, Names]:
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise MissingDataError(
+            f"The names are not at {str(path)!r}; give their file with --names FILE."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{str(path)!r} cannot be read as JSON: {error}.") from error
+    faults = names_faults(raw)
+    if faults:
+        raise SpecError(path, faults)
+    own = {language: _own_names(raw[language]) for language in languages if language in raw}
+    english = _own_names(raw["en"])
+    borrowed = Names(
+        male=english.male,
+        female=english.female,
+        last=english.last,
+        script=english.script,
+        borrowed="en",
+    )
+    return {language: own.get(language, borrowed) for language in languages}
+
+
+def _own_names(lists: Mapping[str, list[str]]) -> Names:
+    kinds = {kind: tuple(lists.get(kind, ())) for kind in ("male", "female", "last")}
+    letters = " ".join(name for kind in kinds.values() for name in kind)
+    return Names(**kinds, script=text_scripts([letters])[0] or "")
+
+
+def _notices(sheet: Sheet, suite: Suite) -> list[str]:
+    borrowing = [language for language, spoken in suite.languages.items() if spoken.names.borrowed]
+    found = []
+    if borrowing:
+        found.append(
+            f"{len(borrowing)} languages have no names and borrow the English ones: {', '.join(sorted(borrowing))}."
+        )
+    return [*found, *sheet_notices(sheet, suite)]
