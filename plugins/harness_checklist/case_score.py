@@ -98,7 +98,8 @@ def score_cases(
     for case in cases:
         groups.setdefault((case.language, case.test), []).append(case)
     return [
-        _score(language, test, own, predictions, profile_of(language)) for (language, test), own in groups.items()
+        _score(language, test, own, predictions, profile_of(language))
+        for (language, test), own in groups.items()
     ]
 
 

@@ -99,7 +99,9 @@ def _lint_files(
 
     by: Suite | None = None if suite is None else find_suite(suite)
     if by is None:
-        typer.echo("Answers are compared without articles: give --suite for the normalisation of a suite.", err=True)
+        typer.echo(
+            "Answers are compared without articles: give --suite for the normalisation of a suite.", err=True
+        )
     cases: list[Case] = [case for file in files for case in read_cases(file)]
     codes = chosen("language", languages, dict.fromkeys(case.language for case in cases))
     ids = chosen("test", tests, dict.fromkeys(case.test for case in cases))

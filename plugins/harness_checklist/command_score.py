@@ -16,7 +16,17 @@ if TYPE_CHECKING:
 
 __all__ = ["score"]
 
-HEADS = ("language", "test", "cases", "error", "95 % interval", "examples", "floor", "corrected", "95 % interval")
+HEADS = (
+    "language",
+    "test",
+    "cases",
+    "error",
+    "95 % interval",
+    "examples",
+    "floor",
+    "corrected",
+    "95 % interval",
+)
 
 
 def score(
@@ -77,7 +87,9 @@ def _profiles(suite: str | None, languages: list[str]) -> dict[str, Profile]:
     from harness_checklist.shipped import find_suite
 
     if suite is None:
-        typer.echo("Answers are compared without articles: give --suite for the normalisation of a suite.", err=True)
+        typer.echo(
+            "Answers are compared without articles: give --suite for the normalisation of a suite.", err=True
+        )
         return {code: Profile() for code in languages}
     found = find_suite(suite)
     lacking = [code for code in languages if code not in found.languages]
