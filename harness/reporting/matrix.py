@@ -33,8 +33,8 @@ class Matrix:
 
     @property
     def is_small(self) -> bool:
-        """Whether it belongs into the summary."""
-        return len(self.rows) <= SMALL and len(self.columns) <= SMALL
+        """Whether it belongs into the summary; the error rates of a checklist always do."""
+        return self.heat or (len(self.rows) <= SMALL and len(self.columns) <= SMALL)
 
 
 def is_crossed(spec: Mapping[str, Any]) -> bool:
@@ -199,7 +199,7 @@ def _tests(run: Run) -> Iterator[Matrix]:
         yield Matrix(
             title=f"{row['task']} error rate ({row['protocol']}{view})",
             corner="language \\ test",
-            columns=(*groups, "avg"),
+            columns=(*(group.replace("_", " ") for group in groups), "avg"),
             rows=tuple(lines),
             notes=(
                 f"Share of {cases:,} test cases with a wrong answer, best language first.",
