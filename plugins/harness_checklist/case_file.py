@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
@@ -11,27 +12,30 @@ from typing import Any
 from harness.errors import DataError, MissingDataError
 from harness.storage import write_atomically
 from harness_checklist.case import Case, CaseExample
+from harness_checklist.profile import Profile
 
 __all__ = ["case_lines", "read_cases", "write_cases"]
 
 _TEXTS = ("id", "test", "language", "capability", "type")
 _EXAMPLE_KEYS = ("id", "context", "question", "answer")
-_OPTIONAL = {"capability", "type", "fills"}
+_OPTIONAL = {"capability", "type", "fills", "normalise"}
+_PROFILE_KEYS = frozenset({"articles", "match", "strip", "casefold"})
 SHOWN = 20
 """Faults that are told in full."""
 
 
-def write_cases(cases: Iterable[Case], path: Path) -> None:
+def write_cases(cases: Iterable[Case], path: Path, profile: Profile | None = None) -> None:
     """Write the cases, one a line; the file appears whole or not at all. Raises `StorageError`."""
-    write_atomically(path, case_lines(cases))
+    write_atomically(path, case_lines(cases, profile))
 
 
-def case_lines(cases: Iterable[Case]) -> str:
-    """Return the cases as JSON lines."""
-    return "".join([_line(case) for case in cases])
+def case_lines(cases: Iterable[Case], profile: Profile | None = None) -> str:
+    """Return the cases as JSON lines; how their answers are compared stands in each as ``normalise``."""
+    tail = "" if profile is None else f', "normalise": {json.dumps(asdict(profile), ensure_ascii=False)}'
+    return "".join([_line(case, tail) for case in cases])
 
 
-def _line(case: Case) -> str:
+def _line(case: Case, tail: str) -> str:
     # By hand: this is several times as fast as dictionaries through json.dumps, with the same result.
     quote = encode_basestring
     fills = ", ".join([f"{quote(slot)}: {quote(value)}" for slot, value in case.fills.items()])
@@ -45,7 +49,7 @@ def _line(case: Case) -> str:
     return (
         f'{{"id": {quote(case.id)}, "test": {quote(case.test)}, "language": {quote(case.language)}, '
         f'"capability": {quote(case.capability)}, "type": {quote(case.type)}, '
-        f'"fills": {{{fills}}}, "examples": [{examples}]}}\n'
+        f'"fills": {{{fills}}}, "examples": [{examples}]{tail}}}\n'
     )
 
 
@@ -70,8 +74,9 @@ def read_cases(path: Path) -> list[Case]:
         if not line.strip():
             continue
         found = _parsed(line)
-        faults += [f"line {number}: {fault}" for fault in _faults(found)]
-        if not isinstance(found, dict) or any(_faults(found)):
+        wrong = list(_faults(found))
+        if wrong:
+            faults += [f"line {number}: {fault}" for fault in wrong]
             continue
         case = _case(found)
         for name in (case.id, *(example.id for example in case.examples)):
@@ -99,7 +104,7 @@ def _faults(found: Any) -> Iterator[str]:
     elif not isinstance(found, dict):
         yield "expected a case: an object with id, test, language and examples"
     else:
-        known = (*_TEXTS, "fills", "examples")
+        known = (*_TEXTS, "fills", "examples", "normalise")
         yield from _key_faults(found, known, _OPTIONAL, "")
         for key in _TEXTS:
             if key in found and not isinstance(found[key], str):
@@ -107,6 +112,9 @@ def _faults(found: Any) -> Iterator[str]:
         fills = found.get("fills", {})
         if not isinstance(fills, dict) or not all(isinstance(value, str) for value in fills.values()):
             yield "fills: expected an object of texts"
+        profile = found.get("normalise")
+        if "normalise" in found and (not isinstance(profile, dict) or profile.keys() != _PROFILE_KEYS):
+            yield f"normalise: expected an object with {', '.join(sorted(_PROFILE_KEYS))}"
         examples = found.get("examples", [])
         if not isinstance(examples, list):
             yield "examples: expected a list"
@@ -142,4 +150,12 @@ def _case(found: dict[str, Any]) -> Case:
         CaseExample(id=item["id"], context=item["context"], question=item["question"], answer=item["answer"])
         for item in found["examples"]
     ]
-    return Case(**{**found, "examples": tuple(examples)})
+    return Case(
+        id=found["id"],
+        test=found["test"],
+        language=found["language"],
+        examples=tuple(examples),
+        capability=found.get("capability", ""),
+        type=found.get("type", "MFT"),
+        fills=found.get("fills", {}),
+    )
