@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from json.encoder import encode_basestring
 from dataclasses import asdict
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
 

@@ -67,7 +67,7 @@ def _draw(spoken: LanguageSuite, declared: TestDeclaration, suite: str, n: int, 
     if len(cases) >= n:
         return Drawn(cases=cases, possible=None)
     exhausted = all(sampler.left == 0 for sampler in samplers)
-    note = _shortage(declared.id, spoken.language, len(cases), n, space, exhausted)
+    note = _shortage(declared.id, spoken.language, len(cases), n, space, samplers)
     return Drawn(cases=cases, possible=len(cases) if exhausted else None, note=note)
 
 
@@ -251,9 +251,18 @@ def _in_turn(turns: list[Iterator[Case]]) -> Iterator[Case]:
         turns = left
 
 
-def _shortage(test_id: str, language: str, made: int, n: int, space: Space, exhausted: bool) -> str:
-    sizes = " x ".join(f"{len(group.options)} {'+'.join(group.slots)}" for group in space.groups)
-    how = "exist" if exhausted else "were found"
-    tried = "" if exhausted else f", and {PATIENCE:,} draws in a row brought nothing new"
+def _shortage(
+    test_id: str, language: str, made: int, n: int, space: Space, samplers: Sequence[_Sampler]
+) -> str:
+    sizes = (
+        " x ".join(f"{len(group.options):,} {'+'.join(group.slots)}" for group in space.groups) or "no slots"
+    )
+    draws = "1 draw" if space.size == 1 else f"{space.size:,} draws"
+    if any(sampler.left for sampler in samplers):
+        how = f"were found: of {draws} ({sizes}), {PATIENCE:,} in a row brought nothing new"
+    else:
+        lost = space.size - made
+        told = f", {lost:,} of them impossible or the same as others" if lost else ""
+        how = f"exist: {draws} ({sizes}){told}"
     way = "give more fill-ins or names" + (f", or --cases {made}" if made else "")
-    return f"{language} {test_id}: only {made} of the {n} cases {how}: {sizes}{tried}; {way}."
+    return f"{language} {test_id}: only {made} of the {n} cases {how}; {way}."
