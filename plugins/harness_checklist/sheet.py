@@ -10,7 +10,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -225,8 +225,6 @@ def import_sheet(path: Path, suite: str, output: Path) -> SheetImport:
     """
     base = find_suite(suite)
     language = read_sheet(path, base)
-    from dataclasses import replace
-
     made = replace(base, languages={**base.languages, language.language: language})
     dump_suite(made, output)
     report = lint_suite(made, languages=[language.language])
