@@ -174,8 +174,18 @@ def _questions(test: str, source: TestTemplate, target: TestTemplate | None) -> 
 def _fill(test: str, slot: str, source: ListedFillIn | None, target: ListedFillIn | None) -> Iterator[Row]:
     originals = _forms(source)
     own = _forms(target)
-    for entry in own if target is not None else originals:
+    for entry in dict.fromkeys((*own, *originals)):
         forms = own.get(entry, ())
+        if target is not None and not forms:
+            yield Row(
+                test=test,
+                part=f"fill {slot}",
+                id=entry,
+                form="1",
+                source=originals[entry][0].texts[0],
+                texts=(LEFT_OUT,),
+            )
+            continue
         shown = originals.get(entry, ())
         first = shown[0].texts if shown else ()
         for number in range(max([len(first) if target is None else 0, *(len(form.texts) for form in forms)])):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast, get_args
 
@@ -58,11 +59,9 @@ def read_sheet(path: Path, suite: Suite) -> LanguageSuite:
         lines = [line for line in sheet.lines if line.test == declared.id]
         if _filled(lines):
             before = len(sheet.problems)
-            tests[declared.id] = _test(sheet, lines, suite.languages.get(suite.source_language), declared.id)
+            tests[declared.id], marks = _test(sheet, lines)
             if len(sheet.problems) == before:
-                for fault in faults_of(tests[declared.id], names):
-                    line, column = (fault.place.line, fault.place.column) if fault.place else (None, None)
-                    sheet.fault(f"{declared.id}: {fault.message}", line, column)
+                _check(sheet, declared.id, tests[declared.id], names, marks)
     if not tests:
         sheet.fault("no test is translated: fill in the column 'translation'")
     sheet.finish()
@@ -73,6 +72,37 @@ def read_sheet(path: Path, suite: Suite) -> LanguageSuite:
 
 def _filled(lines: Sequence[Line]) -> bool:
     return any(cell.text not in ("", LEFT_OUT) for line in lines if line.part in TEXTS for cell in line.texts)
+
+
+class _Marks:
+    """The cells of a test's texts, for faults inside of texts: a place whose line is the number of a cell."""
+
+    def __init__(self) -> None:
+        self.cells: list[Cell] = []
+        self.places: dict[tuple[int, str | int], Place] = {}
+        """As `harness_checklist.checking.Places`."""
+        self.contexts: list[Place] = []
+
+    def mark(self, cell: Cell) -> Place:
+        """Return the place that stands for a cell."""
+        self.cells.append(cell)
+        return Place(path="", line=len(self.cells), column=1)
+
+
+def _check(sheet: Sheet, name: str, test: TestTemplate, names: Names, marks: _Marks) -> None:
+    """Note the faults of a test's templates at their cells, with their position in the text."""
+    marked = [
+        replace(context, place=place) for context, place in zip(test.contexts, marks.contexts, strict=True)
+    ]
+    for fault in faults_of(replace(test, contexts=tuple(marked)), names, marks.places):
+        place = fault.place
+        if place is not None and place.path == "" and place.line is not None:
+            cell = marks.cells[place.line - 1]
+            at = "" if place.column is None else f" (at character {place.column} of the text)"
+            sheet.fault(f"{name}: {fault.message}{at}", cell.line, cell.column)
+        else:
+            line, column = (place.line, place.column) if place is not None else (None, None)
+            sheet.fault(f"{name}: {fault.message}", line, column)
 
 
 # The language as a whole ----------------------------------------------------------------------------------
@@ -150,7 +180,7 @@ def _flag(sheet: Sheet, cell: Cell | None, otherwise: bool) -> bool:
 # One test -------------------------------------------------------------------------------------------------
 
 
-def _test(sheet: Sheet, lines: Sequence[Line], source: LanguageSuite | None, test: str) -> TestTemplate:
+def _test(sheet: Sheet, lines: Sequence[Line]) -> tuple[TestTemplate, _Marks]:
     settings = _values(sheet, lines, "setting")
     names = settings["names"].text.strip() if "names" in settings else "any"
     genders: tuple[Gender, ...] = get_args(Gender)
@@ -159,19 +189,16 @@ def _test(sheet: Sheet, lines: Sequence[Line], source: LanguageSuite | None, tes
         sheet.fault(f"expected {', '.join(genders)}, found {names!r}", cell.line, cell.column)
     zips = _listed(sheet, settings.get("zip"))
     balance = settings["balance"].text.strip() if "balance" in settings else ""
-    fills = _fills(sheet, lines)
-    original = None if source is None else source.tests.get(test)
-    for slot in original.fills if original is not None else ():
-        if slot not in fills:
-            sheet.fault(f"{test}: the rows of the fill-in {slot!r} are missing")
-    return TestTemplate(
-        contexts=_contexts(sheet, lines),
-        questions=_questions(sheet, lines),
-        fills=fills,
+    marks = _Marks()
+    test = TestTemplate(
+        contexts=_contexts(sheet, lines, marks),
+        questions=_questions(sheet, lines, marks),
+        fills=_fills(sheet, lines, marks),
         names=cast("Gender", names),
         zips=tuple(tuple(members.split("+")) for members in zips),
         balance=balance or None,
     )
+    return test, marks
 
 
 def _variants(sheet: Sheet, line: Line) -> list[tuple[int, Cell, str, Condition]]:
@@ -191,16 +218,16 @@ def _variants(sheet: Sheet, line: Line) -> list[tuple[int, Cell, str, Condition]
     return found
 
 
-def _contexts(sheet: Sheet, lines: Sequence[Line]) -> tuple[ContextTemplate, ...]:
-    return tuple(
-        ContextTemplate(text=text, when=when, place=sheet.place(cell))
-        for line in lines
-        if line.part == "context"
-        for _, cell, text, when in _variants(sheet, line)
-    )
+def _contexts(sheet: Sheet, lines: Sequence[Line], marks: _Marks) -> tuple[ContextTemplate, ...]:
+    found = []
+    for line in lines:
+        for _, cell, text, when in _variants(sheet, line) if line.part == "context" else ():
+            found.append(ContextTemplate(text=text, when=when, place=sheet.place(cell)))
+            marks.contexts.append(marks.mark(cell))
+    return tuple(found)
 
 
-def _questions(sheet: Sheet, lines: Sequence[Line]) -> tuple[QuestionTemplate, ...]:
+def _questions(sheet: Sheet, lines: Sequence[Line], marks: _Marks) -> tuple[QuestionTemplate, ...]:
     answers: dict[str, Line] = {}
     for line in lines:
         if line.part == "answer":
@@ -217,20 +244,20 @@ def _questions(sheet: Sheet, lines: Sequence[Line]) -> tuple[QuestionTemplate, .
         if answer is None:
             sheet.fault(f"the question {line.id!r} has no row 'answer' with this id", line.line)
             continue
-        given = {number: text for number, _, text, _ in _variants(sheet, answer)}
+        given = {number: (other, text) for number, other, text, _ in _variants(sheet, answer)}
         for number, cell, text, when in _variants(sheet, line):
             # An answer that is the same for all variants stands once.
-            found.append(
-                QuestionTemplate(
-                    ask=text, answer=given.get(number, given.get(0, "")), when=when, place=sheet.place(cell)
-                )
-            )
+            answer_cell, answered = given.get(number, given.get(0, (answer.texts[0], "")))
+            made = QuestionTemplate(ask=text, answer=answered, when=when, place=sheet.place(cell))
+            marks.places[id(made), "ask"] = marks.mark(cell)
+            marks.places[id(made), "answer"] = marks.mark(answer_cell)
+            found.append(made)
     for line in answers.values():
         sheet.fault(f"the answer {line.id!r} has no row 'question' with this id", line.line)
     return tuple(found)
 
 
-def _fills(sheet: Sheet, lines: Sequence[Line]) -> dict[str, FillIn]:
+def _fills(sheet: Sheet, lines: Sequence[Line], marks: _Marks) -> dict[str, FillIn]:
     fills: dict[str, FillIn] = {}
     for line in lines:
         if line.slot in fills or line.part not in {"fill", "pair"}:
@@ -242,7 +269,7 @@ def _fills(sheet: Sheet, lines: Sequence[Line]) -> dict[str, FillIn]:
         for other in lines:
             if (other.part, other.slot) == ("fill", line.slot):
                 entries.setdefault(other.id, []).append(other)
-        made = [_entry(sheet, name, own) for name, own in entries.items()]
+        made = [_entry(sheet, name, own, marks) for name, own in entries.items()]
         kept = tuple(entry for entry in made if entry.forms)
         fills[line.slot] = ListedFillIn(entries=kept, place=sheet.place(line.texts[0]))
     return fills
@@ -258,11 +285,10 @@ def _pair(sheet: Sheet, lines: Sequence[Line], line: Line) -> PairFillIn:
     )
 
 
-def _entry(sheet: Sheet, name: str, rows: Sequence[Line]) -> Entry:
+def _entry(sheet: Sheet, name: str, rows: Sequence[Line], marks: _Marks) -> Entry:
     """Return a fill-in: its rows are its aligned forms, in their order; each column of texts is a variant."""
-    by_variant: dict[int, list[str]] = {}
+    by_variant: dict[int, list[tuple[Cell, str]]] = {}
     whens: Mapping[int, Condition] = {}
-    cells: dict[int, Cell] = {}
     for position, row in enumerate(rows):
         found = _variants(sheet, row)
         if position == 0:
@@ -270,10 +296,11 @@ def _entry(sheet: Sheet, name: str, rows: Sequence[Line]) -> Entry:
         for number, cell, text, when in found:
             if position and when and when != whens.get(number):
                 sheet.fault("a condition stands beside the first form of a fill-in", cell.line, cell.column)
-            cells.setdefault(number, cell)
-            by_variant.setdefault(number, []).append(text)
-    forms = tuple(
-        Form(texts=tuple(texts), when=whens.get(number, {}), place=sheet.place(cells[number]))
-        for number, texts in by_variant.items()
-    )
-    return Entry(id=name, forms=forms)
+            by_variant.setdefault(number, []).append((cell, text))
+    forms = []
+    for number, cells in by_variant.items():
+        texts = tuple(text for _, text in cells)
+        form = Form(texts=texts, when=whens.get(number, {}), place=sheet.place(cells[0][0]))
+        marks.places |= {(id(form), index): marks.mark(cell) for index, (cell, _) in enumerate(cells)}
+        forms.append(form)
+    return Entry(id=name, forms=tuple(forms))
