@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from harness.data.character import is_extender, is_unspaced, is_wordlike
 from harness_checklist.case import Case, CaseExample
 from harness_checklist.defect import DEFECTS, Defect, case_defect, example_defects
 from harness_checklist.lint_finding import Finding
@@ -13,6 +15,9 @@ from harness_checklist.lint_script import WordScripts, language_scripts
 from harness_checklist.profile import Profile
 
 __all__ = ["CaseLint", "Floor", "lint_cases", "script_findings"]
+
+
+MARKS_OF_DIRECTION: Final = "\u200e\u200f"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +96,7 @@ def lint_cases(
     )
     told = [
         *_defects(groups, profile, len(cases)),
+        *_inside_words(cases),
         *_unfilled(cases),
         *_counts(cases, counts, usual or mode),
         *_doubled_examples(cases),
@@ -141,6 +147,45 @@ def _defects(groups: dict[Defect, list[Case]], profile: Profile, total: int) -> 
         )
         text = _shown(case.examples[found.index("unanswerable")])
         yield _finding("unanswerable", case, message, len(groups["unanswerable"]), text)
+
+
+def _inside_words(cases: Sequence[Case]) -> Iterator[Finding]:
+    found = []
+    for case in cases:
+        for example in case.examples:
+            if _inside(example.context, example.answer):
+                found.append((case, example))
+                break
+    if found:
+        case, example = found[0]
+        message = (
+            f"{len(found)} of {len(cases)} cases have an answer that stands inside of words only: "
+            "who answers with whole words fails."
+        )
+        yield _finding("inside-word", case, message, len(found), _shown(example))
+
+
+def _inside(context: str, answer: str) -> bool:
+    """Return whether every occurrence of an answer touches a letter or a mark that belongs to its word.
+
+    Scripts without spaces have no such words.
+    """
+    start = context.find(answer) if answer else -1
+    if start < 0:
+        return False
+    while start >= 0:
+        end = start + len(answer)
+        before, after = context[start - 1 : start], context[end : end + 1]
+        if not (_joins(before, answer[0]) or _joins(after, answer[-1])):
+            return False
+        start = context.find(answer, start + 1)
+    return True
+
+
+def _joins(outside: str, inside: str) -> bool:
+    if not outside or not (is_wordlike(outside) or is_extender(outside)) or outside in MARKS_OF_DIRECTION:
+        return False
+    return not is_unspaced(outside) and not is_unspaced(inside)
 
 
 def _unfilled(cases: Sequence[Case]) -> Iterator[Finding]:

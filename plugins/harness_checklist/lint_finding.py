@@ -14,6 +14,7 @@ KINDS: Final[Mapping[str, str]] = {
     "empty": "Cases without examples: no variant of the templates applies; they count as failed",
     "contradictory": "Cases in which one context and question has two answers: nobody can pass",
     "unanswerable": "Cases whose answer is no span of the context: who copies cannot pass",
+    "inside-word": "Cases whose answer stands in the context inside of longer words only",
     "same-question": "Two questions of a test read the same and have different answers",
     "unfilled-placeholder": "Braces left in generated text",
     "placeholders-differ": "Placeholders other than in any text of the source language",
@@ -33,8 +34,10 @@ KINDS: Final[Mapping[str, str]] = {
     "foreign-names": "Names in a script that the language is not written in",
     "borrowed-names": "Languages without names of their own",
     "missing-space": "Spaces that are missing beside placeholders or after sentences",
+    "missing-full-stop": "Contexts with fewer sentences than those of the source language",
+    "spelling": "Texts that differ from another text of the test by marks on letters only",
     "stray-space": "Spaces that do not belong: doubled, at an end, before punctuation, between Han or kana",
-    "stray-character": "Backslashes, control characters and others that do not belong in text",
+    "stray-character": "Backslashes, control characters, doubled full stops and others that do not belong in text",
 }
 """The kinds of findings, the gravest first, each with what it means."""
 

@@ -142,22 +142,32 @@ def _faults(view: TestView) -> Iterator[Finding]:
 def _placeholders(view: TestView) -> Iterator[Finding]:
     if view.source is None:
         return
-    known = {text.keys for text in view.source.contexts}
+    known = [text.keys for text in view.source.contexts]
     for text in view.contexts:
-        if text.template is not None and text.keys not in known:
+        if text.template is not None and not any(_says(text, keys) for keys in known):
             message = (
                 f"The context has {_shown(text.keys)}; no context of the source language has just these."
             )
             yield view.finding("placeholders-differ", message, text.place, example=text.text)
-    pairs = {(ask.keys, answer.keys) for ask, answer in view.source.questions}
+    pairs = [(ask.keys, answer.keys) for ask, answer in view.source.questions]
     for ask, answer in view.questions:
-        if None not in (ask.template, answer.template) and (ask.keys, answer.keys) not in pairs:
+        if ask.template is None or answer.template is None:
+            continue
+        if not any(_says(ask, asked) and answer.keys == answered for asked, answered in pairs):
             message = (
                 f"The question has {_shown(ask.keys)} and its answer {_shown(answer.keys)}; "
                 "no question of the source language has just these."
             )
             example = f"{ask.text} -> {answer.text}"
             yield view.finding("placeholders-differ", message, ask.place, example=example)
+
+
+def _says(text: TemplateText, wanted: frozenset[Key]) -> bool:
+    """Return whether a text has these placeholders, or in their stead words under a condition on them."""
+    absent = wanted - text.keys
+    return text.keys <= wanted and all(
+        name + (f".{attribute}" if attribute else "") in text.when for name, _, attribute in absent
+    )
 
 
 def _shown(keys: frozenset[Key]) -> str:
@@ -172,7 +182,7 @@ def _questions(view: TestView) -> Iterator[Finding]:
     first: dict[str, list[tuple[TemplateText, TemplateText]]] = {}
     for ask, answer in view.questions:
         for other, other_answer in first.setdefault(ask.text, []):
-            if answer.text != other_answer.text and _overlap(ask.when, other.when):
+            if answer.text != other_answer.text and _overlap(view, ask.when, other.when):
                 message = f"The same question has the answers {other_answer.text!r} and {answer.text!r}."
                 yield view.finding("same-question", message, ask.place, example=ask.text)
         first[ask.text].append((ask, answer))
@@ -181,9 +191,18 @@ def _questions(view: TestView) -> Iterator[Finding]:
 # Conditions and variants ----------------------------------------------------------------------------------
 
 
-def _overlap(one: Condition, other: Condition) -> bool:
+def _overlap(view: TestView, one: Condition, other: Condition) -> bool:
     """Return whether a draw may meet both."""
-    return all(one[slot] & other[slot] for slot in one.keys() & other.keys())
+    both = {key: one.get(key, ids) & other.get(key, ids) for key, ids in {**one, **other}.items()}
+    if not all(both.values()):
+        return False
+    pairs = [slot for slot, fill in view.test.fills.items() if isinstance(fill, PairFillIn)]
+    # The two fill-ins of a pair are never the same.
+    return all(
+        len(both.get(f"{slot}.p1", frozenset()) | both.get(f"{slot}.p2", frozenset())) != 1
+        or not (f"{slot}.p1" in both and f"{slot}.p2" in both)
+        for slot in pairs
+    )
 
 
 def _condition_ids(view: TestView, key: str) -> frozenset[str] | None:
@@ -237,7 +256,7 @@ def _variants(view: TestView) -> Iterator[Finding]:
     asked += [(f"{ask.text} -> {answer.text}", ask) for ask, answer in view.questions]
     seen: dict[str, list[TemplateText]] = {}
     for shown, text in asked:
-        if any(_overlap(text.when, other.when) for other in seen.setdefault(shown, [])):
+        if any(_overlap(view, text.when, other.when) for other in seen.setdefault(shown, [])):
             message = f"The {text.role} stands twice for the same draws."
             yield view.finding("equal-variants", message, text.place, example=shown)
         seen[shown].append(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from typing import Final
@@ -16,6 +17,8 @@ from harness_checklist.suite import LanguageSuite
 
 __all__ = ["ARTICLES", "name_findings", "stray_character", "text_findings"]
 
+SHORTEST_STRETCH: Final = 6
+"""Letters of a stretch of text that is compared with others without its marks."""
 ARTICLES: Final = frozenset({"a", "an", "the"})
 _WORDS: Final = re.compile(r"[^\W\d_]+")
 _FIRST_WORD: Final = re.compile(r"(\w+)\s+\w", re.IGNORECASE)
@@ -25,8 +28,17 @@ _BAD_SPACE: Final = re.compile(r"\s{2,}|^\s|\s$|\s[.,]")
 _STRAY: Final = frozenset("\\\ufeff\ufffd\u00ad\u00a0\u200b\u200e\u200f\u2028\u2029`´")
 """A backslash, a byte order mark, a replacement character, a soft hyphen, a no-break space, a zero-width space,
 marks of direction, separators, and accents that stand for an apostrophe."""
-_KEPT_IN: Final = {"\u200b": frozenset({"Thai", "Mymr", "Khmr", "Laoo"})}
+_RIGHT_TO_LEFT: Final = frozenset({"Arab", "Hebr"})
+_KEPT_IN: Final = {
+    "\u200b": frozenset({"Thai", "Mymr", "Khmr", "Laoo"}),
+    "\u200e": _RIGHT_TO_LEFT,
+    "\u200f": _RIGHT_TO_LEFT,
+}
 """Stray characters that belong in the texts of some scripts."""
+_TYPOGRAPHY: Final = re.compile("\u00a0(?=[?!:;»])|(?<=«)\u00a0")
+"""No-break spaces of French punctuation."""
+_DOUBLED: Final = re.compile(r"(?<![.])[.]{2}(?![.])|[।۔。၊။]{2}|,,")
+_FULL_STOP: Final = re.compile(r"[.।۔。।৷။？?!]")
 
 
 def text_findings(view: TestView, words: WordScripts) -> Iterator[Finding]:
@@ -39,6 +51,8 @@ def text_findings(view: TestView, words: WordScripts) -> Iterator[Finding]:
     yield from _source_words(view)
     yield from _spaces(view, scripts)
     yield from _missing_spaces(view, scripts)
+    yield from _full_stops(view)
+    yield from _spelling(view)
     yield from _stray(view, scripts)
 
 
@@ -83,26 +97,27 @@ def name_findings(language: LanguageSuite, words: WordScripts) -> Iterator[Findi
     names = language.names
     every = list(dict.fromkeys((*names.male, *names.female, *names.last)))
     code, place = language.language, str(language.place or "")
-    if names.borrowed and names.borrowed != code:
-        message = f"The language has no names of its own; those of {names.borrowed!r} stand in."
-        example = ", ".join(every[:3])
-        yield Finding(
-            kind="borrowed-names", language=code, test="", message=message, place=place, example=example
-        )
     scripts = language_scripts(code, every)
     words.learn(every)
     foreign = [name for name in every if words.foreign(name, scripts) or words.mixed(name, scripts)]
-    if foreign:
-        message = f"{len(foreign)} of {len(every)} names have letters outside of {'/'.join(sorted(scripts))}."
-        yield Finding(
-            kind="foreign-names",
-            language=code,
-            test="",
-            message=message,
-            place=place,
-            count=len(foreign),
-            example=", ".join(foreign[:3]),
-        )
+    strange = f"{len(foreign)} of {len(every)} names have letters outside of {'/'.join(sorted(scripts))}"
+    if names.borrowed and names.borrowed != code:
+        message = f"The language has no names of its own; those of {names.borrowed!r} stand in."
+        message += f" {strange}." if foreign else ""
+        kind, shown = "borrowed-names", every
+    elif foreign:
+        message, kind, shown = f"{strange}.", "foreign-names", foreign
+    else:
+        return
+    yield Finding(
+        kind=kind,
+        language=code,
+        test="",
+        message=message,
+        place=place,
+        count=len(shown),
+        example=", ".join(shown[:3]),
+    )
 
 
 # Words of the source language -----------------------------------------------------------------------------
@@ -152,10 +167,10 @@ def _leaked_in_templates(view: TestView, scripts: frozenset[str]) -> Iterator[Fi
 
 
 def _source_words(view: TestView) -> Iterator[Finding]:
-    """Yield words of the source language's texts that stand in one text of a role only, though others say the same.
+    """Yield words of all contexts of the source language that stand in fewer than half of the translated ones.
 
-    A word that two languages share stands in most texts of a role (``is`` in Afrikaans); one that was left stands in
-    one. Roles with fewer than four texts tell nothing.
+    A word that two languages share stands in most contexts (``is`` in Afrikaans); one that was left does not. Tests
+    with fewer than four contexts tell nothing.
     """
     if view.source is None:
         return
@@ -167,17 +182,14 @@ def _source_words(view: TestView) -> Iterator[Finding]:
     texts = view.contexts
     if len(texts) < 4:
         return
-    found = [
-        (word, text)
-        for text in texts
-        for word in dict.fromkeys(_WORDS.findall(" ".join(text.literals)))
-        if word in everywhere
-    ]
-    for word, text in found:
-        if sum(word == other for other, _ in found) == 1:
-            message = (
-                f"A {text.role} has the word {word!r} of the source language; the other contexts have not."
-            )
+    holders: dict[str, list[TemplateText]] = {}
+    for text in texts:
+        for word in dict.fromkeys(_WORDS.findall(" ".join(text.literals))):
+            if word in everywhere:
+                holders.setdefault(word, []).append(text)
+    for word, own in holders.items():
+        for text in own if 2 * len(own) < len(texts) else ():
+            message = f"A {text.role} has the word {word!r} of the source language; most contexts have not."
             yield view.finding("source-word", message, text.place, example=text.text)
 
 
@@ -246,6 +258,49 @@ def _touching(text: TemplateText) -> list[str]:
     return found
 
 
+def _full_stops(view: TestView) -> Iterator[Finding]:
+    """Yield contexts with a full stop, but fewer than those of the source language with the same placeholders."""
+    if view.source is None:
+        return
+    for text in view.contexts:
+        wanted = [_stops(other) for other in view.source.contexts if other.keys == text.keys]
+        if 0 < _stops(text) < min(wanted, default=0):
+            message = (
+                f"The context ends {_stops(text)} sentence; that of the source language ends {min(wanted)}."
+            )
+            yield view.finding("missing-full-stop", message, text.place, example=text.text)
+
+
+def _stops(text: TemplateText) -> int:
+    return len(_FULL_STOP.findall(_joined(text)))
+
+
+def _spelling(view: TestView) -> Iterator[Finding]:
+    """Yield texts in which a stretch between placeholders is elsewhere in the test spelt with other marks."""
+    first: dict[str, tuple[str, int]] = {}
+    counts = Counter(literal.strip() for text in view.texts for literal in text.literals)
+    for literal, count in counts.most_common():
+        bare = _bare(literal)
+        if len(bare) >= SHORTEST_STRETCH:
+            first.setdefault(bare, (literal, count))
+    for text in view.texts:
+        for literal in text.literals:
+            usual, _ = first.get(_bare(literal.strip()), (literal.strip(), 0))
+            if usual != literal.strip():
+                message = f"A {text.role} has {literal.strip()!r}, which elsewhere in the test is {usual!r}."
+                yield view.finding("spelling", message, text.place, example=text.text)
+
+
+@cache
+def _bare(text: str) -> str:
+    """Return the text without marks on its letters."""
+    return "".join(
+        character
+        for character in unicodedata.normalize("NFD", text)
+        if unicodedata.category(character) not in {"Mn", "Cf"}
+    )
+
+
 def _stray(view: TestView, scripts: frozenset[str]) -> Iterator[Finding]:
     for text in view.texts:
         strange = stray_character(text.text, scripts)
@@ -267,9 +322,12 @@ def _stray(view: TestView, scripts: frozenset[str]) -> Iterator[Finding]:
 
 def stray_character(text: str, scripts: frozenset[str]) -> str | None:
     """Return the name of a character that does not belong in text of these scripts; None where there is none."""
-    for character in text:
+    if _DOUBLED.search(text):
+        return "a doubled full stop or comma"
+    for character in _TYPOGRAPHY.sub(" ", text):
         if _is_stray(character) and not _KEPT_IN.get(character, frozenset()) & scripts:
-            return f"a {unicodedata.name(character, f'control character U+{ord(character):04X}')}"
+            name = unicodedata.name(character, f"control character U+{ord(character):04X}")
+            return "a backslash" if character == "\\" else f"a {name.lower()}"
     return None
 
 

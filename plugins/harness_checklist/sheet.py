@@ -10,7 +10,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -174,8 +174,18 @@ def _questions(test: str, source: TestTemplate, target: TestTemplate | None) -> 
 def _fill(test: str, slot: str, source: ListedFillIn | None, target: ListedFillIn | None) -> Iterator[Row]:
     originals = _forms(source)
     own = _forms(target)
-    for entry in own if target is not None else originals:
+    for entry in dict.fromkeys((*own, *originals)):
         forms = own.get(entry, ())
+        if target is not None and not forms:
+            yield Row(
+                test=test,
+                part=f"fill {slot}",
+                id=entry,
+                form="1",
+                source=originals[entry][0].texts[0],
+                texts=(LEFT_OUT,),
+            )
+            continue
         shown = originals.get(entry, ())
         first = shown[0].texts if shown else ()
         for number in range(max([len(first) if target is None else 0, *(len(form.texts) for form in forms)])):
@@ -225,8 +235,6 @@ def import_sheet(path: Path, suite: str, output: Path) -> SheetImport:
     """
     base = find_suite(suite)
     language = read_sheet(path, base)
-    from dataclasses import replace
-
     made = replace(base, languages={**base.languages, language.language: language})
     dump_suite(made, output)
     report = lint_suite(made, languages=[language.language])

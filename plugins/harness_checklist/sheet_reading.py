@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeVar, cast, get_args
+from typing import Final, cast, get_args
 
-from harness.errors import MissingDataError, Problem, SpecError, UsageError, near_names
+from harness.errors import MissingDataError, UsageError
 from harness_checklist.checking import faults_of
 from harness_checklist.profile import Match, Profile
-from harness_checklist.sheet_row import COLUMNS, LEFT_OUT, read_condition, read_listed, unquoted
+from harness_checklist.sheet_line import TEXTS, Cell, Line, Sheet, read_rows
+from harness_checklist.sheet_row import LEFT_OUT, read_condition, read_listed, unquoted
 from harness_checklist.suite import (
     Condition,
     ContextTemplate,
@@ -33,66 +32,8 @@ from harness_checklist.suite import (
 
 __all__ = ["read_sheet"]
 
-T = TypeVar("T")
 DELIMITERS: Final = {".tsv": "\t", ".csv": ","}
 CODE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
-_IDS: Final = {
-    "language": ("",),
-    "names": ("script", "borrowed", "male", "female", "last"),
-    "normalise": ("articles", "match", "strip", "casefold"),
-    "setting": ("names", "balance", "zip"),
-    "pair": ("of", "named", "ordered"),
-}
-_TEXTS: Final = ("context", "question", "answer", "fill")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cell:
-    text: str
-    line: int
-    column: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    """One row as it was read."""
-
-    test: str
-    part: str
-    """Without its slot."""
-    slot: str
-    id: str
-    source: str
-    line: int
-    texts: tuple[_Cell, ...]
-    whens: tuple[_Cell, ...]
-
-
-@dataclass(slots=True)
-class _Sheet:
-    path: str
-    problems: list[Problem] = field(default_factory=list)
-    lines: list[_Line] = field(default_factory=list)
-
-    def fault(self, message: str, line: int | None = None, column: int | None = None) -> None:
-        key = "" if column is None else f"column {column}"
-        self.problems.append(Problem(message=message, line=line, key=key))
-
-    def place(self, cell: _Cell) -> Place:
-        return Place(path=self.path, line=cell.line, column=cell.column)
-
-    def read(self, reader: Callable[[str], T], cell: _Cell, otherwise: T) -> T:
-        """Return what a reader makes of a cell; a fault where it cannot."""
-        try:
-            return reader(cell.text)
-        except ValueError as error:
-            self.fault(f"{error}", cell.line, cell.column)
-            return otherwise
-
-    def finish(self) -> None:
-        if self.problems:
-            ordered = sorted(dict.fromkeys(self.problems), key=lambda problem: problem.line or 0)
-            raise SpecError(self.path, ordered)
 
 
 def read_sheet(path: Path, suite: Suite) -> LanguageSuite:
@@ -109,8 +50,8 @@ def read_sheet(path: Path, suite: Suite) -> LanguageSuite:
         raise MissingDataError(f"The sheet {str(path)!r} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"The sheet {str(path)!r} is not UTF-8: {error}.") from error
-    sheet = _Sheet(path=str(path))
-    _rows(sheet, text, DELIMITERS[path.suffix], suite)
+    sheet = Sheet(path=str(path))
+    read_rows(sheet, text, DELIMITERS[path.suffix], suite)
     code = _code(sheet)
     names, profile = _names(sheet), _profile(sheet)
     tests = {}
@@ -118,13 +59,9 @@ def read_sheet(path: Path, suite: Suite) -> LanguageSuite:
         lines = [line for line in sheet.lines if line.test == declared.id]
         if _filled(lines):
             before = len(sheet.problems)
-            tests[declared.id] = _test(sheet, lines, suite.languages.get(suite.source_language), declared.id)
+            tests[declared.id], marks = _test(sheet, lines)
             if len(sheet.problems) == before:
-                for fault in faults_of(tests[declared.id], names):
-                    place = fault.place
-                    sheet.fault(
-                        f"{declared.id}: {fault.message}", place and place.line, place and place.column
-                    )
+                _check(sheet, declared.id, tests[declared.id], names, marks)
     if not tests:
         sheet.fault("no test is translated: fill in the column 'translation'")
     sheet.finish()
@@ -133,100 +70,46 @@ def read_sheet(path: Path, suite: Suite) -> LanguageSuite:
     )
 
 
-# Rows and columns -----------------------------------------------------------------------------------------
+def _filled(lines: Sequence[Line]) -> bool:
+    return any(cell.text not in ("", LEFT_OUT) for line in lines if line.part in TEXTS for cell in line.texts)
 
 
-def _rows(sheet: _Sheet, text: str, delimiter: str, suite: Suite) -> None:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    heads: list[str] | None = None
-    last = 0
-    try:
-        for cells in reader:
-            line, last = last + 1, reader.line_num
-            if not any(cells) or cells[0].startswith("#"):
-                continue
-            if heads is None:
-                heads = [cell.strip().lower() for cell in cells]
-                if not _headed(sheet, heads, line):
-                    return
-            else:
-                _row(sheet, heads, cells, line, {test.id for test in suite.tests})
-    except csv.Error as error:
-        sheet.fault(f"the quotation marks of this row are broken ({error})", last + 1)
-    if heads is None:
-        sheet.fault("the sheet has no heading: expected the columns " + ", ".join(COLUMNS))
+class _Marks:
+    """The cells of a test's texts, for faults inside of texts: a place whose line is the number of a cell."""
+
+    def __init__(self) -> None:
+        self.cells: list[Cell] = []
+        self.places: dict[tuple[int, str | int], Place] = {}
+        """As `harness_checklist.checking.Places`."""
+        self.contexts: list[Place] = []
+
+    def mark(self, cell: Cell) -> Place:
+        """Return the place that stands for a cell."""
+        self.cells.append(cell)
+        return Place(path="", line=len(self.cells), column=1)
 
 
-def _headed(sheet: _Sheet, heads: Sequence[str], line: int) -> bool:
-    missing = [name for name in COLUMNS if name not in heads]
-    for name in missing:
-        sheet.fault(f"the column {name!r} is missing; found {', '.join(heads)}", line)
-    for number, name in enumerate(heads, start=1):
-        known = name in COLUMNS or name in {"doubts", ""} or re.fullmatch(r"(variant|when) [2-9][0-9]*", name)
-        if not known:
-            near = near_names(name, [*COLUMNS, "variant 2", "when 2", "doubts"])
-            sheet.fault(f"unknown column {name!r}{_meant(near)}", line, number)
-        elif name and heads.index(name) != number - 1:
-            sheet.fault(f"the column {name!r} stands twice", line, number)
-    return not missing
-
-
-def _meant(near: Sequence[str]) -> str:
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def _row(sheet: _Sheet, heads: Sequence[str], cells: Sequence[str], line: int, tests: set[str]) -> None:
-    if len(cells) > len(heads) and any(cells[len(heads) :]):
-        sheet.fault(f"{len(cells)} cells under {len(heads)} columns", line, len(heads) + 1)
-        return
-    at = {name: number for number, name in enumerate(heads)}
-
-    def cell(name: str) -> _Cell:
-        number = at.get(name)
-        text = cells[number] if number is not None and number < len(cells) else ""
-        return _Cell(text=text, line=line, column=(number or 0) + 1)
-
-    part, _, slot = cell("part").text.strip().partition(" ")
-    test, id_ = cell("test").text.strip(), cell("id").text
-    column = at["part"] + 1
-    if part not in _IDS and part not in _TEXTS:
-        sheet.fault(f"unknown part {part!r}{_meant(near_names(part, [*_IDS, *_TEXTS]))}", line, column)
-        return
-    if part in {"fill", "pair"} and not slot.isidentifier():
-        sheet.fault(f"expected '{part}' and the name of a slot, found {cell('part').text!r}", line, column)
-        return
-    if part in _IDS and id_ not in _IDS[part]:
-        sheet.fault(f"{part!r} has no {id_!r}: expected {', '.join(_IDS[part])}", line, at["id"] + 1)
-        return
-    if (test in tests) == (part in {"language", "names", "normalise"}) or (test and test not in tests):
-        sheet.fault(f"the suite has no test {test!r}{_meant(near_names(test, tests))}", line, at["test"] + 1)
-        return
-    numbers = sorted(int(name.split()[1]) for name in heads if name.startswith("variant "))
-    sheet.lines.append(
-        _Line(
-            test=test,
-            part=part,
-            slot=slot.strip(),
-            id=id_,
-            source=cell("source").text,
-            line=line,
-            texts=(cell("translation"), *(cell(f"variant {number}") for number in numbers)),
-            whens=(cell("when"), *(cell(f"when {number}") for number in numbers)),
-        )
-    )
-
-
-def _filled(lines: Sequence[_Line]) -> bool:
-    return any(
-        cell.text not in ("", LEFT_OUT) for line in lines if line.part in _TEXTS for cell in line.texts
-    )
+def _check(sheet: Sheet, name: str, test: TestTemplate, names: Names, marks: _Marks) -> None:
+    """Note the faults of a test's templates at their cells, with their position in the text."""
+    marked = [
+        replace(context, place=place) for context, place in zip(test.contexts, marks.contexts, strict=True)
+    ]
+    for fault in faults_of(replace(test, contexts=tuple(marked)), names, marks.places):
+        place = fault.place
+        if place is not None and place.path == "" and place.line is not None:
+            cell = marks.cells[place.line - 1]
+            at = "" if place.column is None else f" (at character {place.column} of the text)"
+            sheet.fault(f"{name}: {fault.message}{at}", cell.line, cell.column)
+        else:
+            line, column = (place.line, place.column) if place is not None else (None, None)
+            sheet.fault(f"{name}: {fault.message}", line, column)
 
 
 # The language as a whole ----------------------------------------------------------------------------------
 
 
-def _values(sheet: _Sheet, lines: Sequence[_Line], part: str, slot: str = "") -> dict[str, _Cell]:
-    found: dict[str, _Cell] = {}
+def _values(sheet: Sheet, lines: Sequence[Line], part: str, slot: str = "") -> dict[str, Cell]:
+    found: dict[str, Cell] = {}
     for line in lines:
         if (line.part, line.slot) == (part, slot):
             if line.id in found:
@@ -235,7 +118,7 @@ def _values(sheet: _Sheet, lines: Sequence[_Line], part: str, slot: str = "") ->
     return found
 
 
-def _code(sheet: _Sheet) -> str:
+def _code(sheet: Sheet) -> str:
     cell = _values(sheet, sheet.lines, "language").get("")
     if cell is None:
         sheet.fault("the row 'language' is missing")
@@ -246,11 +129,11 @@ def _code(sheet: _Sheet) -> str:
     return code
 
 
-def _names(sheet: _Sheet) -> Names:
+def _names(sheet: Sheet) -> Names:
     found = _values(sheet, sheet.lines, "names")
 
     def names(key: str) -> tuple[str, ...]:
-        return sheet.read(read_listed, found[key], ()) if key in found else ()
+        return _listed(sheet, found.get(key))
 
     def text(key: str) -> str:
         return sheet.read(unquoted, found[key], "") if key in found else ""
@@ -264,7 +147,7 @@ def _names(sheet: _Sheet) -> Names:
     )
 
 
-def _profile(sheet: _Sheet) -> Profile:
+def _profile(sheet: Sheet) -> Profile:
     found = {key: cell for key, cell in _values(sheet, sheet.lines, "normalise").items() if cell.text}
     plain = Profile()
     matches: tuple[Match, ...] = get_args(Match)
@@ -274,14 +157,19 @@ def _profile(sheet: _Sheet) -> Profile:
         sheet.fault(f"expected {', '.join(matches)}, found {match!r}", cell.line, cell.column)
         match = plain.match
     return Profile(
-        articles=sheet.read(read_listed, found["articles"], ()) if "articles" in found else (),
-        match=cast("Match", match),
+        articles=_listed(sheet, found.get("articles")),
+        match=match,
         strip=sheet.read(unquoted, found["strip"], "") if "strip" in found else plain.strip,
         casefold=_flag(sheet, found.get("casefold"), plain.casefold),
     )
 
 
-def _flag(sheet: _Sheet, cell: _Cell | None, otherwise: bool) -> bool:
+def _listed(sheet: Sheet, cell: Cell | None) -> tuple[str, ...]:
+    nothing: tuple[str, ...] = ()
+    return nothing if cell is None else sheet.read(read_listed, cell, nothing)
+
+
+def _flag(sheet: Sheet, cell: Cell | None, otherwise: bool) -> bool:
     if cell is None or not cell.text:
         return otherwise
     if cell.text.strip() not in {"yes", "no"}:
@@ -292,31 +180,28 @@ def _flag(sheet: _Sheet, cell: _Cell | None, otherwise: bool) -> bool:
 # One test -------------------------------------------------------------------------------------------------
 
 
-def _test(sheet: _Sheet, lines: Sequence[_Line], source: LanguageSuite | None, test: str) -> TestTemplate:
+def _test(sheet: Sheet, lines: Sequence[Line]) -> tuple[TestTemplate, _Marks]:
     settings = _values(sheet, lines, "setting")
     names = settings["names"].text.strip() if "names" in settings else "any"
     genders: tuple[Gender, ...] = get_args(Gender)
     if names not in genders:
         cell = settings["names"]
         sheet.fault(f"expected {', '.join(genders)}, found {names!r}", cell.line, cell.column)
-    zips = sheet.read(read_listed, settings["zip"], ()) if "zip" in settings else ()
+    zips = _listed(sheet, settings.get("zip"))
     balance = settings["balance"].text.strip() if "balance" in settings else ""
-    fills = _fills(sheet, lines)
-    original = None if source is None else source.tests.get(test)
-    for slot in original.fills if original is not None else ():
-        if slot not in fills:
-            sheet.fault(f"{test}: the rows of the fill-in {slot!r} are missing")
-    return TestTemplate(
-        contexts=_contexts(sheet, lines),
-        questions=_questions(sheet, lines),
-        fills=fills,
+    marks = _Marks()
+    test = TestTemplate(
+        contexts=_contexts(sheet, lines, marks),
+        questions=_questions(sheet, lines, marks),
+        fills=_fills(sheet, lines, marks),
         names=cast("Gender", names),
         zips=tuple(tuple(members.split("+")) for members in zips),
         balance=balance or None,
     )
+    return test, marks
 
 
-def _variants(sheet: _Sheet, line: _Line) -> list[tuple[int, _Cell, str, Condition]]:
+def _variants(sheet: Sheet, line: Line) -> list[tuple[int, Cell, str, Condition]]:
     """Return the texts of a row with their number, cell and condition; a fault where there is none."""
     found = []
     for number, (cell, when) in enumerate(zip(line.texts, line.whens, strict=True)):
@@ -333,17 +218,17 @@ def _variants(sheet: _Sheet, line: _Line) -> list[tuple[int, _Cell, str, Conditi
     return found
 
 
-def _contexts(sheet: _Sheet, lines: Sequence[_Line]) -> tuple[ContextTemplate, ...]:
-    return tuple(
-        ContextTemplate(text=text, when=when, place=sheet.place(cell))
-        for line in lines
-        if line.part == "context"
-        for _, cell, text, when in _variants(sheet, line)
-    )
+def _contexts(sheet: Sheet, lines: Sequence[Line], marks: _Marks) -> tuple[ContextTemplate, ...]:
+    found = []
+    for line in lines:
+        for _, cell, text, when in _variants(sheet, line) if line.part == "context" else ():
+            found.append(ContextTemplate(text=text, when=when, place=sheet.place(cell)))
+            marks.contexts.append(marks.mark(cell))
+    return tuple(found)
 
 
-def _questions(sheet: _Sheet, lines: Sequence[_Line]) -> tuple[QuestionTemplate, ...]:
-    answers: dict[str, _Line] = {}
+def _questions(sheet: Sheet, lines: Sequence[Line], marks: _Marks) -> tuple[QuestionTemplate, ...]:
+    answers: dict[str, Line] = {}
     for line in lines:
         if line.part == "answer":
             if line.id in answers:
@@ -359,20 +244,20 @@ def _questions(sheet: _Sheet, lines: Sequence[_Line]) -> tuple[QuestionTemplate,
         if answer is None:
             sheet.fault(f"the question {line.id!r} has no row 'answer' with this id", line.line)
             continue
-        given = {number: text for number, _, text, _ in _variants(sheet, answer)}
+        given = {number: (other, text) for number, other, text, _ in _variants(sheet, answer)}
         for number, cell, text, when in _variants(sheet, line):
             # An answer that is the same for all variants stands once.
-            found.append(
-                QuestionTemplate(
-                    ask=text, answer=given.get(number, given.get(0, "")), when=when, place=sheet.place(cell)
-                )
-            )
+            answer_cell, answered = given.get(number, given.get(0, (answer.texts[0], "")))
+            made = QuestionTemplate(ask=text, answer=answered, when=when, place=sheet.place(cell))
+            marks.places[id(made), "ask"] = marks.mark(cell)
+            marks.places[id(made), "answer"] = marks.mark(answer_cell)
+            found.append(made)
     for line in answers.values():
         sheet.fault(f"the answer {line.id!r} has no row 'question' with this id", line.line)
     return tuple(found)
 
 
-def _fills(sheet: _Sheet, lines: Sequence[_Line]) -> dict[str, FillIn]:
+def _fills(sheet: Sheet, lines: Sequence[Line], marks: _Marks) -> dict[str, FillIn]:
     fills: dict[str, FillIn] = {}
     for line in lines:
         if line.slot in fills or line.part not in {"fill", "pair"}:
@@ -380,31 +265,30 @@ def _fills(sheet: _Sheet, lines: Sequence[_Line]) -> dict[str, FillIn]:
         if line.part == "pair":
             fills[line.slot] = _pair(sheet, lines, line)
             continue
-        entries: dict[str, list[_Line]] = {}
+        entries: dict[str, list[Line]] = {}
         for other in lines:
             if (other.part, other.slot) == ("fill", line.slot):
                 entries.setdefault(other.id, []).append(other)
-        made = [_entry(sheet, name, own) for name, own in entries.items()]
+        made = [_entry(sheet, name, own, marks) for name, own in entries.items()]
         kept = tuple(entry for entry in made if entry.forms)
         fills[line.slot] = ListedFillIn(entries=kept, place=sheet.place(line.texts[0]))
     return fills
 
 
-def _pair(sheet: _Sheet, lines: Sequence[_Line], line: _Line) -> PairFillIn:
+def _pair(sheet: Sheet, lines: Sequence[Line], line: Line) -> PairFillIn:
     found = _values(sheet, lines, "pair", line.slot)
     return PairFillIn(
-        of=sheet.read(read_listed, found["of"], ()) if "of" in found else (),
+        of=_listed(sheet, found.get("of")),
         named=(found["named"].text.strip() or None) if "named" in found else None,
         ordered=_flag(sheet, found.get("ordered"), True),
         place=sheet.place(line.texts[0]),
     )
 
 
-def _entry(sheet: _Sheet, name: str, rows: Sequence[_Line]) -> Entry:
+def _entry(sheet: Sheet, name: str, rows: Sequence[Line], marks: _Marks) -> Entry:
     """Return a fill-in: its rows are its aligned forms, in their order; each column of texts is a variant."""
-    by_variant: dict[int, list[str]] = {}
+    by_variant: dict[int, list[tuple[Cell, str]]] = {}
     whens: Mapping[int, Condition] = {}
-    cells: dict[int, _Cell] = {}
     for position, row in enumerate(rows):
         found = _variants(sheet, row)
         if position == 0:
@@ -412,10 +296,11 @@ def _entry(sheet: _Sheet, name: str, rows: Sequence[_Line]) -> Entry:
         for number, cell, text, when in found:
             if position and when and when != whens.get(number):
                 sheet.fault("a condition stands beside the first form of a fill-in", cell.line, cell.column)
-            cells.setdefault(number, cell)
-            by_variant.setdefault(number, []).append(text)
-    forms = tuple(
-        Form(texts=tuple(texts), when=whens.get(number, {}), place=sheet.place(cells[number]))
-        for number, texts in by_variant.items()
-    )
-    return Entry(id=name, forms=forms)
+            by_variant.setdefault(number, []).append((cell, text))
+    forms = []
+    for number, cells in by_variant.items():
+        texts = tuple(text for _, text in cells)
+        form = Form(texts=texts, when=whens.get(number, {}), place=sheet.place(cells[0][0]))
+        marks.places |= {(id(form), index): marks.mark(cell) for index, (cell, _) in enumerate(cells)}
+        forms.append(form)
+    return Entry(id=name, forms=tuple(forms))
