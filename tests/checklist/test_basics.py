@@ -13,6 +13,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+
 from harness_checklist.case import Case
 from harness_checklist.drawing import draw_cases
 from harness_checklist.linting import floors, lint_suite
