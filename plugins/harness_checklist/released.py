@@ -129,7 +129,8 @@ def _notices(sheet: Sheet, suite: Suite) -> list[str]:
     borrowing = [language for language, spoken in suite.languages.items() if spoken.names.borrowed]
     found = []
     if borrowing:
-        found.append(
-            f"{len(borrowing)} languages have no names and borrow the English ones: {', '.join(sorted(borrowing))}."
-        )
+        have = "1 language has no names and borrows"
+        if len(borrowing) > 1:
+            have = f"{len(borrowing)} languages have no names and borrow"
+        found.append(f"{have} the English ones: {', '.join(sorted(borrowing))}.")
     return [*found, *sheet_notices(sheet, suite)]

@@ -83,7 +83,7 @@ def read_sheet_rows(path: Path, tests: Mapping[str, tuple[str, ...]]) -> Sheet:
 
     Faults of single rows and cells are in `Sheet.faults`.
 
-    Raises `DataError` for a file that cannot be read, `SpecError` where its first line does not name the columns.
+    Raises `DataError` for a file that cannot be read, `SpecError` for a first line that names no columns.
     """
     lines = _lines(path)
     columns = _columns(path, lines[0])
