@@ -42,7 +42,7 @@ def read_released(tsv: Path, names: Path | None = None) -> Imported:
     `names` is a file ``{language: {"male": [...], "female": [...], "last": [...]}}``; by default it is
     ``names_by_language.json`` beside the sheet. A language that it lacks borrows the English names.
 
-    Raises
+    Raises:
     ------
     DataError
         A file cannot be read.

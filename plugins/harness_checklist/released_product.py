@@ -62,7 +62,7 @@ def template_text(text: str) -> str:
 
 def english_id(field: str, english: str) -> str:
     """Return the id of a fill-in: its first English form, without its article where it has one (``guinea pig``)."""
-    first = english.split(", ")[0].strip()
+    first = english.split(", ", maxsplit=1)[0].strip()
     if field in _WITH_ARTICLE:
         for article in _ARTICLE:
             first = first.removeprefix(article)

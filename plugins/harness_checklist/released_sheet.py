@@ -38,7 +38,7 @@ class Cell:
         """Whether it is for a fill-in: its placeholders hold the English text, or its last word, or nothing at all."""
         if not self.placeholders:
             return bool(self.text)
-        return english in self.placeholders or english.split(" ")[-1] in self.placeholders
+        return english in self.placeholders or english.rsplit(" ", maxsplit=1)[-1] in self.placeholders
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def read_sheet_rows(path: Path, tests: Mapping[str, tuple[str, ...]]) -> Sheet:
 
     Faults of single rows and cells are in `Sheet.faults`.
 
-    Raises
+    Raises:
     ------
     DataError
         The file cannot be read, or is no UTF-8.
