@@ -86,7 +86,8 @@ def _findings(findings: Sequence[Finding], *, every: bool) -> Iterator[Renderabl
 
 def _one(finding: Finding, before: str) -> Iterator[Text]:
     named = f"{finding.language} {finding.test}".strip()
-    place = f" ({finding.place})" if finding.place else ""
+    # The folder was named on the command line.
+    place = f" ({finding.place.rpartition('/')[2]})" if finding.place else ""
     yield Text(f"  {before}{named}{place}: {finding.message}")
     if finding.example and finding.example not in finding.message:
         text = finding.example

@@ -79,7 +79,7 @@ def _row_fault(row: object) -> str | None:
     for key in ("id", "prediction"):
         if key not in row:
             near = near_names(key, row)
-            return f"lacks {key!r}{f'; did you mean {near[0]!r}?' if near else ''}"
+            return f"lacks {key!r}{f'; it has {near[0]!r}' if near else ''}"
     for key in ("id", "prediction", "language"):
         value = row.get(key, "")
         if not isinstance(value, str):

@@ -83,8 +83,11 @@ class Sheet:
             raise SpecError(self.path, ordered)
 
 
-def read_rows(sheet: Sheet, text: str, delimiter: str, suite: Suite) -> None:
-    """Read the rows of a sheet's text into it; notes unknown columns, parts, ids and tests."""
+def read_rows(sheet: Sheet, text: str, delimiter: str, suite: Suite) -> bool:
+    """Read the rows of a sheet's text into it; notes unknown columns, parts, ids and tests.
+
+    Returns whether its heading has the columns that are needed; else nothing was read.
+    """
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     heads: list[str] | None = None
     last = 0
@@ -96,13 +99,14 @@ def read_rows(sheet: Sheet, text: str, delimiter: str, suite: Suite) -> None:
             if heads is None:
                 heads = [cell.strip().lower() for cell in cells]
                 if not _headed(sheet, heads, line):
-                    return
+                    return False
             else:
                 _row(sheet, heads, cells, line, {test.id for test in suite.tests})
     except csv.Error as error:
         sheet.fault(f"the quotation marks of this row are broken ({error})", last + 1)
     if heads is None:
         sheet.fault("the sheet has no heading: expected the columns " + ", ".join(COLUMNS))
+    return heads is not None
 
 
 def _headed(sheet: Sheet, heads: Sequence[str], line: int) -> bool:

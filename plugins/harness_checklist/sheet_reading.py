@@ -51,7 +51,8 @@ def read_sheet(path: Path, suite: Suite) -> LanguageSuite:
     except UnicodeDecodeError as error:
         raise UsageError(f"The sheet {str(path)!r} is not UTF-8: {error}.") from error
     sheet = Sheet(path=str(path))
-    read_rows(sheet, text, DELIMITERS[path.suffix], suite)
+    if not read_rows(sheet, text, DELIMITERS[path.suffix], suite):
+        sheet.finish()
     code = _code(sheet)
     names, profile = _names(sheet), _profile(sheet)
     tests = {}
@@ -78,14 +79,14 @@ class _Marks:
     """The cells of a test's texts, for faults inside of texts: a place whose line is the number of a cell."""
 
     def __init__(self) -> None:
-        self.cells: list[Cell] = []
+        self.cells: list[tuple[Cell, Cell]] = []
         self.places: dict[tuple[int, str | int], Place] = {}
         """As `harness_checklist.checking.Places`."""
         self.contexts: list[Place] = []
 
-    def mark(self, cell: Cell) -> Place:
-        """Return the place that stands for a cell."""
-        self.cells.append(cell)
+    def mark(self, cell: Cell, when: Cell) -> Place:
+        """Return the place that stands for the cells of a text and of its condition."""
+        self.cells.append((cell, when))
         return Place(path="", line=len(self.cells), column=1)
 
 
@@ -97,9 +98,12 @@ def _check(sheet: Sheet, name: str, test: TestTemplate, names: Names, marks: _Ma
     for fault in faults_of(replace(test, contexts=tuple(marked)), names, marks.places):
         place = fault.place
         if place is not None and place.path == "" and place.line is not None:
-            cell = marks.cells[place.line - 1]
-            at = "" if place.column is None else f" (at character {place.column} of the text)"
-            sheet.fault(f"{name}: {fault.message}{at}", cell.line, cell.column)
+            cell, when = marks.cells[place.line - 1]
+            if fault.message.startswith("when: "):
+                sheet.fault(f"{name}: {fault.message}", when.line, when.column)
+            else:
+                at = f" (at character {place.column} of the text)" if place.column else ""
+                sheet.fault(f"{name}: {fault.message}{at}", cell.line, cell.column)
         else:
             line, column = (place.line, place.column) if place is not None else (None, None)
             sheet.fault(f"{name}: {fault.message}", line, column)
@@ -221,9 +225,9 @@ def _variants(sheet: Sheet, line: Line) -> list[tuple[int, Cell, str, Condition]
 def _contexts(sheet: Sheet, lines: Sequence[Line], marks: _Marks) -> tuple[ContextTemplate, ...]:
     found = []
     for line in lines:
-        for _, cell, text, when in _variants(sheet, line) if line.part == "context" else ():
+        for number, cell, text, when in _variants(sheet, line) if line.part == "context" else ():
             found.append(ContextTemplate(text=text, when=when, place=sheet.place(cell)))
-            marks.contexts.append(marks.mark(cell))
+            marks.contexts.append(marks.mark(cell, line.whens[number]))
     return tuple(found)
 
 
@@ -249,8 +253,8 @@ def _questions(sheet: Sheet, lines: Sequence[Line], marks: _Marks) -> tuple[Ques
             # An answer that is the same for all variants stands once.
             answer_cell, answered = given.get(number, given.get(0, (answer.texts[0], "")))
             made = QuestionTemplate(ask=text, answer=answered, when=when, place=sheet.place(cell))
-            marks.places[id(made), "ask"] = marks.mark(cell)
-            marks.places[id(made), "answer"] = marks.mark(answer_cell)
+            marks.places[id(made), "ask"] = marks.mark(cell, line.whens[number])
+            marks.places[id(made), "answer"] = marks.mark(answer_cell, line.whens[number])
             found.append(made)
     for line in answers.values():
         sheet.fault(f"the answer {line.id!r} has no row 'question' with this id", line.line)
@@ -301,6 +305,9 @@ def _entry(sheet: Sheet, name: str, rows: Sequence[Line], marks: _Marks) -> Entr
     for number, cells in by_variant.items():
         texts = tuple(text for _, text in cells)
         form = Form(texts=texts, when=whens.get(number, {}), place=sheet.place(cells[0][0]))
-        marks.places |= {(id(form), index): marks.mark(cell) for index, (cell, _) in enumerate(cells)}
+        marks.places |= {
+            (id(form), index): marks.mark(cell, rows[0].whens[number])
+            for index, (cell, _) in enumerate(cells)
+        }
         forms.append(form)
     return Entry(id=name, forms=tuple(forms))
