@@ -203,9 +203,10 @@ def load_language(
     templates = tests.read(keys["tests"], declared) if "tests" in keys else {}
     for name, template in templates.items():
         if name not in tests.faulty:
-            for fault in faults_of(template, found, tests.places):
-                place = fault.place or tests.places.get((id(template), ""))
-                reader.fault_at(fault.message, place, f"tests.{name}")
+            whole = tests.places[id(template), ""]
+            found_faults = faults_of(template, found, tests.places)
+            for fault in sorted(found_faults, key=lambda fault: (fault.place or whole).column or 0):
+                reader.fault_at(fault.message, fault.place or whole, f"tests.{name}")
     reader.finish()
     place = reader.place(root) if root is not None else None
     return LanguageSuite(language=code, tests=templates, names=found, profile=profile, place=place)
