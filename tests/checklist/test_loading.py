@@ -349,6 +349,13 @@ def test_a_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
     assert "expected a mapping" in faults(tmp_path, text)[0]
 
 
+def test_a_file_of_another_encoding_is_refused(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "languages" / "de.yaml").write_bytes("language: de\nnames: é\n".encode("latin-1"))
+    with pytest.raises(SpecError, match="line 2: the file is not UTF-8 text"):
+        load_suite(tmp_path)
+
+
 def test_faults_of_several_files_are_told_together(tmp_path: Path) -> None:
     bad = (
         "language: {}\ntests: {{comparisons: {{contexts: ['{{x}}'], questions: [{{ask: a, answer: b}}]}}}}\n"
