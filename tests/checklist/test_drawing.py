@@ -270,6 +270,16 @@ def test_pairs_are_two_different_fill_ins_with_a_value_each(ordered: bool, count
         assert case.examples[0].question == f"What {asked}?"
 
 
+def test_numbered_draws_of_a_pair_differ() -> None:
+    fills: dict[str, FillIn] = {
+        "color": listed(red="red", blue="blue"),
+        "size": listed(big="big"),
+        "p": PairFillIn(of=("color", "size")),
+    }
+    cases = drawn(template("{p.v1} {p.v2} {p1.v1} {p1.v2}", ask=("?", "{p.v1}"), fills=fills))
+    assert {e.context for case in cases for e in case.examples} == {"red big blue big", "blue big red big"}
+
+
 def test_conditions_may_name_parts_of_a_pair() -> None:
     fills: dict[str, FillIn] = {
         "color": listed(red="red", blue="blue"),
