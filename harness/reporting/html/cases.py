@@ -30,7 +30,8 @@ def failing_cases(run: Run, cell: Mapping[str, Any], most: int) -> dict[str, dic
     for record in run.records(cell):
         if record.group is not None and record.scores.get("example_error"):
             own = found.setdefault(record.group, {})
-            own.setdefault(record.cluster or record.id, []).append(record)
+            case, slash, _ = record.id.rpartition("/")
+            own.setdefault(case if slash else record.cluster or record.id, []).append(record)
     return {
         test: dict(sorted(own.items(), key=lambda item: bool(item[1][0].tags.get("defect")))[:most])
         for test, own in found.items()
