@@ -110,7 +110,7 @@ def _row(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any
         "by_script": _by(means, scripts),
         "transfer_gap": gap,
         "human_gap": None if human is None or not whole else human - fmean(means.values()),
-        **_by_group(cells, metric),
+        **_by_group(cells, metric, spec),
         "seeds": max(len(values) for values in by_language.values()),
         "seed_sd": _seed_spread(by_language),
     }
@@ -147,17 +147,23 @@ def _weighted(values: Sequence[tuple[float, int]]) -> float | None:
     return sum(value * count for value, count in values) / total if total else None
 
 
-def _by_group(cells: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
+def _by_group(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the matrix of a metric that is given by group, language of the cell x group, and its two halves.
 
     `same_language` takes the fields whose group is the cell's own language, `cross_language` the others, each as
-    the mean of its fields (macro) and over all their observations (micro), as in XTREME-R's Table 14.
+    the mean of its fields (macro) and over all their observations (micro), as in XTREME-R's Table 14. Groups that are
+    no languages of the task, such as the tests of a checklist, have no halves.
     """
     observed: dict[str, dict[str, list[tuple[float, int]]]] = {}
+    bounds: dict[tuple[str, str], dict[str, Any]] = {}
     for cell in cells:
         for group, score in cell["metrics"].get(metric, {}).get("groups", {}).items():
             row = observed.setdefault(cell["language"], {})
             row.setdefault(group, []).append((score["value"], score["n"]))
+            if len(row[group]) == 1 and "ci" in score:
+                bounds[cell["language"], group] = {name: score[name] for name in ("se", "ci", "ci_method")}
+            else:  # several seeds: the interval of one is not that of their mean
+                bounds.pop((cell["language"], group), None)
     if not observed:
         return {}
     fields = {
@@ -165,14 +171,22 @@ def _by_group(cells: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]
         for language, row in observed.items()
         for group, scores in row.items()
     }
+    if not {group for _, group in fields} <= set(spec["languages"]):
+        fields_of_halves: dict[tuple[str, str], tuple[float, int]] = {}
+    else:
+        fields_of_halves = fields
     halves = {
-        "same_language": [pair for (language, group), pair in fields.items() if language == group],
-        "cross_language": [pair for (language, group), pair in fields.items() if language != group],
+        "same_language": [pair for (language, group), pair in fields_of_halves.items() if language == group],
+        "cross_language": [pair for (language, group), pair in fields_of_halves.items() if language != group],
     }
     return {
         "matrix": {
             language: {
-                group: dict(zip(("value", "n"), fields[language, group], strict=True)) for group in row
+                group: {
+                    **dict(zip(("value", "n"), fields[language, group], strict=True)),
+                    **bounds.get((language, group), {}),
+                }
+                for group in row
             }
             for language, row in observed.items()
         },

@@ -83,6 +83,8 @@ class CellKeeper:
                 prediction=prediction.output,
                 reference=self._reference(example),
                 cluster=example.cluster,
+                group=example.group,
+                tags=example.meta,
             )
             for example, prediction in zip(examples, predictions, strict=True)
         ]

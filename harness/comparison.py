@@ -275,7 +275,14 @@ def _score(
             language=code, labels=tuple(system.spec["labels"]), options=system.spec["metric_options"]
         )
         inputs = [
-            ScoreInput(id=item.id, prediction=item.prediction, reference=item.reference, cluster=item.cluster)
+            ScoreInput(
+                id=item.id,
+                prediction=item.prediction,
+                reference=item.reference,
+                cluster=item.cluster,
+                group=item.group,
+                tags=item.tags,
+            )
             for item in own
         ]
         try:

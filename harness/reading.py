@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any, overload
 
 from harness.data.pool import CandidatePool
-from harness.data.sampling import draw_items
+from harness.data.sampling import draw, draw_items
 from harness.data.sources import DataFinder
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, iter_examples, read_examples
@@ -49,7 +49,9 @@ class CellItems:
         self._order = blake2b(digest_size=16)
         language = None if cell.spec.parallel else cell.language.code
         passing = self._counted()
-        if limit is None:
+        if limit is not None and cell.spec.draw == "clusters":
+            self._held = _drawn_clusters(list(passing), limit, seed, cell.spec.task, language)
+        elif limit is None:
             self._hold(passing)
         elif limit <= HELD:
             kept = draw_items(passing, limit, _id_of, seed=seed, task=cell.spec.task, language=language)
@@ -107,6 +109,16 @@ class CellItems:
             yield example
         if order.digest() != self._order.digest():
             raise DataError(f"The test items of {self._task!r} changed while they were read.")
+
+
+def _drawn_clusters(
+    items: Sequence[Any], limit: int, seed: int, task: str, language: str | None
+) -> list[Any]:
+    """Return the items of as many clusters as the limit says; an item without a cluster is one."""
+    owners = [item.id if item.cluster is None else item.cluster for item in items]
+    names = list(dict.fromkeys(owners))
+    kept = {names[index] for index in draw(names, limit, seed=seed, task=task, language=language)}
+    return [item for item, owner in zip(items, owners, strict=True) if owner in kept]
 
 
 class _Pool(Sequence[Any]):

@@ -116,7 +116,12 @@ def _score(
 
 def _score_input(record: ItemRecord) -> ScoreInput:
     return ScoreInput(
-        id=record.id, prediction=record.prediction, reference=record.reference, cluster=record.cluster
+        id=record.id,
+        prediction=record.prediction,
+        reference=record.reference,
+        cluster=record.cluster,
+        group=record.group,
+        tags=record.tags,
     )
 
 

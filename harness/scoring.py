@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ class ScoreInput:
     prediction: Any
     reference: Any
     cluster: str | None = None
+    group: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 _NONE = Interval(se=None, low=None, high=None, method=None)
@@ -46,9 +48,17 @@ class MetricScore:
         shown: dict[str, Any] = {"value": self.value, **self.interval.to_json()}
         if self.groups:
             shown["groups"] = {
-                name: {"value": group.value, "n": group.n} for name, group in self.groups.items()
+                name: {"value": group.value, "n": group.n, **_bounds_to_json(group)}
+                for name, group in self.groups.items()
             }
         return shown
+
+
+def _bounds_to_json(group: GroupScore) -> dict[str, Any]:
+    own = group.bounds
+    if own is None:
+        return {}
+    return {"se": own.se, "ci": [own.low, own.high], "ci_method": own.method}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +118,21 @@ class CellScorer:
         if not self._count:
             return CellScores(metrics={})
         codes = self._clusters.codes()
-        pairs = [json.loads(text) for text in self._kept]
-        predictions, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        kept = [json.loads(text) for text in self._kept]
+        predictions, references = [item[0] for item in kept], [item[1] for item in kept]
+        context = replace(
+            self._context,
+            clusters=[item[2] for item in kept],
+            groups=[item[3] for item in kept],
+            tags=[item[4] for item in kept],
+        )
         scores: dict[str, MetricScore] = {}
         contributions: dict[str, list[Any]] = {}
         for metric in self._metrics:
             if metric.by_item:
                 result = self._total(metric)
             else:
-                result = _computed(metric, predictions, references, self._context)
+                result = _computed(metric, predictions, references, context)
                 own = result.counts if result.items is None else result.items
                 if own is not None:
                     contributions[metric.name] = own.tolist()
@@ -147,6 +163,10 @@ class CellScorer:
         return contributions
 
     def _interval(self, metric: Metric, result: MetricResult, codes: npt.NDArray[np.int64]) -> Interval:
+        if result.bounds is not None:
+            own = result.bounds
+            groups = int(codes.max()) + 1
+            return Interval(se=own.se, low=own.low, high=own.high, method=own.method, groups=groups)
         if result.items is not None:
             return mean_of_codes(result.items, codes)
         kept = self._rows.pop(metric.name, [])
@@ -181,7 +201,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=d
 
 
 def _packed(item: ScoreInput) -> str:
-    return _ENCODER.encode([item.prediction, item.reference])
+    return _ENCODER.encode([item.prediction, item.reference, item.cluster, item.group, item.tags])
 
 
 def _computed(

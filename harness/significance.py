@@ -257,16 +257,30 @@ class _Trial:
         )
 
     def counted(self, index: int, place: int) -> tuple[int, int, int] | tuple[None, None, None]:
-        """Return how many items a system has better, worse, and as the first."""
-        if not self._of_means:
+        """Return how many items, or clusters with one outcome, a system has better, worse, and as the first."""
+        if self._metric.outcome_by_cluster:
+            own = self._outcomes(index, place)
+        elif self._of_means:
+            own = self._differences(0, index)[self._own(place)[0]]
+        else:
             return None, None, None
-        own = self._differences(0, index)[self._own(place)[0]]
         won, lost = int((own > 0).sum()), int((own < 0).sum())
         return won, lost, len(own) - won - lost
 
+    def _outcomes(self, index: int, place: int) -> Floats:
+        """Return a system's outcome minus the first's for every cluster of a place; codes of languages never meet."""
+        kept, codes = self._own(place)
+        passed = np.concatenate([rows[index, :, 0] - rows[0, :, 0] for rows in self._rows])[kept]
+        return np.asarray(np.bincount(codes, weights=passed), dtype=np.float64)
+
     def mcnemar(self, index: int, place: int) -> float | None:
         """Return the exact p of McNemar's test where it applies."""
-        if not self._of_means or (place < 0 and len(self._sizes) > 1):
+        if place < 0 and len(self._sizes) > 1:
+            return None
+        if self._metric.outcome_by_cluster:
+            own = self._outcomes(index, place)
+            return mcnemar(int((own < 0).sum()), int((own > 0).sum()))
+        if not self._of_means:
             return None
         codes = self._own(place)[1]
         binary = all(np.isin(rows[[0, index]], (0.0, 1.0)).all() for rows in self._rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from harness.capabilities import Capability, ExtractsSpans, Generates, Head, SpanQuestion
@@ -26,20 +26,25 @@ class SpanExtractionSpec(TaskSpec):
 
 def _example(row: Row, number: int, context: ReadContext) -> SpanExample:
     passage = text_of(row, "context", context)
+    group, tags = row.fields.get("group"), row.fields.get("tags")
     return SpanExample(
         id=str(row.fields.get("id", number)),
         cluster=cluster_of(row, context),
+        group=None if group is None else str(group),
+        meta={str(name): str(value) for name, value in tags.items()} if isinstance(tags, Mapping) else {},
         question=text_of(row, "question", context),
         context=passage,
-        answers=_answers(row, passage),
+        answers=_answers(row, passage, trained=context.split == "train"),
     )
 
 
-def _answers(row: Row, passage: str) -> tuple[Answer, ...]:
+def _answers(row: Row, passage: str, *, trained: bool) -> tuple[Answer, ...]:
+    """Return the gold answers; one at character -1 stands nowhere in its context, and cannot be trained on."""
     answers: list[Answer] = []
     for item in row.fields.get("answers") or ():
         text, start = str(item["text"]), int(item["start"])
-        if passage[start : start + len(text)] != text or not text:
+        absent = start == -1 and not trained
+        if not text or not (absent or passage[start : start + len(text)] == text):
             raise DataError(
                 f"{row.where}: the answer {text!r} of question {row.fields.get('id')!r} is not in its context at "
                 f"character {start}; found {passage[start : start + len(text)]!r}."

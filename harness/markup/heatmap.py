@@ -26,6 +26,8 @@ class HeatRow:
     """Shown on hover and focus of the label."""
     reasons: tuple[str, ...] = ()
     """Why a value is missing, by column; empty where it is not."""
+    marks: tuple[str, ...] = ()
+    """What stands after a value, by column."""
 
 
 def heat_class(value: float | None, low: float, high: float, *, diverging: bool = False) -> str:
@@ -102,6 +104,8 @@ def _row(
     for index, (value, _) in enumerate(zip(row.values, columns, strict=True)):
         reason = row.reasons[index] if value is None and index < len(row.reasons) else None
         style = heat_class(value, low, high, diverging=diverging)
-        fields.append(element("td", number(value, digits), class_=f"n {style}", title=reason or None))
+        mark = row.marks[index] if index < len(row.marks) else ""
+        text = number(value, digits) + mark
+        fields.append(element("td", text, class_=f"n {style}", title=reason or None))
     label = element("a", row.label, href=row.href) if row.href else row.label
     return element("tr", element("th", label, scope="row", title=row.title), fields)

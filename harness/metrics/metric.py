@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["GroupScore", "Metric", "MetricContext", "MetricResult"]
+__all__ = ["Bounds", "GroupScore", "Metric", "MetricContext", "MetricResult"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,6 +22,20 @@ class MetricContext:
     """Language code of the items."""
     labels: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    clusters: Sequence[str | None] = ()
+    """The cluster of every item, for metrics that are not `by_item`; so are `groups` and `tags`."""
+    groups: Sequence[str | None] = ()
+    tags: Sequence[Mapping[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The 95 % interval that a metric computes itself, where a formula is better than resampling."""
+
+    se: float
+    low: float
+    high: float
+    method: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +44,7 @@ class GroupScore:
 
     value: float
     n: int
+    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +61,9 @@ class MetricResult:
     counts: Floats | None = None
     """Shape (n, k): the sufficient statistics of each item."""
     groups: Mapping[str, GroupScore] = field(default_factory=dict)
-    """Scores of parts of the items, by name: the target languages of a retrieval task."""
+    """Scores of parts of the items, by name: the target languages of a retrieval task, the tests of a checklist."""
+    bounds: Bounds | None = None
+    """Takes the place of the interval that `items` or `counts` would give."""
 
 
 MetricFunction = Callable[[Sequence[Any], Sequence[Any], MetricContext], MetricResult]
@@ -73,6 +90,9 @@ class Metric:
     """Whether an item's row of `items` or `counts` depends on that item alone, and the value on nothing but the mean
     of `items` or the column sums of `counts`. Then a cell is scored chunk by chunk, in memory that does not grow;
     False is always right, and keeps all predictions of a cell until its end."""
+    outcome_by_cluster: bool = False
+    """Whether `counts` are (1 or 0, 1) once a cluster and zeros for its other items: an outcome of the whole cluster,
+    as that of a test case. Systems are then compared by won and lost clusters, with McNemar's test."""
     higher_is_better: bool = True
     methods: frozenset[str] | None = None
     """Names of the methods whose predictions it understands; None for all of its kinds. Other cells go without it."""

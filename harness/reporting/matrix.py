@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from harness.reporting.score import Score
+from harness.reporting.score import Score, half_width
 from harness.results import Run
 
 __all__ = ["LEAST_OBSERVATIONS", "Matrix", "is_crossed", "matrices"]
@@ -28,11 +28,13 @@ class Matrix:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Score, ...]], ...]
     notes: tuple[str, ...] = ()
+    heat: bool = False
+    """Whether its fields are error rates that a page may colour."""
 
     @property
     def is_small(self) -> bool:
-        """Whether it belongs into the summary."""
-        return len(self.rows) <= SMALL and len(self.columns) <= SMALL
+        """Whether it belongs into the summary; the error rates of a checklist always do."""
+        return self.heat or (len(self.rows) <= SMALL and len(self.columns) <= SMALL)
 
 
 def is_crossed(spec: Mapping[str, Any]) -> bool:
@@ -52,6 +54,7 @@ def matrices(run: Run, short: Mapping[str, str]) -> tuple[Matrix, ...]:
     return (
         *(matrix for task in crossed for matrix in _crossed(run, task, specs[task], short)),
         *_grouped(run, short),
+        *_tests(run),
     )
 
 
@@ -118,7 +121,7 @@ def _halves(same: Sequence[float], other: Sequence[float]) -> str:
 def _grouped(run: Run, short: Mapping[str, str]) -> Iterator[Matrix]:
     for row in run.results["tasks"]:
         matrix = row.get("matrix")
-        if not matrix:
+        if not matrix or not (row.get("same_language") or row.get("cross_language")):
             continue
         groups = sorted({group for fields in matrix.values() for group in fields})
         languages = list(matrix)
@@ -153,6 +156,65 @@ def _grouped(run: Run, short: Mapping[str, str]) -> Iterator[Matrix]:
                 ),
                 notes=notes,
             )
+
+
+def _tests(run: Run) -> Iterator[Matrix]:
+    """Yield the error rates of checklists by language and test, in the form of XTREME-R's Table 5.
+
+    A metric named ``..._error`` that is given by group stands here, with that of the same name and ``_floor`` beside
+    it: the part of the error that no system can avoid.
+    """
+    rows = [row for row in run.results["tasks"] if row.get("matrix")]
+    for row in rows:
+        stem, ending, _ = row["metric"].rpartition("_error")
+        same = ("task", "protocol", "method", "view")
+        floors = [o for o in rows if o["metric"] == f"{stem}_floor" and all(o[n] == row[n] for n in same)]
+        if not ending or not floors:
+            continue
+        matrix, floor = row["matrix"], floors[0]["matrix"]
+        groups = tuple(dict.fromkeys(group for fields in matrix.values() for group in fields))
+        means = {code: fmean(field["value"] for field in fields.values()) for code, fields in matrix.items()}
+        ordered = sorted(matrix, key=lambda code: (means[code], code))
+        lines = [
+            (
+                code,
+                (
+                    *(_error(matrix[code].get(group), floor.get(code, {}).get(group)) for group in groups),
+                    Score(value=means[code]),
+                ),
+            )
+            for code in ordered
+        ]
+        average = [
+            fmean(own)
+            if (own := [matrix[code][group]["value"] for code in ordered if group in matrix[code]])
+            else None
+            for group in groups
+        ]
+        lines.append(
+            ("Avg", (*(Score(value=value) for value in average), Score(value=fmean(means.values()))))
+        )
+        cases = sum(field["n"] for fields in matrix.values() for field in fields.values())
+        view = "".join(f" {name}={value}" for name, value in sorted(row["view"].items()))
+        yield Matrix(
+            title=f"{row['task']} error rate ({row['protocol']}{view})",
+            corner="language \\ test",
+            columns=(*(group.replace("_", " ") for group in groups), "avg"),
+            rows=tuple(lines),
+            notes=(
+                f"Share of {cases:,} test cases with a wrong answer, best language first.",
+                "In brackets: the floor, the share of cases that no system can pass.",
+            ),
+            heat=True,
+        )
+
+
+def _error(field: Mapping[str, Any] | None, floor: Mapping[str, Any] | None) -> Score:
+    if field is None:
+        return Score()
+    least = 0.0 if floor is None else floor["value"]
+    mark = f" [{least * 100:.1f}]" if least > 0 else ""
+    return Score(value=field["value"], reach=half_width(field), mark=mark)
 
 
 def _field(score: Mapping[str, Any]) -> Score:

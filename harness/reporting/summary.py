@@ -27,6 +27,7 @@ PROTOCOL_SHORT = {
 }
 METRIC_SHORT = {
     "accuracy": "acc",
+    "pass_rate": "passed",
     "f1": "F1",
     "exact_match": "EM",
     "mlqa_f1": "F1",

@@ -182,6 +182,8 @@ class TaskSpec(_WithLanguages):
     metric_options: dict[str, str] = {}
     cluster: str | None = None
     """Field whose equal values mark items that are resampled together."""
+    draw: Literal["items", "clusters"] = "items"
+    """What ``--limit N`` draws: N items, or N clusters with all of their items (the cases of a checklist)."""
     parallel: bool = False
     """Whether an item id means the same item in every language."""
     protocols: tuple[ProtocolName, ...] = ("zero_shot_transfer",)

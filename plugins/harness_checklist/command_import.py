@@ -20,6 +20,10 @@ def import_(
         Path | None,
         typer.Option("--names", help="Names by language (JSON); else names_by_language.json beside a .tsv."),
     ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option("--suite", help="FILE is a filled-in sheet of this suite: its name or folder."),
+    ] = None,
 ) -> None:
     """Read suites and test cases of others: templates become a suite folder, cases become DIR/LANGUAGE.jsonl.
 
@@ -31,7 +35,9 @@ def import_(
     # Imported here so that help stays fast.
     from harness.errors import UsageError
 
-    if source.suffix == ".tsv":
+    if suite is not None:
+        _sheet(source, suite, output)
+    elif source.suffix == ".tsv":
         _templates(source, output, names)
     elif source.suffix in (".json", ".jsonl"):
         if names is not None:
@@ -41,6 +47,18 @@ def import_(
         raise UsageError(
             f"{str(source)!r} cannot be imported: expected a .tsv of templates or a .jsonl of cases."
         )
+
+
+def _sheet(source: Path, suite: str, output: Path) -> None:
+    from harness_checklist.sheet import import_sheet
+
+    imported = import_sheet(source, suite, output)
+    for finding in imported.report.findings:
+        typer.echo(f"warning: {finding.kind}: {finding.message}", err=True)
+    typer.echo(
+        f"The suite with {imported.language!r} is in {output}. "
+        f"Look at it: harness checklist lint {output} --languages {imported.language}"
+    )
 
 
 def _templates(source: Path, output: Path, names: Path | None) -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import DataError, MissingDataError, SpecError
+from harness.scripts import text_scripts
 from harness_checklist.released_check import names_faults, sheet_faults, template_faults
 from harness_checklist.released_notice import sheet_notices
 from harness_checklist.released_rule import RELEASED_TESTS, released_profile
 from harness_checklist.released_sheet import Sheet, read_sheet_rows
 from harness_checklist.released_template import BUILDERS
 from harness_checklist.suite import LanguageSuite, Names, Place, Suite, TestDeclaration
-from harness_diagnosis.script import text_scripts
 
 __all__ = ["Imported", "read_released"]
 

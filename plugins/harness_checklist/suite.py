@@ -38,7 +38,7 @@ Gender = Literal["male", "female", "any"]
 NAME_SLOTS = ("first_name", "last_name")
 """Placeholders (also numbered) that `LanguageSuite.names` fills."""
 Condition = Mapping[str, frozenset[str]]
-"""Slot, or slot and attribute (``p.p1``, ``first_name.gender``) -> the fill-in ids for which it holds; all must hold."""
+"""Slot, or slot and attribute (``p.p1``, ``first_name.gender``) -> the fill-in ids for which it holds, all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,8 @@ def _by_chunks(
 
 def test_there_are_examples_for_the_kinds_of_all_metrics() -> None:
     assert {kind for metric in METRICS for kind in metric.kinds} <= set(PAIRS)
-    assert [metric.name for metric in METRICS if not metric.by_item] == ["one_target_map_at_20"]
+    of_cases = {"pass_rate", "case_error", "case_floor", "corrected_error", "example_error"}
+    assert {metric.name for metric in METRICS if not metric.by_item} == {"one_target_map_at_20"} | of_cases
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
@@ -109,7 +110,8 @@ def test_the_size_of_chunks_changes_nothing(metric: Metric, data: st.DataObject)
     cluster = st.one_of(st.none(), st.sampled_from("xyz"))
     clusters = data.draw(st.lists(cluster, min_size=len(pairs), max_size=len(pairs)))
     items = _inputs(pairs, clusters)
-    result = metric.compute([pair[0] for pair in pairs], [pair[1] for pair in pairs], CONTEXT)
+    whole = replace(CONTEXT, clusters=clusters, groups=[None] * len(pairs), tags=[{}] * len(pairs))
+    result = metric.compute([pair[0] for pair in pairs], [pair[1] for pair in pairs], whole)
     scores, contributions = _by_chunks([metric], items, data.draw(st.integers(1, 12)))
     own = scores.metrics[metric.name]
     assert (own.value, own.groups) == (result.value, result.groups)
@@ -117,7 +119,15 @@ def test_the_size_of_chunks_changes_nothing(metric: Metric, data: st.DataObject)
     assert rows is not None
     assert {**contributions, **scores.items} == {metric.name: rows.tolist()}
     assert (metric.name in scores.items) == (not metric.by_item)
-    if result.items is not None:
+    if result.bounds is not None:
+        bounds, found = result.bounds, own.interval
+        assert (found.se, found.low, found.high, found.method) == (
+            bounds.se,
+            bounds.low,
+            bounds.high,
+            bounds.method,
+        )
+    elif result.items is not None:
         assert own.interval == clustered_mean(result.items, clusters)
     else:
         assert result.counts is not None
@@ -218,7 +228,7 @@ def test_predictions_are_kept_only_for_such_metrics() -> None:
         scorer = CellScorer([_metric(_relative, by_item=by_item)], CONTEXT)
         scorer.add(ITEMS)
         assert len(scorer._kept) == count
-    assert json.loads(scorer._kept[2]) == ["xxx", "x"]
+    assert json.loads(scorer._kept[2]) == ["xxx", "x", None, None, {}]
 
 
 @pytest.mark.parametrize(

@@ -187,12 +187,13 @@ def texts(name: str) -> list[str]:
 
 def test_the_files_are_those_that_are_listed() -> None:
     found = {path.relative_to(SAMPLE).with_suffix("").as_posix() for path in SAMPLE.rglob("*.jsonl")}
-    assert found == set(COUNTS)
+    # Those of multichecklist are drawn from a suite: tests/checklist/test_sample.py draws them again.
+    assert {name for name in found if not name.startswith("multichecklist/")} == set(COUNTS)
     assert {path.suffix for path in SAMPLE.rglob("*") if path.is_file()} == {".jsonl", ".md"}
 
 
 def test_the_sample_is_small() -> None:
-    assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < 1_100_000
+    assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < 1_600_000
 
 
 @pytest.mark.parametrize("name", COUNTS)

@@ -8,6 +8,7 @@ from importlib import resources
 from harness.markup.element import Child, Element, element
 from harness.markup.page import page
 from harness.preparing import open_session
+from harness.reporting.html.cases import case_section
 from harness.reporting.html.diagnosis import diagnosis_section
 from harness.reporting.html.finding import findings
 from harness.reporting.html.items import WorstItem, worst_items
@@ -42,6 +43,7 @@ def render_html(runs: Sequence[Run]) -> str:
         pair_section(material, registry),
         diagnosis_section(material, weakness),
         language_section(material, weakness, items, findings(material, weakness)),
+        case_section(material),
         _item_section(material, items, faults),
         provenance_section(material),
     ]

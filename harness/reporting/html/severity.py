@@ -50,7 +50,11 @@ def severity(record: ItemRecord, kind: str, headline: Sequence[str]) -> tuple[fl
 
 
 def _lost(record: ItemRecord, headline: Sequence[str]) -> tuple[float, float] | None:
-    found = [record.scores[name] for name in headline if name in record.scores]
+    if isinstance(record.scores.get("example_error"), int | float):
+        # The headline of a checklist is of whole test cases, and says nothing of one example.
+        found = [1.0 - record.scores["example_error"]]
+    else:
+        found = [record.scores[name] for name in headline if name in record.scores]
     if not found:
         return None
     if isinstance(found[0], int | float):

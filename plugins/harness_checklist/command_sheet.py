@@ -1,0 +1,54 @@
+"""``harness checklist sheet``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.errors import UsageError
+
+__all__ = ["sheet"]
+
+
+def sheet(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="Name, folder or released .tsv.")],
+    language: Annotated[
+        str, typer.Option("--language", "-l", help="Code of the language to translate into.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "--out", "-o", help="A .tsv or .csv file; else it is printed.")
+    ] = None,
+) -> None:
+    """Write a translator's sheet: all texts of a suite, with columns for a translation and its variants.
+
+    A language that the suite has is filled in already. Import it back: harness checklist import SHEET --suite SUITE
+
+    Example: harness checklist sheet basics --language sv --output basics-sv.tsv
+    """
+    from harness.cli.display import refuse_file, write_file
+    from harness_checklist.sheet import write_sheet
+    from harness_checklist.sheet_reading import CODE, DELIMITERS
+    from harness_checklist.shipped import find_suite
+
+    refuse_file(output)
+    if not CODE.fullmatch(language):
+        raise UsageError(f"{language!r} is no language code: expected one such as 'sv'.")
+    if output is not None and output.suffix not in DELIMITERS:
+        raise UsageError(f"The sheet {str(output)!r} is of no known kind: expected .tsv or .csv.")
+    found = find_suite(suite)
+    if found.source_language not in found.languages:
+        raise UsageError(
+            f"The suite {found.name!r} lacks {found.source_language!r}, the language to translate from."
+        )
+    text = write_sheet(found, language, delimiter="\t" if output is None else DELIMITERS[output.suffix])
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    write_file(output, text)
+    filled = language in found.languages
+    typer.echo(
+        f"Wrote {output}: {'filled in with the texts that the suite has' if filled else 'to be filled in'}. "
+        f"Import it: harness checklist import {output} --suite {suite} --output DIR"
+    )

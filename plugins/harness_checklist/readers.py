@@ -1,0 +1,125 @@
+"""Readers of test cases: generated JSON lines, and the released templates, whose cases are drawn while reading."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from harness.data.readers.reader import Reader
+from harness.data.records import Row
+from harness.errors import UsageError
+
+__all__ = ["READERS", "case_rows"]
+
+CASES = 200
+"""Cases of a test, as in the paper."""
+
+
+def case_rows(case: object, tag: str, path: str, line: int) -> Iterator[Row]:
+    """Yield one row an example: its text, its answer with its place, its case and test, and its tags.
+
+    Args:
+        case: A `harness_checklist.case.Case`.
+        tag: The language's profile, as `harness_checklist.metrics.profile_tag` writes it.
+        path: The file it comes from.
+        line: Its line there, or its number.
+    """
+    from harness_checklist.case import Case
+    from harness_checklist.defect import example_defects
+    from harness_checklist.metrics import profile_from_tag
+
+    assert isinstance(case, Case)
+    defects = example_defects(case.examples, profile_from_tag(tag))
+    for example, defect in zip(case.examples, defects, strict=True):
+        tags = {"capability": case.capability, "normalise": tag}
+        if defect is not None:
+            tags["defect"] = defect
+        fields = {
+            "id": example.id,
+            "case": case.id,
+            "group": case.test,
+            "tags": tags,
+            "context": example.context,
+            "question": example.question,
+            "answers": [{"text": example.answer, "start": example.context.find(example.answer)}],
+        }
+        yield Row(fields=fields, path=path, line=line)
+
+
+def _read_cases(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    from harness_checklist.case_file import read_cases
+    from harness_checklist.metrics import profile_tag
+    from harness_checklist.profile import Profile
+
+    for path in paths:
+        tags = _profiles(path)
+        for number, case in enumerate(read_cases(path), start=1):
+            yield from case_rows(case, tags.get(case.id, profile_tag(Profile())), str(path), number)
+
+
+def _profiles(path: Path) -> dict[str, str]:
+    """Return the tags of the profiles that stand beside the cases, by case."""
+    from harness_checklist.metrics import profile_from_tag, profile_tag
+
+    found = {}
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                kept = json.loads(line)
+            except ValueError:  # `read_cases` tells all faults
+                return {}
+            if isinstance(kept, dict) and isinstance(kept.get("normalise"), dict):
+                text = json.dumps(kept["normalise"], ensure_ascii=False, sort_keys=True)
+                found[str(kept.get("id"))] = profile_tag(profile_from_tag(text))
+    return found
+
+
+def _read_released(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    from harness_checklist.drawing import draw_cases
+    from harness_checklist.metrics import profile_tag
+    from harness_checklist.released import read_released
+
+    language = options.get("language")
+    if not language:
+        raise UsageError("The reader 'checklist_templates' needs the option 'language'.")
+    try:
+        n, seed = int(options.get("cases", CASES)), int(options.get("seed", 0))
+    except ValueError as error:
+        raise UsageError(
+            f"The options 'cases' and 'seed' of 'checklist_templates' are numbers: {error}."
+        ) from error
+    for path in paths:
+        suite = read_released(path).suite
+        if language not in suite.languages:
+            known = ", ".join(suite.languages)
+            raise UsageError(f"{path} has no templates in {language!r}; it has {known}.")
+        tag = profile_tag(suite.languages[language].profile)
+        number = 0
+        for declared in suite.tests:
+            if declared.id not in suite.languages[language].tests:
+                continue
+            for case in draw_cases(suite, declared.id, language, n, seed).cases:
+                number += 1
+                yield from case_rows(case, tag, str(path), number)
+
+
+READERS = (
+    Reader(
+        name="checklist",
+        read=_read_cases,
+        summary="test cases that 'harness checklist generate' wrote: JSON lines, one case a line",
+    ),
+    Reader(
+        name="checklist_templates",
+        read=_read_released,
+        summary="the released MultiCheckList templates, 'checklist_templates.tsv'; draws the cases",
+        options={
+            "language": "code of the language",
+            "cases": "cases a test, 200 by default",
+            "seed": "of the draw, 0 by default",
+        },
+    ),
+)

@@ -1,0 +1,312 @@
+"""What the lint finds in templates, wording and names: each fault by itself in an otherwise clean suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness_checklist.case import Case, CaseExample
+from harness_checklist.lint_case import lint_cases
+from harness_checklist.lint_finding import KINDS, Finding
+from harness_checklist.lint_script import WordScripts, language_scripts
+from harness_checklist.linting import floors, lint_generated, lint_suite, lint_templates
+from harness_checklist.loading import load_suite
+from harness_checklist.profile import Profile
+from harness_checklist.suite import Suite
+
+SUITE = """
+suite: zoo
+version: 1
+source_language: en
+tests:
+  pets: {name: Pets, title: Pets, capability: Taxonomy}
+  parts: {name: Parts, title: Parts, capability: Taxonomy}
+"""
+ENGLISH = """
+language: en
+names: {script: Latn, male: [John, Paul, Mark], female: [Anna, Mary, Jane], last: [Smith]}
+normalise: {articles: [a, an, the]}
+tests:
+  pets:
+    contexts:
+      - "{first_name} has {animal} and {vehicle}."
+      - "{first_name} has {vehicle} and {animal}."
+      - "{first_name} has got {animal} and {vehicle}."
+      - "{first_name} has got {vehicle} and {animal}."
+    questions:
+      - {ask: "What animal does {first_name} have?", answer: "{animal}"}
+      - {ask: "What vehicle does {first_name} have?", answer: "{vehicle}"}
+    fill:
+      animal: {dog: a dog, cat: a cat, cow: a cow}
+      vehicle: {car: a car, train: a train, suv: an SUV}
+  parts:
+    contexts: ["There is {obj[0]} here. {obj[1]} is {p.v1} and {p.v2}."]
+    questions:
+      - {ask: "What {p.p1} is {obj[1]}?", answer: "{p.v1}"}
+      - {ask: "What {p.p2} is {obj[1]}?", answer: "{p.v2}"}
+    fill:
+      obj: {sofa: [a sofa, the sofa], box: [a box, the box]}
+      color: {red: red, blue: blue}
+      size: {big: big, small: small}
+      age: {old: old, new: new}
+      property: {color: color, size: size, age: age}
+      p: {pairs: [color, size, age], named: property}
+"""
+GERMAN = """
+language: de
+names: {script: Latn, male: [Jan, Karl, Otto], female: [Anna, Berta, Clara], last: [Kurz]}
+normalise: {articles: [ein, eine, einen]}
+tests:
+  pets:
+    contexts:
+      - "{first_name} hat {animal} und {vehicle}."
+      - "{first_name} hat {vehicle} und {animal}."
+      - "{first_name} besitzt {animal} und {vehicle}."
+      - "{first_name} besitzt {vehicle} und {animal}."
+    questions:
+      - {ask: "Welches Tier hat {first_name}?", answer: "{animal}"}
+      - {ask: "Welches Fahrzeug hat {first_name}?", answer: "{vehicle}"}
+    fill:
+      animal: {dog: einen Hund, cat: eine Katze, cow: eine Kuh}
+      vehicle: {car: ein Auto, train: einen Zug, suv: einen SUV}
+  parts:
+    contexts: ["Hier ist {obj[0]}. {obj[1]} ist {p.v1} und {p.v2}."]
+    questions:
+      - {ask: "Was ist {obj[1]} nach {p.p1}?", answer: "{p.v1}"}
+      - {ask: "Was ist {obj[1]} nach {p.p2}?", answer: "{p.v2}"}
+    fill:
+      obj: {sofa: [ein Sofa, das Sofa], box: [eine Kiste, die Kiste]}
+      color: {red: rot, blue: blau}
+      size: {big: groß, small: klein}
+      age: {old: alt, new: neu}
+      property: {color: Farbe, size: Größe, age: Alter}
+      p: {pairs: [color, size, age], named: property}
+"""
+FAULTS = [
+    ("same-question", "Welches Tier hat {first_name}?", "Welches Fahrzeug hat {first_name}?"),
+    ("placeholders-differ", "nach {p.p2}?", "nach {p.p1}?"),
+    ("placeholders-differ", "{first_name} hat {vehicle} und {animal}.", "{first_name} hat {vehicle} und {vehicle}."),
+    ("equal-variants", "{first_name} hat {vehicle} und {animal}.", "{first_name} hat {animal} und {vehicle}."),
+    ("equal-fill-ins", "eine Kuh", "eine Katze"),
+    ("equal-properties", "size: Größe", "size: Farbe"),
+    ("shared-fill-in", "ein Auto", "einen Hund"),
+    ("shared-fill-in", "small: klein", "small: alt"),
+    ("empty-fill-in", "eine Kuh", '"eine"'),
+    ("empty-fill-in", "eine Kuh", '""'),
+    ("foreign-script", "einen Hund", "einen Ηυνδ"),
+    ("foreign-script", "{first_name} besitzt {animal}", "{first_name} имеет {animal}"),
+    ("mixed-script", "eine Katze", "eine K\u0430tze"),
+    ("leaked-article", "einen Hund", "a Hund"),
+    ("leaked-article", "besitzt {animal} und {vehicle}", "besitzt the {animal} und {vehicle}"),
+    ("source-word", "{first_name} besitzt {animal} und", "{first_name} has {animal} und"),
+    ("foreign-names", "[Jan,", "[Иван,"),
+    ("missing-space", "{first_name} hat {animal} und {vehicle}", "{first_name} hat {animal}und {vehicle}"),
+    ("missing-space", "Hier ist {obj[0]}. {obj[1]}", "Hier ist {obj[0]}.{obj[1]}"),
+    ("missing-full-stop", "Hier ist {obj[0]}. {obj[1]}", "Hier ist {obj[0]} {obj[1]}"),
+    ("spelling", "{first_name} besitzt {animal}", "{first_name} bésitzt {animal}"),
+    ("stray-space", "{first_name} hat {animal}", "{first_name}  hat {animal}"),
+    ("stray-space", "und {vehicle}.", "und {vehicle} ."),
+    ("stray-space", "einen Hund", '" einen Hund"'),
+    ("stray-character", "hat {first_name}?", "hat {first_name}\\\\?"),
+    ("stray-character", "einen Hund", '"einen\\u00a0Hund"'),
+    ("stray-character", "und {vehicle}.", "und {vehicle}.."),
+]  # fmt: skip
+
+
+def suite_of(folder: Path, german: str = GERMAN) -> Suite:
+    (folder / "languages").mkdir(exist_ok=True)
+    (folder / "suite.yaml").write_text(SUITE, encoding="utf-8")
+    (folder / "languages" / "en.yaml").write_text(ENGLISH, encoding="utf-8")
+    (folder / "languages" / "de.yaml").write_text(german, encoding="utf-8")
+    return load_suite(folder)
+
+
+def changed(old: str, new: str) -> str:
+    assert old in GERMAN
+    return GERMAN.replace(old, new, 1)
+
+
+def of_kind(findings: tuple[Finding, ...] | list[Finding], kind: str) -> list[Finding]:
+    return [finding for finding in findings if finding.kind == kind]
+
+
+def test_a_clean_suite_has_no_findings_and_no_floor(tmp_path: Path) -> None:
+    report = lint_suite(suite_of(tmp_path), n=50)
+    assert report.findings == ()
+    assert [(floor.language, floor.test, floor.floor) for floor in report.floors] == [
+        ("de", "pets", 0.0),
+        ("de", "parts", 0.0),
+        ("en", "pets", 0.0),
+        ("en", "parts", 0.0),
+    ]
+
+
+@pytest.mark.parametrize(("kind", "old", "new"), FAULTS, ids=lambda text: text[:24])
+def test_a_fault_is_found_where_it_stands(kind: str, old: str, new: str, tmp_path: Path) -> None:
+    german = changed(old, new)
+    found = of_kind(lint_templates(suite_of(tmp_path, german)), kind)
+    assert found, f"{new!r} gives no {kind}"
+    assert {finding.language for finding in found} == {"de"}
+    lines = {int(finding.place.split(":")[1]) for finding in found}
+    changed_lines = {
+        number
+        for number, (before, after) in enumerate(
+            zip(GERMAN.splitlines(), german.splitlines(), strict=True), start=1
+        )
+        if before != after
+    }
+    if kind not in {"shared-fill-in", "foreign-names", "equal-variants", "same-question", "spelling"}:
+        assert lines == changed_lines
+
+
+def test_every_kind_that_can_be_found_is_described() -> None:
+    assert all(KINDS.values())
+    assert {kind for kind, _, _ in FAULTS} <= KINDS.keys()
+
+
+def test_a_language_that_lacks_a_test_is_told(tmp_path: Path) -> None:
+    german = GERMAN[: GERMAN.index("  parts:")]
+    report = lint_suite(suite_of(tmp_path, german), n=10)
+    assert [finding.test for finding in of_kind(report.findings, "missing-test")] == ["parts"]
+    assert ("de", "parts") not in {(floor.language, floor.test) for floor in report.floors}
+
+
+def test_a_fill_in_that_no_variant_is_for_is_told_and_is_in_the_floor(tmp_path: Path) -> None:
+    text = '"{first_name} hat {animal} und {vehicle}."'
+    contexts = GERMAN[GERMAN.index('      - "{first_name} hat {animal}') : GERMAN.index("    questions:")]
+    german = GERMAN.replace(contexts, f"      - {{text: {text}, when: {{animal: [dog, cat]}}}}\n", 1)
+    report = lint_suite(suite_of(tmp_path, german), languages=["de"], tests=["pets"], n=54)
+    (found,) = of_kind(report.findings, "uncovered-fill-in")
+    assert "'cow'" in found.message
+    (floor,) = report.floors
+    assert (floor.cases, floor.empty, floor.floor) == (54, 18, 18 / 54)
+    assert of_kind(report.findings, "empty")[0].count == 18
+    assert of_kind(report.findings, "example-count")[0].count == 36
+
+
+def test_variants_that_apply_at_once_are_told_with_the_fill_ins(tmp_path: Path) -> None:
+    old = '      - "{first_name} besitzt {vehicle} und {animal}."\n'
+    new = old + '      - {text: "{first_name} hat {animal}, {vehicle}.", when: {animal: dog}}\n'
+    report = lint_suite(suite_of(tmp_path, changed(old, new)), languages=["de"], tests=["pets"], n=54)
+    (found,) = of_kind(report.findings, "example-count")
+    assert found.count == 18
+    assert "10 examples, not 8: those where animal is 'dog'" in found.message
+
+
+def test_no_words_under_a_condition_are_no_missing_placeholders(tmp_path: Path) -> None:
+    old = '      - {ask: "Was ist {obj[1]} nach {p.p1}?", answer: "{p.v1}"}\n'
+    new = "".join(
+        f'      - {{ask: "Welche {noun} hat {{obj[1]}}?", answer: "{{p.v{number}}}", when: {{p.p{number}: {id_}}}}}\n'
+        for number in (1, 2)
+        for id_, noun in (("color", "Farbe"), ("size", "Größe"), ("age", "Altersstufe"))
+        if (number, id_) not in {(1, "age"), (2, "color")}  # the first of a pair comes first in its list
+    )
+    german = changed(old, new).replace(
+        '      - {ask: "Was ist {obj[1]} nach {p.p2}?", answer: "{p.v2}"}\n', ""
+    )
+    report = lint_suite(suite_of(tmp_path, german), languages=["de"], tests=["parts"], n=20)
+    assert report.findings == ()
+
+
+def test_scripts_are_those_of_the_language_table() -> None:
+    assert language_scripts("ja") == {"Hani", "Hira", "Kana"}
+    assert language_scripts("hi") == {"Deva"}
+    assert language_scripts("hy", ["Բարև ձեզ"]) == {"Armn"}
+    assert language_scripts("xx", ["1"]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "script", "foreign", "mixed"),
+    [
+        ("टीवी TV और SUV", "Deva", [], []),
+        ("टीवी और camera", "Deva", ["camera"], []),
+        ("SUV를 camera를", "Hang", ["camera"], []),
+        ("кот cat", "Cyrl", ["cat"], []),
+        ("к\u043eт к\u006fт", "Cyrl", [], ["к\u006fт"]),
+        ("le chat noir", "Latn", [], []),
+        ("12 3.5 ()", "Thai", [], []),
+    ],
+)
+def test_foreign_and_mixed_words(text: str, script: str, foreign: list[str], mixed: list[str]) -> None:
+    words = WordScripts()
+    assert words.foreign(text, frozenset({script})) == foreign
+    assert words.mixed(text, frozenset({script})) == mixed
+
+
+# Generated cases ------------------------------------------------------------------------------------------
+
+
+def case(id_: str, *texts: tuple[str, str, str], language: str = "en", test: str = "pets") -> Case:
+    examples = tuple(
+        CaseExample(id=f"{id_}/{number}", context=context, question=question, answer=answer)
+        for number, (context, question, answer) in enumerate(texts, start=1)
+    )
+    return Case(id=id_, test=test, language=language, examples=examples)
+
+
+GOOD = ("Ann has a dog.", "Who has a dog?", "Ann")
+
+
+def test_the_floor_counts_each_case_once() -> None:
+    cases = [
+        case("a", GOOD),
+        case("b"),
+        case("c", GOOD, ("Ann has a dog.", "Who has a dog?", "Bob")),
+        case("d", GOOD, ("Ann has a dog.", "What?", "cat")),
+        case("e", ("Ann has a dog.", "What?", "cat")),
+    ]
+    lint = lint_cases(cases, Profile(), language="en", test="pets")
+    floor = lint.floor
+    assert (floor.cases, floor.examples) == (5, 6)
+    assert (floor.empty, floor.contradictory, floor.unanswerable) == (1, 1, 2)
+    assert floor.floor == 4 / 5
+    assert list(floor.as_row())[:5] == ["language", "test", "cases", "examples", "floor"]
+
+
+def test_faults_of_generated_cases_are_told() -> None:
+    cases = [
+        case("a", GOOD),
+        case("b", GOOD, GOOD),
+        case("c", ("{first_name} has a dog.", "Who?", "dog")),
+        case("d", GOOD),
+        case("e", ("Ann has a собака.", "Who?", "Ann")),
+        case("f", ("Annika runs.", "Who?", "Ann")),
+    ]
+    found = {finding.kind: finding for finding in lint_generated(cases).findings}
+    assert found.keys() == {
+        "doubled-example",
+        "doubled-case",
+        "unfilled-placeholder",
+        "foreign-script",
+        "inside-word",
+        "example-count",
+    }
+    assert found["doubled-case"].place == "d"
+    assert found["doubled-example"].place == "b"
+    assert found["foreign-script"].place == "e"
+    assert found["inside-word"].place == "f"
+
+
+def test_answers_inside_of_words_are_no_fault_where_words_are_not_spaced() -> None:
+    cases = [case("a", ("健二は犬を買った。", "誰?", "健二"), language="ja")]
+    assert lint_generated(cases).findings == ()
+
+
+def test_no_cases_are_a_floor_of_one() -> None:
+    assert lint_cases([], Profile(), language="en", test="pets").floor.floor == 1.0
+
+
+def test_the_profile_of_a_suite_says_how_generated_answers_are_compared(tmp_path: Path) -> None:
+    cases = [case("a", ("Jan hat einen Hund.", "Was?", "ein Hund"), language="de")]
+    assert lint_generated(cases).floors[0].floor == 1.0
+    assert lint_generated(cases, suite_of(tmp_path)).floors[0].floor == 0.0
+
+
+def test_floors_are_the_same_again_and_need_no_findings(tmp_path: Path) -> None:
+    german = changed("Welches Tier hat {first_name}?", "Welches Fahrzeug hat {first_name}?")
+    suite = suite_of(tmp_path, german)
+    made = floors(suite, n=30, seed=3)
+    assert made == floors(suite, n=30, seed=3) == list(lint_suite(suite, n=30, seed=3).floors)
+    by_cell = {(floor.language, floor.test): floor.floor for floor in made}
+    assert by_cell == {("de", "pets"): 1.0, ("de", "parts"): 0.0, ("en", "pets"): 0.0, ("en", "parts"): 0.0}

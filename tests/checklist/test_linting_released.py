@@ -1,0 +1,88 @@
+"""The lint on the released templates: the known floors, and faults that were found by reading them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from harness_checklist.linting import LintReport, lint_suite
+from harness_checklist.released import read_released
+
+KNOWN = {
+    ("tr", "comparisons"): (100.0, 0.0),
+    ("kk", "animal_vs_vehicles"): (100.0, 0.0),
+    ("gu", "properties"): (100.0, 0.0),
+    ("qu", "intensifiers"): (100.0, 0.0),
+    ("gu", "intensifiers"): (99.5, 1.0),
+    ("pt", "comparisons"): (50.0, 3.0),
+    ("ta", "comparisons"): (25.0, 3.0),
+    ("mr", "properties"): (13.0, 3.5),
+    ("ru", "intensifiers"): (5.0, 2.0),
+}
+"""Language and test: the floor in percent and how far a draw may be off it."""
+FOUND = [
+    ("vi", "intensifiers", "source-word", "{first_name} is {s} với dự án."),
+    ("vi", "intensifiers", "spelling", "vói dự án"),
+    ("ht", "intensifiers", "source-word", "{first_name} is {s}"),
+    ("ru", "intensifiers", "foreign-script", "{first_name1} c {s}"),
+    ("bg", "comparisons", "foreign-script", "{first_name} e {adj[0]}"),
+    ("my", "animal_vs_vehicles", "leaked-article", "a {vehicle}"),
+    ("he", "job_vs_nationality", "missing-space", "הוא{profession}"),
+    ("mr", "animal_vs_vehicles_2", "missing-space", "{animal}आणला"),
+    ("mr", "job_vs_nationality", "stray-character", "\\"),
+    ("ja", "intensifiers", "stray-space", "関して {somewhat}"),
+    ("mr", "properties", "equal-properties", "आकार"),
+    ("mr", "properties", "missing-full-stop", "{obj[0]} आहे {obj[1]}"),
+    ("pa", "properties", "placeholders-differ", "{p.p1} ਕੀ ਹੈ? -> {p.v2}"),
+    ("az", "animal_vs_vehicles_2", "placeholders-differ", "{first_name2} {animal} aldı. {first_name} {animal} aldı."),
+    ("wo", "intensifiers", "inside-word", "dafa"),
+    ("qu", "animal_vs_vehicles", "example-count", "yuqmi"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def report() -> LintReport:
+    root = os.environ.get("HARNESS_TEST_DATA")
+    if root is None:
+        pytest.skip("HARNESS_TEST_DATA is not set")
+    file = Path(root) / "multichecklist" / "checklist_templates.tsv"
+    if not file.exists():
+        pytest.skip(f"{file.name} is not in the test data")
+    suite = read_released(file).suite
+    start = time.process_time()
+    made = lint_suite(suite)
+    assert time.process_time() - start < 20
+    return made
+
+
+def test_there_is_a_floor_for_every_language_and_test(report: LintReport) -> None:
+    cells = {(floor.language, floor.test): floor for floor in report.floors}
+    assert len(cells) == len(report.floors) == 300
+    assert all(0 <= floor.floor <= 1 and 0 < floor.cases <= 200 for floor in report.floors)
+
+
+@pytest.mark.parametrize("cell", KNOWN, ids="-".join)
+def test_known_floors_come_out(cell: tuple[str, str], report: LintReport) -> None:
+    (floor,) = [floor for floor in report.floors if (floor.language, floor.test) == cell]
+    value, tolerance = KNOWN[cell]
+    assert 100 * floor.floor == pytest.approx(value, abs=tolerance + 1e-9)
+
+
+def test_no_other_language_but_german_has_a_floor(report: LintReport) -> None:
+    with_floor = {(floor.language, floor.test) for floor in report.floors if floor.floor}
+    assert with_floor == KNOWN.keys() | {("de", "intensifiers")}
+
+
+@pytest.mark.parametrize(("language", "test", "kind", "text"), FOUND, ids=lambda text: text[:16])
+def test_faults_that_a_reader_sees_are_found(
+    language: str, test: str, kind: str, text: str, report: LintReport
+) -> None:
+    found = [f for f in report.findings if (f.language, f.test, f.kind) == (language, test, kind)]
+    assert any(text in finding.example for finding in found), [finding.example for finding in found]
+
+
+def test_english_has_only_what_english_has(report: LintReport) -> None:
+    assert {finding.kind for finding in report.findings if finding.language == "en"} <= {"equal-fill-ins"}

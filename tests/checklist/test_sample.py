@@ -1,0 +1,40 @@
+"""The embedded sample of the task is what the shipped suite gives: it never drifts."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from harness_checklist.drawing import draw_cases
+from harness_checklist.metrics import profile_tag
+from harness_checklist.readers import case_rows
+from harness_checklist.shipped import find_suite
+
+CASES = 3
+FOLDER = Path(str(resources.files("harness_task_specs"))) / "sample" / "multichecklist"
+SUITE = find_suite("basics")
+
+
+@pytest.mark.parametrize("language", sorted(SUITE.languages))
+def test_the_sample_is_drawn_from_the_shipped_suite(language: str) -> None:
+    tag = profile_tag(SUITE.languages[language].profile)
+    rows = [
+        dict(row.fields)
+        for declared in SUITE.tests
+        for case in draw_cases(SUITE, declared.id, language, CASES, 0).cases
+        for row in case_rows(case, tag, "sample", 1)
+    ]
+    made = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    path = FOLDER / f"{language}.jsonl"
+    if os.environ.get("HARNESS_UPDATE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(made, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == made
+
+
+def test_every_language_of_the_suite_has_a_sample_and_no_other() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("*.jsonl")) == sorted(SUITE.languages)

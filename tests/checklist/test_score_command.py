@@ -1,0 +1,186 @@
+"""harness checklist score: numbers against a count by hand, and prediction files with faults."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from scipy.stats import binomtest
+from typer.testing import CliRunner
+
+from harness.errors import SpecError, UsageError
+from harness_checklist.case import Case, CaseExample
+from harness_checklist.case_file import write_cases
+from harness_checklist.case_score import score_cases
+from harness_checklist.command_lint import lint
+from harness_checklist.command_score import score
+from harness_checklist.prediction import read_predictions
+from harness_checklist.profile import Profile
+
+ENGLISH = Profile(articles=("a", "an", "the"))
+app = typer.Typer()
+app.command("score")(score)
+app.command("lint")(lint)
+
+
+def case(id_: str, *texts: tuple[str, str, str], language: str = "en") -> Case:
+    examples = tuple(
+        CaseExample(id=f"{id_}/{number}", context=context, question=question, answer=answer)
+        for number, (context, question, answer) in enumerate(texts, start=1)
+    )
+    return Case(id=id_, test="pets", language=language, examples=examples)
+
+
+CASES = [
+    case("p-1", ("Ann has a dog.", "Who?", "Ann"), ("Ann has a dog.", "What?", "a dog")),
+    case("p-2", ("Bob has a cat.", "Who?", "Bob"), ("Bob has a cat.", "What?", "a cat")),
+    case("p-3", ("Eve has a cow.", "What?", "Eve"), ("Eve has a cow.", "What?", "a cow")),
+    case("p-4", ("Dan has a pig.", "Who?", "Tim")),
+    case("p-5"),
+    case("p-6", ("Sam has a hen.", "Who?", "Sam")),
+]
+ANSWERS = {
+    "p-1/1": "Ann", "p-1/2": "dog.",
+    "p-2/1": "Bob", "p-2/2": "cats",
+    "p-3/1": "Eve", "p-3/2": "Eve",
+    "p-4/1": "Tim",
+    "p-6/1": "",
+}  # fmt: skip
+
+
+def predictions(folder: Path, text: str, name: str = "predictions.jsonl") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def as_json(answers: dict[str, str]) -> str:
+    return "".join(json.dumps({"id": id_, "prediction": text}) + "\n" for id_, text in answers.items())
+
+
+def test_scores_are_those_of_a_count_by_hand() -> None:
+    (found,) = score_cases(CASES, {("en", id_): text for id_, text in ANSWERS.items()}, lambda _: ENGLISH)
+    assert (found.cases, found.failed, found.error) == (6, 4, 4 / 6)  # p-2, p-3, p-5, p-6
+    assert (found.examples, found.failed_examples, found.example_error) == (8, 3, 3 / 8)
+    assert (found.defective, found.floor) == (3, 3 / 6)  # p-3 contradictory, p-4 unanswerable, p-5 empty
+    assert (found.failed_passable, found.corrected_error) == (2, 2 / 3)  # p-2 and p-6 of p-1, p-2, p-6
+    wilson = binomtest(4, 6).proportion_ci(method="wilson")
+    assert found.interval == pytest.approx((wilson.low, wilson.high))
+    corrected = binomtest(2, 3).proportion_ci(method="wilson")
+    assert found.corrected_interval == pytest.approx((corrected.low, corrected.high))
+
+
+def test_nothing_is_corrected_where_nothing_can_be_passed() -> None:
+    (found,) = score_cases([case("p-5")], {}, lambda _: ENGLISH)
+    assert (found.error, found.floor, found.corrected_error, found.example_error) == (1.0, 1.0, None, None)
+    assert found.corrected_interval is None
+
+
+@pytest.mark.parametrize("name", ["predictions.jsonl", "predictions.tsv", "headed.tsv", "languages.tsv"])
+def test_both_kinds_of_files_say_the_same(name: str, tmp_path: Path) -> None:
+    text = {
+        "predictions.jsonl": as_json(ANSWERS),
+        "predictions.tsv": "".join(f"{id_}\t{answer}\n" for id_, answer in ANSWERS.items()),
+        "headed.tsv": "id\tprediction\r\n" + "".join(f"{id_}\t{a}\r\n" for id_, a in ANSWERS.items()),
+        "languages.tsv": "".join(f"en\t{id_}\t{answer}\n" for id_, answer in ANSWERS.items()),
+    }[name]
+    found = read_predictions(predictions(tmp_path, text, name), CASES)
+    assert found == {("en", id_): answer for id_, answer in ANSWERS.items()}
+
+
+def test_all_faults_of_a_file_are_told_with_their_lines(tmp_path: Path) -> None:
+    lines = [
+        '{"id": "p-1/1", "prediction": "Ann"}',
+        '{"id": "p-1/1", "prediction": "Bob"}',
+        '{"id": "p-9/1", "prediction": "Bob"}',
+        '{"id": "p-1/2", "predicton": "dog"}',
+        '{"id": "p-2/1", "prediction": 3}',
+        '{"id": "p-2/2"',
+        "[]",
+        '{"id": "p-4/1", "prediction": "x", "language": "de"}',
+    ]
+    with pytest.raises(SpecError) as caught:
+        read_predictions(predictions(tmp_path, "\n".join(lines)), CASES)
+    told = [str(problem) for problem in caught.value.problems]
+    assert told[0].startswith("7 examples have no prediction: 'p-1/2' (en), 'p-2/1' (en)")
+    assert told[1:4] == [
+        "line 2: the id 'p-1/1' stands twice: also on line 1",
+        "line 3: no example has the id 'p-9/1'",
+        "line 4: lacks 'prediction'; it has 'predicton'",
+    ]
+    assert told[4] == "line 5: 'prediction' is text; found 3"
+    assert told[5].startswith("line 6: is no JSON: ")
+    assert told[6] == "line 7: expected an object with 'id' and 'prediction'; found []"
+    assert told[7] == "line 8: the example 'p-4/1' is in en, not in 'de'"
+
+
+def test_an_id_of_two_languages_needs_the_language(tmp_path: Path) -> None:
+    cases = [case("p-1", ("Ann", "?", "Ann")), case("p-1", ("Ann", "?", "Ann"), language="de")]
+    with pytest.raises(SpecError, match="stands for en and de: name the language"):
+        read_predictions(predictions(tmp_path, "p-1/1\tAnn\n", "p.tsv"), cases)
+    found = read_predictions(predictions(tmp_path, "en\tp-1/1\tAnn\nde\tp-1/1\tBob\n", "p.tsv"), cases)
+    assert found == {("en", "p-1/1"): "Ann", ("de", "p-1/1"): "Bob"}
+
+
+def test_a_row_of_a_table_without_a_tab_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="line 1: expected an id, a tab and a prediction; found 1 columns"):
+        read_predictions(predictions(tmp_path, "p-6/1 Sam\n", "p.tsv"), CASES[5:])
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"expected \.jsonl or \.tsv"):
+        read_predictions(predictions(tmp_path, "", "p.csv"), CASES)
+
+
+def test_the_command_writes_what_it_shows(tmp_path: Path) -> None:
+    write_cases(CASES, tmp_path / "cases.jsonl")
+    given = predictions(tmp_path, as_json(ANSWERS), "answers.jsonl")
+    rows = tmp_path / "rows.json"
+    arguments = ["score", str(tmp_path / "cases.jsonl"), str(given), "--suite", "basics", "--json", str(rows)]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    (row,) = json.loads(rows.read_text())
+    assert (row["failed"], row["floor"], row["corrected_error"]) == (4, 0.5, 2 / 3)
+    assert "en        pets  6" in result.stdout
+    assert "66.7" in result.stdout
+    assert "50.0" in result.stdout
+
+
+def test_the_command_scores_nothing_while_an_id_is_missing(tmp_path: Path) -> None:
+    write_cases(CASES, tmp_path / "cases.jsonl")
+    given = predictions(tmp_path, "p-1/1\tAnn\n", "answers.tsv")
+    rows = tmp_path / "rows.json"
+    with pytest.raises(SpecError, match="7 examples have no prediction"):
+        CliRunner().invoke(
+            app,
+            ["score", str(tmp_path / "cases.jsonl"), str(given), "--json", str(rows)],
+            catch_exceptions=False,
+        )
+    assert not rows.exists()
+
+
+def test_lint_takes_generated_cases_and_is_strict_where_asked(tmp_path: Path) -> None:
+    (tmp_path / "cases").mkdir()
+    write_cases(CASES, tmp_path / "cases" / "en.jsonl")
+    rows, findings = tmp_path / "rows.json", tmp_path / "findings.json"
+    arguments = ["lint", str(tmp_path / "cases"), "--json", str(rows), "--findings", str(findings)]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "contradictory" in result.stdout
+    (row,) = json.loads(rows.read_text())
+    assert list(row)[:5] == ["language", "test", "cases", "examples", "floor"]
+    assert (row["cases"], row["examples"], row["floor"]) == (6, 8, 0.5)
+    assert {"empty", "contradictory", "unanswerable"} <= {
+        item["kind"] for item in json.loads(findings.read_text())
+    }
+    assert CliRunner().invoke(app, [*arguments, "--strict"]).exit_code == 1
+
+
+def test_lint_of_a_clean_suite_is_clean_and_strict(tmp_path: Path) -> None:
+    arguments = ["lint", "basics", "-l", "en,tr", "--cases", "20", "--strict"]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "No floor" in result.stdout
+    assert "No findings." in result.stdout
