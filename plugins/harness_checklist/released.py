@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.errors import DataError, MissingDataError, SpecError
+from harness.errors import DataError, MissingDataError, Problem, SpecError
 from harness.scripts import text_scripts
 from harness_checklist.released_check import names_faults, sheet_faults, template_faults
 from harness_checklist.released_notice import sheet_notices
@@ -80,7 +80,8 @@ def _declarations(sheet: Sheet) -> list[TestDeclaration]:
 
 
 def _languages(sheet: Sheet, names: Mapping[str, Names]) -> dict[str, LanguageSuite]:
-    found, faults = {}, []
+    found: dict[str, LanguageSuite] = {}
+    faults: list[Problem] = []
     for language in sheet.languages:
         templates = {}
         for test in RELEASED_TESTS:
