@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.errors import DataError, MissingDataError, SpecError
+from harness.errors import DataError, MissingDataError, Problem, SpecError
 from harness.scripts import text_scripts
-from harness_checklist.released_check import names_faults, sheet_faults
+from harness_checklist.released_check import names_faults, sheet_faults, template_faults
 from harness_checklist.released_notice import sheet_notices
 from harness_checklist.released_rule import RELEASED_TESTS, released_profile
 from harness_checklist.released_sheet import Sheet, read_sheet_rows
@@ -60,9 +60,7 @@ def read_released(tsv: Path, names: Path | None = None) -> Imported:
         license="Apache-2.0",
         citation=CITATION,
         tests=tuple(_declarations(sheet)),
-        languages={
-            language: _language_suite(sheet, language, by_language[language]) for language in sheet.languages
-        },
+        languages=_languages(sheet, by_language),
     )
     return Imported(suite=suite, notices=tuple(_notices(sheet, suite)))
 
@@ -81,18 +79,26 @@ def _declarations(sheet: Sheet) -> list[TestDeclaration]:
     ]
 
 
-def _language_suite(sheet: Sheet, language: str, names: Names) -> LanguageSuite:
-    return LanguageSuite(
-        language=language,
-        tests={
-            test.id: BUILDERS[test.id](sheet, sheet.tests[test.name], language)
-            for test in RELEASED_TESTS
-            if test.name in sheet.tests
-        },
-        names=names,
-        profile=released_profile(language),
-        place=Place(path=sheet.path),
-    )
+def _languages(sheet: Sheet, names: Mapping[str, Names]) -> dict[str, LanguageSuite]:
+    found: dict[str, LanguageSuite] = {}
+    faults: list[Problem] = []
+    for language in sheet.languages:
+        templates = {}
+        for test in RELEASED_TESTS:
+            if test.name in sheet.tests:
+                rows = sheet.tests[test.name]
+                templates[test.id] = BUILDERS[test.id](sheet, rows, language)
+                faults += template_faults(templates[test.id], rows, language)
+        found[language] = LanguageSuite(
+            language=language,
+            tests=templates,
+            names=names[language],
+            profile=released_profile(language),
+            place=Place(path=sheet.path),
+        )
+    if faults:
+        raise SpecError(sheet.path, sorted(faults, key=lambda fault: fault.line or 0))
+    return found
 
 
 def _names(path: Path, languages: tuple[str, ...]) -> dict[str, Names]:

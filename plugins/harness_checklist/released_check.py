@@ -10,8 +10,16 @@ from harness.errors import Problem, near_names
 from harness_checklist.released_product import english_id
 from harness_checklist.released_rule import RELEASED_TESTS, ReleasedTest, separator
 from harness_checklist.released_sheet import TEMPLATE_FIELDS, Cell, Sheet, SheetTest
+from harness_checklist.suite import ListedFillIn, TestTemplate
 
-__all__ = ["SLOT_OF_FIELD", "known_words", "names_faults", "placeholder_words", "sheet_faults"]
+__all__ = [
+    "SLOT_OF_FIELD",
+    "known_words",
+    "names_faults",
+    "placeholder_words",
+    "sheet_faults",
+    "template_faults",
+]
 
 SLOT_OF_FIELD: Final = {"state": "s"}
 """Where the templates call a fill-in otherwise than the sheet."""
@@ -89,7 +97,9 @@ def _templates(rows: SheetTest, language: str, fields: Iterable[str]) -> Iterato
                     near = near_names(match["slot"], (*_NAMES, *slots), limit=1)
                     meant = f"; did you mean '{{{near[0]}}}'?" if near else ""
                     yield _fault(cell, f"{found!r} names no fill-in of the test{meant}")
-                elif (match["slot"] == "p") != (match["attribute"] in _PAIR):
+                elif match["slot"] != "p" and match["attribute"] is not None:
+                    yield _fault(cell, f"{found!r} has no attributes; write '{{{match['slot']}}}'")
+                elif match["slot"] == "p" and match["attribute"] not in _PAIR:
                     yield _fault(cell, f"{found!r} has to be one of {{p.p1}}, {{p.v1}}, {{p.p2}}, {{p.v2}}")
 
 
@@ -143,7 +153,7 @@ def _conditions(rows: SheetTest, language: str, known: frozenset[str]) -> Iterat
                 continue
             words = placeholder_words(cell.placeholders, known)
             if not any(word in known for word in words):
-                near = near_names(words[0], known, limit=1) if words else []
+                near = [name for word in words for name in near_names(word, known, limit=1)]
                 meant = f"; did you mean {near[0]!r}?" if near else ""
                 yield _fault(
                     cell, f"the placeholders {cell.placeholders!r} name no English fill-in{meant}", 1
@@ -170,3 +180,17 @@ def names_faults(raw: object) -> list[Problem]:
             elif not names:
                 faults.append(Problem(message="there is no name", key=f"{language}.{kind}"))
     return faults
+
+
+def template_faults(template: TestTemplate, rows: SheetTest, language: str) -> Iterator[Problem]:
+    """Yield what a template lacks in a language because the placeholders of its cells name nothing of it."""
+    lacking = {"Context": not template.contexts, "Question": not template.questions}
+    for slot, fill in template.fills.items():
+        lacking[slot] = isinstance(fill, ListedFillIn) and not fill.entries
+    for what, is_empty in lacking.items():
+        if is_empty:
+            message = (
+                f"no {what!r} of {language!r} can be drawn: the released generator takes those alone whose "
+                "placeholders name English fill-ins here"
+            )
+            yield Problem(message=message, line=rows.line)

@@ -94,7 +94,7 @@ def read_sheet_rows(path: Path, tests: Mapping[str, tuple[str, ...]]) -> Sheet:
             reader.test = None
         elif len(cells) != width:
             reader.fault(number, None, f"has {len(cells)} cells, but the first line has {width}")
-            reader.test = reader.test if cells[0] != "Name" else None
+            reader.skip(number, cells[0])
         else:
             reader.row(number, cells)
     reader.close()
@@ -178,6 +178,13 @@ class _Reader:
         else:
             self._add(self.test, line, kind, cells)
 
+    def skip(self, line: int, kind: str) -> None:
+        """Pass over a row whose cells cannot be told apart; what stands around it is read."""
+        if kind == "Name":
+            self.test = None
+        elif kind in TEMPLATE_FIELDS and self.test is not None:
+            self.test.rows.append((line, kind))
+
     def _open(self, line: int, name: str) -> None:
         self.test = SheetTest(name=name, line=line)
         if name not in self.known:
@@ -225,9 +232,9 @@ class _Reader:
                     self.fault(test.line, None, f"the test {test.name!r} has no {kind!r}")
             if not test.capability:
                 self.fault(test.line, None, f"the test {test.name!r} has no 'Capability'")
-            for (line, kind), following in zip(test.rows, [*kinds[1:], ""], strict=True):
+            for (line, kind), following in zip(test.rows, [*kinds[1:], ""], strict=False):
                 if kind == "Question" and following != "Answer":
                     self.fault(line, None, "the question has no 'Answer' below it")
-            for (line, kind), before in zip(test.rows, ["", *kinds[:-1]], strict=True):
+            for (line, kind), before in zip(test.rows, ["", *kinds], strict=False):
                 if kind == "Answer" and before != "Question":
                     self.fault(line, None, "the answer has no 'Question' above it")

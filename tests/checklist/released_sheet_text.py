@@ -115,8 +115,8 @@ class SheetText:
             self.header += [code, f"{code}-placeholders"] if placeholders else [code]
             for line, row in enumerate(self.rows, 2):
                 opens = row[0] in ("Name", "Capability", "")
-                usual = "" if number or opens else row[1]
-                text, named = changed.get(line, (usual, ""))
+                usual = ("", "") if number or opens else (row[1], _named(code, line))
+                text, named = changed.get(line, usual)
                 row.extend([text, named] if placeholders else [text])
         return self
 
@@ -133,6 +133,16 @@ class SheetText:
             json.dumps(NAMES, ensure_ascii=False), encoding="utf-8"
         )
         return path
+
+
+def _named(code: str, line: int) -> str:
+    """Return the placeholders of a line where the released generator takes a cell for those alone that it names."""
+    if code in ("ja", "ta", "ru", "hu", "pt") and line == at("Question", "Who is not so {adj[1]}?"):
+        return "older, old, tougher, tough, kinder, kind"
+    states = range(at("Name", INTENSIFIERS), at("state", "glad"))
+    if code in ("de", "ru", "ja", "vi") and line in states and ROWS[line - 2][0] in ("Context", "Question"):
+        return "glad, open"
+    return ""
 
 
 def at(kind: str, english: str) -> int:

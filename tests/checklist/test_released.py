@@ -323,3 +323,23 @@ def test_a_sheet_of_fewer_tests_is_a_suite_of_these(tmp_path: Path) -> None:
     sheet = SheetText()
     sheet.rows = sheet.rows[: next(i for i, row in enumerate(sheet.rows) if row[0] == "")]
     assert [test.id for test in read(tmp_path, sheet).suite.tests] == ["comparisons"]
+
+
+def test_an_adjective_is_looked_for_behind_a_space(tmp_path: Path) -> None:
+    ask = at("Question", "Who is not so {adj[1]}?")
+    # Of "old" and "kind", as the English sheet has them behind a comma and a space, the first stands in "older".
+    found = read(tmp_path, SheetText().language("ru", {ask: ("Кто {adj[1]}?", "older, kinder, tougher")}))
+    assert ids(found, "ru", "comparisons", "adj") == ["tougher", "kinder"]
+
+
+def test_lists_of_animals_are_held_against_the_placeholders_of_other_cells(tmp_path: Path) -> None:
+    dog, pig = at("animal", "a dog"), at("animal", "a guinea pig")
+    has, got = (
+        "{first_name} has {animal} and {vehicle}.",
+        "{first_name} got {animal}. {first_name2} got {vehicle}.",
+    )
+    variants = ({dog: ("köpek", got), pig: ("domuz", "")}, {dog: ("köpeği", has), pig: ("", "")})
+    found = read(tmp_path, SheetText().language("tr", *variants))
+    # Without its empty cells the list is köpek, köpeği, domuz; the placeholders of all cells are got, has, -, -.
+    assert ids(found, "tr", "animal_vs_vehicles", "animal") == ["dog/2", "guinea pig"]
+    assert ids(found, "tr", "animal_vs_vehicles_2", "animal") == ["dog", "guinea pig"]

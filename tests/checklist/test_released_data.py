@@ -14,6 +14,7 @@ import pytest
 
 from harness_checklist.drawing import draw_cases
 from harness_checklist.released import Imported, read_released
+from harness_checklist.suite import ListedFillIn
 
 from .inversion import Inversion
 
@@ -116,6 +117,32 @@ def test_the_russian_state_that_stands_twice_contradicts_itself(imported: Import
     for case in doubled:
         asked = Counter((item.context, item.question) for item in case.examples)
         assert len({(item.context, item.question, item.answer) for item in case.examples}) > len(asked)
+
+
+def test_every_profession_has_the_ten_nationalities(imported: Imported) -> None:
+    for spoken in imported.suite.languages.values():
+        fill = spoken.tests["job_vs_nationality"].fills["nationality"]
+        assert isinstance(fill, ListedFillIn)
+        # The Russian forms for men have no placeholders: they stand for women, too.
+        assert len(fill.entries) == (20 if spoken.language == "ru" else 10), spoken.language
+
+
+@pytest.mark.parametrize(
+    ("language", "test", "animals", "vehicles"),
+    [
+        ("ru", "animal_vs_vehicles", 22, 11),
+        ("ru", "animal_vs_vehicles_2", 22, 11),
+        ("tr", "animal_vs_vehicles", 12, 10),
+        ("tr", "animal_vs_vehicles_2", 12, 10),
+    ],
+)
+def test_lists_of_animals_and_vehicles(
+    imported: Imported, language: str, test: str, animals: int, vehicles: int
+) -> None:
+    """As many of each as the released generator draws."""
+    fills = imported.suite.languages[language].tests[test].fills
+    listed = fills["animal"], fills["vehicle"]
+    assert [len(fill.entries) for fill in listed if isinstance(fill, ListedFillIn)] == [animals, vehicles]
 
 
 def test_parsing_takes_less_than_a_second(folder: Path) -> None:

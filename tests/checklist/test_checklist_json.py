@@ -1,0 +1,182 @@
+"""CheckList's cases as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from harness.errors import DataError, MissingDataError, SpecError
+from harness_checklist.case_file import read_cases
+from harness_checklist.checklist_json import read_checklist_json, slug
+from harness_checklist.command import app
+from harness_checklist.command_import import import_
+from harness_checklist.loading import load_suite
+
+from .released_sheet_text import SheetText
+
+EXAMPLE = {"context": "Ann is older than Eve.", "question": "Who is older?", "answer": "Ann"}
+
+
+def line(**changed: Any) -> str:
+    whole = {
+        "test": "Basic coref, he / she",
+        "capability": "Coref",
+        "type": "MFT",
+        "case": 3,
+        "examples": [EXAMPLE],
+    }
+    return json.dumps({key: value for key, value in {**whole, **changed}.items() if value is not None})
+
+
+def written(folder: Path, *lines: str) -> Path:
+    path = folder / "suite.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_cases_of_an_english_suite(tmp_path: Path) -> None:
+    (case,) = read_checklist_json(written(tmp_path, line()))
+    assert (case.id, case.test, case.language) == ("basic_coref_he_she-3", "basic_coref_he_she", "en")
+    assert (case.capability, case.type) == ("Coref", "MFT")
+    (example,) = case.examples
+    assert (example.id, example.answer) == ("basic_coref_he_she-3/1", "Ann")
+
+
+def test_cases_of_a_reference_suite(tmp_path: Path) -> None:
+    given = line(
+        lang="sw", test="size, shape, age, color", capability=None, type=None, examples=[EXAMPLE, EXAMPLE]
+    )
+    (case,) = read_checklist_json(written(tmp_path, given, ""))
+    assert (case.language, case.test, case.type) == ("sw", "properties", "MFT")
+    assert [example.id for example in case.examples] == ["properties-3/1", "properties-3/2"]
+
+
+def test_a_case_may_have_no_examples(tmp_path: Path) -> None:
+    (case,) = read_checklist_json(written(tmp_path, line(examples=[])))
+    assert case.examples == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Animal vs Vehicle v2", "animal_vs_vehicles_2"),
+        ("Former / Latter", "former_latter"),
+        ("Négation in question only.", "negation_in_question_only"),
+    ],
+)
+def test_ids_of_tests(name: str, expected: str) -> None:
+    assert slug(name) == expected
+
+
+def test_all_faults_are_told_with_their_lines(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        line(),
+        line(),
+        "{'test': 1}",
+        "[]",
+        line(test=None, exampels=[], case="x"),
+        line(case=4, type="INV", lang="Deutsch"),
+        line(case=5, examples=[{"context": "a", "question": " ", "label": "b"}, 7]),
+        line(case=6, test="basic coref he she"),
+        line(case=7, test="测试"),
+        line(case=8, examples={}, capability=""),
+    )
+    with pytest.raises(SpecError) as caught:
+        read_checklist_json(path)
+    assert [str(problem) for problem in caught.value.problems] == [
+        "line 2: the case 'basic_coref_he_she-3' in 'en' is also in line 1",
+        "line 3: is no JSON at column 2: Expecting property name enclosed in double quotes",
+        "line 4: expected an object with test, case, examples, found list",
+        "line 5: 'test' is missing",
+        "line 5: unknown key 'exampels'; did you mean 'examples'?",
+        "line 5: 'case' has to be a number from 0 on, found 'x'",
+        "line 6: 'lang' has to be a language code such as 'de', found 'Deutsch'",
+        "line 6: 'type' is 'INV', but only minimum functionality tests, 'MFT', have answers to compare",
+        "line 7: example 1: 'question' has to be a text, found ' '",
+        "line 7: example 1: 'answer' has to be a text, found None",
+        "line 7: example 1: unknown key 'label'",
+        "line 7: example 2: expected an object, found int",
+        "line 8: the tests 'basic coref he she' and 'Basic coref, he / she' would both have the id "
+        "'basic_coref_he_she'",
+        "line 9: the test '测试' has no Latin letter or digit, of which its id could be made",
+        "line 10: 'capability' has to be a text, found ''",
+        "line 10: 'examples' has to be a list, found dict",
+    ]
+
+
+def test_the_squad_format_of_checklist_says_too_little(tmp_path: Path) -> None:
+    paragraph = {"context": "a", "qas": [{"question": "b", "id": "0"}]}
+    path = tmp_path / "en_squad_suite.json"
+    path.write_text(json.dumps({"version": "fake", "data": [{"title": "", "paragraphs": [paragraph]}]}))
+    with pytest.raises(DataError, match="holds neither answers nor tests"):
+        read_checklist_json(path)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match="There is no file"):
+        read_checklist_json(tmp_path / "none.jsonl")
+    path = written(tmp_path)
+    with pytest.raises(DataError, match="holds no test cases"):
+        read_checklist_json(path)
+    path.write_bytes(b'{"test": "\xff"}')
+    with pytest.raises(DataError, match="is not UTF-8 at byte 10"):
+        read_checklist_json(path)
+
+
+def test_the_published_sample(tmp_path: Path) -> None:
+    root = os.environ.get("HARNESS_TEST_DATA")
+    if not root:
+        pytest.skip("HARNESS_TEST_DATA names no folder of published data")
+    cases = read_checklist_json(Path(root) / "checklist-squad" / "squad_suite.mft.sample.jsonl")
+    assert len(cases) == 760
+    assert len({case.test for case in cases}) == 19
+    assert len({case.id for case in cases}) == 760
+    assert all(case.examples for case in cases)
+    reference = read_checklist_json(Path(root) / "multichecklist" / "reference_suites" / "ru.jsonl")
+    assert len(reference) == 72
+    assert {case.test for case in reference} < {case.test for case in cases} | {"animal_vs_vehicles_2"}
+
+
+def test_import_of_cases(tmp_path: Path) -> None:
+    source = written(tmp_path, line(), line(case=4), line(lang="sw"))
+    result = CliRunner().invoke(_app(), ["import", str(source), "--output", str(tmp_path / "cases")])
+    assert result.exit_code == 0, result.output
+    assert "3 cases of 1 tests in 2 languages" in result.output
+    assert [case.id for case in read_cases(tmp_path / "cases" / "en.jsonl")] == [
+        "basic_coref_he_she-3",
+        "basic_coref_he_she-4",
+    ]
+    assert len(read_cases(tmp_path / "cases" / "sw.jsonl")) == 1
+
+
+def test_import_of_templates(tmp_path: Path) -> None:
+    sheet = SheetText().language("he").language("sw", placeholders=False).write(tmp_path)
+    names = tmp_path / "people.json"
+    (tmp_path / "names_by_language.json").rename(names)
+    arguments = ["import", str(sheet), "--output", str(tmp_path / "suite"), "--names", str(names)]
+    result = CliRunner().invoke(_app(), arguments)
+    assert result.exit_code == 0, result.output
+    assert "6 tests in 3 languages" in result.output
+    assert "warning: 2 languages have no names and borrow the English ones: he, sw." in result.stderr
+    suite = load_suite(tmp_path / "suite")
+    assert list(suite.languages) == ["en", "he", "sw"]
+    assert suite.languages["sw"].names.borrowed == "en"
+
+
+def test_import_of_anything_else(tmp_path: Path) -> None:
+    result = CliRunner().invoke(_app(), ["import", "suite.pkl", "--output", str(tmp_path)])
+    assert "expected a .tsv of templates or a .jsonl of cases" in str(result.exception)
+    result = CliRunner().invoke(_app(), ["import", "a.jsonl", "-o", str(tmp_path), "--names", "b.json"])
+    assert "--names is for templates" in str(result.exception)
+
+
+def _app() -> Any:
+    if not any(command.name == "import" for command in app.registered_commands):
+        app.command("import")(import_)
+    return app

@@ -1,0 +1,211 @@
+"""Faults of a released sheet: all of a file at once, with line and column."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.errors import DataError, MissingDataError, SpecError
+from harness_checklist.released import read_released
+
+from .released_sheet_text import ANIMALS, INTENSIFIERS, NAMES, SheetText, at
+
+
+def faults(folder: Path, sheet: SheetText) -> list[str]:
+    with pytest.raises(SpecError) as caught:
+        read_released(sheet.write(folder))
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_a_language_column_without_its_placeholders(tmp_path: Path) -> None:
+    sheet = SheetText().language("de", {}, {})
+    sheet.header[5] = "note"
+    told = faults(tmp_path, sheet)
+    assert told == ["line 1: column 5: 'de' has several columns, but no 'de-placeholders' follows this one"]
+
+
+def test_placeholders_without_their_language_column(tmp_path: Path) -> None:
+    sheet = SheetText().language("de")
+    sheet.header[2] = "fr"
+    assert faults(tmp_path, sheet) == ["line 1: column 4: 'de-placeholders' has no column 'de' before it"]
+
+
+def test_no_field_and_no_english(tmp_path: Path) -> None:
+    sheet = SheetText()
+    sheet.header = ["Kind", "eng-1"]
+    assert faults(tmp_path, sheet) == [
+        "line 1: column 1: is named 'Kind', but the first column has to be 'Field'",
+        "line 1: there is no column 'en', which every other language translates",
+        "line 1: column 2: 'eng-1' is no language code",
+    ]
+
+
+def test_rows_of_unequal_length(tmp_path: Path) -> None:
+    sheet = SheetText().language("de")
+    sheet.rows[5].append("more")
+    del sheet.rows[7][-1]
+    assert faults(tmp_path, sheet) == [
+        "line 7: has 5 cells, but the first line has 4",
+        "line 9: has 3 cells, but the first line has 4",
+    ]
+
+
+def test_a_broken_separator(tmp_path: Path) -> None:
+    older, bed = at("adj", "older, old"), at("obj", "a bed, the bed")
+    sheet = SheetText().language("ar", {older: ("أكبر, كبير", ""), bed: ("سرير، ", "")}, placeholders=False)
+    told = faults(tmp_path, sheet)
+    both = "does not split at '،' into the 2 forms that the templates name"
+    # The other cells repeat the English, with its own separator.
+    assert f"line {older}: column 3: 'أكبر, كبير' {both}" in told
+    assert f"line {bed}: column 3: 'سرير،' {both}" in told
+    assert len(told) == 5
+
+
+def test_questions_and_answers_go_together(tmp_path: Path) -> None:
+    sheet = SheetText()
+    ask = at("Question", "Who is {adj[0]}?")
+    del sheet.rows[ask - 1]
+    answer = sheet.line("Answer", "{profession}")
+    del sheet.rows[answer - 3]
+    assert faults(tmp_path, sheet) == [
+        f"line {ask}: the question has no 'Answer' below it",
+        f"line {answer - 1}: the answer has no 'Question' above it",
+    ]
+
+
+def test_an_answer_that_a_language_lacks(tmp_path: Path) -> None:
+    answer = at("Answer", "{vehicle}")
+    sheet = SheetText().language("sw", {answer: ("", "")}, placeholders=False)
+    assert faults(tmp_path, sheet) == [f"line {answer}: column 3: 'Answer' is empty in 'sw'"]
+
+
+def test_unknown_fields_and_tests(tmp_path: Path) -> None:
+    sheet = SheetText()
+    sheet.rows[7][0] = "adjective"
+    sheet.rows[8][0] = "Qestion"
+    name = at("Name", ANIMALS)
+    sheet.rows[name - 2][1] = "Animal vs Vehicles"
+    told = faults(tmp_path, sheet)
+    assert "line 9: column 1: 'adjective' is no field of this test; " in told[0]
+    assert told[1] == "line 10: column 1: 'Qestion' is no field of this test; did you mean 'Question'?"
+    assert told[2] == (
+        f"line {name}: column 2: 'Animal vs Vehicles' is no test that was released; did you mean 'Animal vs Vehicle'?"
+    )
+    assert any(
+        "takes its fill-ins from the test 'Animal vs Vehicle', which is not there" in line for line in told
+    )
+
+
+def test_an_empty_test_and_one_that_begins_twice(tmp_path: Path) -> None:
+    sheet = SheetText()
+    end = next(index for index, row in enumerate(sheet.rows) if row[0] == "")
+    again = [list(row) for row in sheet.rows[:end]]
+    del sheet.rows[1:end]
+    sheet.rows += [["", ""], *again]
+    told = faults(tmp_path, sheet)
+    assert "line 2: the test 'A is COMP than B. Who is more / less COMP?' has no 'Context'" in told
+    assert "line 2: the test 'A is COMP than B. Who is more / less COMP?' has no 'Question'" in told
+    assert "line 2: the test 'A is COMP than B. Who is more / less COMP?' has no 'Capability'" in told
+    assert "line 2: the test 'A is COMP than B. Who is more / less COMP?' has no values of 'adj'" in told
+    assert any("has begun in line 2 before" in line for line in told)
+
+
+def test_placeholders_of_unknown_words(tmp_path: Path) -> None:
+    red = at("color", "red")
+    sheet = SheetText().language("fr", {red: ("rouge", "a sofa, bead")}, {red: ("rouges", "lamp")})
+    assert faults(tmp_path, sheet) == [
+        f"line {red}: column 4: the placeholders 'a sofa, bead' name no English fill-in; did you mean 'bed'?"
+    ]
+
+
+def test_placeholders_without_a_text(tmp_path: Path) -> None:
+    red = at("color", "red")
+    sheet = SheetText().language("fr", {red: ("rouge", "bed")}, {red: ("", "lamp")})
+    assert faults(tmp_path, sheet) == [f"line {red}: column 5: 'color' has placeholders in 'fr', but no text"]
+
+
+def test_templates_that_name_nothing(tmp_path: Path) -> None:
+    sheet = SheetText()
+    context = at("Context", "{first_name} is {nationality} and {profession}.")
+    sheet.rows[context - 2][1] = "{frist_name} is {nationality and {profession}."
+    ask = at("Question", "What {p.p1} has {obj[1]}?")
+    sheet.rows[ask - 2][1] = "What {p.q1} has {obj.v1}?"
+    assert faults(tmp_path, sheet) == [
+        f"line {ask}: column 2: '{{p.q1}}' has to be one of {{p.p1}}, {{p.v1}}, {{p.p2}}, {{p.v2}}",
+        f"line {ask}: column 2: '{{obj.v1}}' has no attributes; write '{{obj}}'",
+        f"line {context}: column 2: '{{frist_name}}' names no fill-in of the test; did you mean '{{first_name}}'?",
+        f"line {context}: column 2: '{{' in '{{frist_name}} is {{nationality and {{profession}}.' "
+        "is no placeholder such as '{first_name}'",
+    ]
+
+
+def test_unknown_states_of_a_language_whose_variants_are_looked_up(tmp_path: Path) -> None:
+    line = at("Question", "Who is most {s}?")
+    sheet = SheetText().language("de", {line: ("Wer {s}?", "glad, open, merry")})
+    found = read_released(sheet.write(tmp_path))
+    assert any("'merry' in de" in notice for notice in found.notices)
+
+
+def test_faults_of_all_kinds_are_told_together(tmp_path: Path) -> None:
+    older, answer = at("adj", "older, old"), at("Answer", "{vehicle}")
+    sheet = SheetText().language("sw", {older: ("mzee", ""), answer: ("", "")}, placeholders=False)
+    sheet.rows[5].append("more")
+    told = faults(tmp_path, sheet)
+    assert [line.split(":")[0] for line in told] == ["line 7", f"line {older}", f"line {answer}"]
+
+
+def test_names_that_are_missing_or_malformed(tmp_path: Path) -> None:
+    path = SheetText().write(tmp_path)
+    names = tmp_path / "names_by_language.json"
+    names.write_text(json.dumps({"de": {"male": ["Hans"], "female": "Anna", "last": []}, "fr": []}))
+    with pytest.raises(SpecError) as caught:
+        read_released(path)
+    assert [str(problem) for problem in caught.value.problems] == [
+        "there are no names of 'en', which other languages borrow",
+        "de.female: expected a list of names",
+        "de.last: there is no name",
+        "fr: expected an object of lists, found []",
+    ]
+    names.write_text("{")
+    with pytest.raises(DataError, match="cannot be read as JSON"):
+        read_released(path)
+    names.unlink()
+    with pytest.raises(MissingDataError, match="--names FILE"):
+        read_released(path)
+    elsewhere = tmp_path / "people.json"
+    elsewhere.write_text(json.dumps(NAMES))
+    assert read_released(path, elsewhere).suite.languages["en"].names.male == ("Ben", "Tom")
+
+
+def test_files_that_are_no_sheet(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match="There is no file"):
+        read_released(tmp_path / "none.tsv")
+    path = tmp_path / "latin.tsv"
+    path.write_bytes("Field\ten\tde\nName\tx\tgrün".encode("latin-1"))
+    with pytest.raises(DataError, match="is not UTF-8 at byte 21"):
+        read_released(path)
+    path.write_text("")
+    with pytest.raises(SpecError, match="'Field'"):
+        read_released(path)
+    path.write_text("Field\ten\n")
+    with pytest.raises(SpecError, match="there is no test"):
+        read_released(path)
+
+
+def test_a_language_whose_templates_name_nothing(tmp_path: Path) -> None:
+    ask = at("Question", "Who is not so {adj[1]}?")
+    lines = range(at("Name", INTENSIFIERS), at("state", "glad"))
+    bare = {
+        line: (row[1], "")
+        for line, row in enumerate(SheetText().rows, 2)
+        if line == ask or (line in lines and row[0] in ("Context", "Question"))
+    }
+    end = "the released generator takes those alone whose placeholders name English fill-ins here"
+    assert faults(tmp_path, SheetText().language("ru", bare)) == [
+        f"line 2: no 'Context' of 'ru' can be drawn: {end}",
+        f"line 2: no 'Question' of 'ru' can be drawn: {end}",
+        f"line 13: no 'Context' of 'ru' can be drawn: {end}",
+        f"line 13: no 'Question' of 'ru' can be drawn: {end}",
+    ]
