@@ -6,6 +6,7 @@ import argparse
 import os
 
 from benchmarks import (
+    checklist,
     decoder_endtoend,
     decoder_scores,
     diagnosis,
@@ -39,6 +40,7 @@ def main() -> None:
     large_vocabulary.main([])
     decoder_scores.main([] if given.data is None else ["--data", given.data])
     journal.main([])
+    checklist.main()
     run_overhead.main([] if given.data is None else ["--data", given.data])
     processes.main([] if given.data is None else ["--data", given.data])
     if given.data is None:

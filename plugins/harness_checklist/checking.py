@@ -25,7 +25,9 @@ from harness_checklist.template import Placeholder, TemplateError, parse, split_
 __all__ = ["Fault", "Places", "check_test", "faults_of"]
 
 Places = Mapping[tuple[int, str | int], Place]
-"""``id`` of a question or form, and which of its texts (``ask``, ``answer``, number) -> where that text begins."""
+"""``id`` of a question or form, and which of its texts (``ask``, ``answer``, number) -> where that text begins.
+
+Of a test: its ``zip``, its ``balance``."""
 PAIR_ATTRIBUTES = ("p1", "v1", "p2", "v2")
 
 
@@ -88,7 +90,8 @@ class _Checker:
         yield from self._zips()
         yield from self._cycles()
         if self.test.balance not in (None, "variants"):
-            yield from self._key(str(self.test.balance), None, "balance")
+            place = self.places.get((id(self.test), "balance"))
+            yield from self._key(str(self.test.balance), place, "balance")
 
     def _name(self, name: str, place: Place | None) -> Iterator[Fault]:
         if name in NAME_SLOTS:
@@ -210,24 +213,23 @@ class _Checker:
                 )
 
     def _zips(self) -> Iterator[Fault]:
+        place = self.places.get((id(self.test), "zip"))
         seen: set[str] = set()
         for members in self.test.zips:
             sizes = {}
             for name in members:
                 fill = self.test.fills.get(name)
-                if not isinstance(fill, ListedFillIn):
-                    yield Fault(
-                        message=f"zip names {name!r}, which is no listed fill-in{_near(name, self.test.fills)}"
-                    )
-                else:
+                if isinstance(fill, ListedFillIn):
                     sizes[name] = len(fill.entries)
+                else:
+                    message = f"zip: {name!r} is no listed fill-in{_near(name, self.test.fills)}"
+                    yield Fault(message=message, place=place)
                 if name in seen:
-                    yield Fault(message=f"{name!r} stands twice in zips")
+                    yield Fault(message=f"zip: {name!r} is zipped twice", place=place)
                 seen.add(name)
             if len(set(sizes.values())) > 1:
                 told = ", ".join(f"{name} {size}" for name, size in sizes.items())
-                first = self.test.fills[next(iter(sizes))]
-                yield Fault(message=f"zipped fill-ins differ in length: {told}", place=first.place)
+                yield Fault(message=f"zip: fill-ins of unequal length: {told}", place=place)
 
     def _condition(self, when: Condition, place: Place | None) -> Iterator[Fault]:
         for key, allowed in when.items():
@@ -239,10 +241,8 @@ class _Checker:
                 yield Fault(message=f"when: {key} names no ids", place=place)
             known = self._ids(key)
             for name in sorted(allowed - known):
-                yield Fault(
-                    message=f"when: {key} has no {name!r}{_near(name, known)}: the variant never applies for it",
-                    place=place,
-                )
+                message = f"when: {key} has no {name!r}, so it never applies for it{_near(name, known)}"
+                yield Fault(message=message, place=place)
 
     def _key(self, key: str, place: Place | None, what: str) -> Iterator[Fault]:
         slot, _, attribute = key.partition(".")

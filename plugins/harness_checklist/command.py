@@ -6,6 +6,7 @@ import typer
 
 from harness_checklist.command_failures import failures
 from harness_checklist.command_generate import generate
+from harness_checklist.command_import import import_
 from harness_checklist.command_lint import lint
 from harness_checklist.command_score import score
 from harness_checklist.command_sheet import sheet
@@ -22,6 +23,7 @@ def checklist() -> None:
 
 app.command("generate")(generate)
 app.command("failures")(failures)
+app.command("import")(import_)
 app.command("lint")(lint)
 app.command("score")(score)
 app.command("sheet")(sheet)

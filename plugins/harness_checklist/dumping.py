@@ -78,7 +78,7 @@ def _suite_yaml(suite: Suite) -> str:
     for test in suite.tests:
         lines.append(f"  {test.id}:")
         texts = {key: getattr(test, key) for key in ("name", "title", "capability", "type", "description")}
-        lines += [f"    {key}: {scalar(text)}" for key, text in texts.items() if text or key == "title"]
+        lines += [f"    {key}: {scalar(text)}" for key, text in texts.items() if text or key != "description"]
     return "\n".join(lines) + "\n"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from harness.languages import known_languages
-from harness_diagnosis.script import SCRIPTS, script_counts
+from harness.scripts import SCRIPTS, script_counts
 
 __all__ = ["WordScripts", "is_abbreviation", "language_scripts"]
 

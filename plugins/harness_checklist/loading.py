@@ -35,7 +35,7 @@ def load_suite(path: Path | Traversable, languages: Collection[str] | None = Non
     declared = path / "suite.yaml"
     if not declared.is_file():
         raise UsageError(f"The folder {str(path)!r} is no suite: it has no suite.yaml.")
-    suite = _declaration(declared.read_text(encoding="utf-8"), str(declared))
+    suite = _declaration(_read(declared), str(declared))
     folder = path / "languages"
     found = [item.name for item in folder.iterdir()] if folder.is_dir() else []
     codes = sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml"))
@@ -49,12 +49,20 @@ def load_suite(path: Path | Traversable, languages: Collection[str] | None = Non
     for code in codes if languages is None else [code for code in codes if code in languages]:
         file = folder / f"{code}.yaml"
         try:
-            loaded[code] = load_language(file.read_text(encoding="utf-8"), str(file), code, tests, names)
+            loaded[code] = load_language(_read(file), str(file), code, tests, names)
         except SpecError as error:
             faulty.append(error)
     if faulty:
         raise _together(str(path), faulty)
     return Suite(languages=loaded, **suite)
+
+
+def _read(file: Path | Traversable) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise SpecError(str(file), [Problem(message="the file is not UTF-8 text", line=line)]) from error
 
 
 def _together(source: str, errors: list[SpecError]) -> SpecError:
@@ -127,7 +135,7 @@ class _NameFile:
         if found is not None or not file.is_file():
             return found
         reader = Reader(str(file))
-        root = reader.compose(file.read_text(encoding="utf-8"))
+        root = reader.compose(_read(file))
         keys = reader.mapping(root, "") if root is not None else {}
         if not isinstance(keys.get("names"), yaml.MappingNode):
             return None
@@ -139,7 +147,7 @@ class _NameFile:
         if not file.is_file():
             return {}
         try:
-            found = json.loads(file.read_text(encoding="utf-8"))
+            found = json.loads(_read(file))
         except json.JSONDecodeError as error:
             raise SpecError(str(file), [Problem(message=error.msg, line=error.lineno)]) from error
         faults = list(_name_faults(found))
@@ -203,9 +211,10 @@ def load_language(
     templates = tests.read(keys["tests"], declared) if "tests" in keys else {}
     for name, template in templates.items():
         if name not in tests.faulty:
-            for fault in faults_of(template, found, tests.places):
-                place = fault.place or tests.places.get((id(template), ""))
-                reader.fault_at(fault.message, place, f"tests.{name}")
+            whole = tests.places[id(template), ""]
+            found_faults = faults_of(template, found, tests.places)
+            for fault in sorted(found_faults, key=lambda fault: (fault.place or whole).column or 0):
+                reader.fault_at(fault.message, fault.place or whole, f"tests.{name}")
     reader.finish()
     place = reader.place(root) if root is not None else None
     return LanguageSuite(language=code, tests=templates, names=found, profile=profile, place=place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import cast
 
 import yaml
@@ -63,7 +64,10 @@ class TestReader:
             if name in tests:
                 before = len(self._reader.problems)
                 read[name] = self._test(name, tests[name])
-                self.places[id(read[name]), ""] = self._reader.place(found[name])
+                for part in ("balance", "zip"):
+                    if part in tests[name]:
+                        self.places[id(read[name]), part] = self._reader.text_place(tests[name][part])
+                self.places[id(read[name]), ""] = replace(self._reader.place(found[name]), column=None)
                 if len(self._reader.problems) > before:
                     self.faulty.add(name)
         return read

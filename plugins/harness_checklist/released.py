@@ -13,19 +13,22 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import DataError, MissingDataError, SpecError
+from harness.scripts import text_scripts
 from harness_checklist.released_check import names_faults, sheet_faults
 from harness_checklist.released_notice import sheet_notices
 from harness_checklist.released_rule import RELEASED_TESTS, released_profile
 from harness_checklist.released_sheet import Sheet, read_sheet_rows
 from harness_checklist.released_template import BUILDERS
 from harness_checklist.suite import LanguageSuite, Names, Place, Suite, TestDeclaration
-from harness_diagnosis.script import text_scripts
 
 __all__ = ["Imported", "read_released"]
 
 NAMES_FILE: Final = "names_by_language.json"
 """The file of names that is looked for beside the sheet."""
-CITATION: Final = "Sebastian Ruder et al. (2021): XTREME-R: Towards More Challenging and Nuanced Multilingual Evaluation, EMNLP 2021"
+CITATION: Final = (
+    "Sebastian Ruder et al. (2021): XTREME-R: Towards More Challenging and Nuanced Multilingual "
+    "Evaluation, EMNLP 2021"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +45,7 @@ def read_released(tsv: Path, names: Path | None = None) -> Imported:
     `names` is a file ``{language: {"male": [...], "female": [...], "last": [...]}}``; by default it is
     ``names_by_language.json`` beside the sheet. A language that it lacks borrows the English names.
 
-    Raises:
-    ------
-    DataError
-        A file cannot be read.
-    SpecError
-        The sheet or the names have faults; all of them are told, with line and column.
+    Raises `DataError` for a file that cannot be read, `SpecError` with all faults of the sheet or of the names.
     """
     tests = {test.name: test.fields for test in RELEASED_TESTS}
     sheet = read_sheet_rows(tsv, tests)
@@ -122,16 +120,17 @@ def _names(path: Path, languages: tuple[str, ...]) -> dict[str, Names]:
 
 
 def _own_names(lists: Mapping[str, list[str]]) -> Names:
-    kinds = {kind: tuple(lists.get(kind, ())) for kind in ("male", "female", "last")}
-    letters = " ".join(name for kind in kinds.values() for name in kind)
-    return Names(**kinds, script=text_scripts([letters])[0] or "")
+    male, female, last = (tuple(lists[kind]) for kind in ("male", "female", "last"))
+    script = text_scripts([" ".join((*male, *female, *last))])[0]
+    return Names(male=male, female=female, last=last, script=script or "")
 
 
 def _notices(sheet: Sheet, suite: Suite) -> list[str]:
     borrowing = [language for language, spoken in suite.languages.items() if spoken.names.borrowed]
     found = []
     if borrowing:
-        found.append(
-            f"{len(borrowing)} languages have no names and borrow the English ones: {', '.join(sorted(borrowing))}."
-        )
+        have = "1 language has no names and borrows"
+        if len(borrowing) > 1:
+            have = f"{len(borrowing)} languages have no names and borrow"
+        found.append(f"{have} the English ones: {', '.join(sorted(borrowing))}.")
     return [*found, *sheet_notices(sheet, suite)]

@@ -99,7 +99,7 @@ def _form(value: Value, when: Condition) -> Form:
 
 
 class _Chooser:
-    """Says in a condition which of the products are meant: by the fill-ins of `key`, or by `CHOICE` where they overlap."""
+    """Says in a condition which products are meant: by the fill-ins of `key`, or by `CHOICE` where they overlap."""
 
     def __init__(self, products: Sequence[Product], key: str) -> None:
         ids = [frozenset(value.id for value in product.fills[key]) for product in products]
@@ -165,6 +165,12 @@ def join(products: Sequence[Product], key: str, *, male: bool, balance: str | No
     )
 
 
+def _first(
+    name: str, texts: Iterable[tuple[str, ...]], cells: Mapping[tuple[str, tuple[str, ...]], Value]
+) -> tuple[int, ...]:
+    return min(_where(cells[name, text].cell) for text in texts)
+
+
 def _merged(products: Sequence[Product], slot: str, chooser: _Chooser) -> ListedFillIn:
     """Return the fill-ins of a slot, each with its forms in the products that have it."""
     forms: dict[str, dict[tuple[str, ...], list[int]]] = {}
@@ -182,6 +188,6 @@ def _merged(products: Sequence[Product], slot: str, chooser: _Chooser) -> Listed
                     for texts, members in by_text.items()
                 ),
             )
-            for name, by_text in forms.items()
+            for name, by_text in sorted(forms.items(), key=lambda item: _first(item[0], item[1], cells))
         )
     )

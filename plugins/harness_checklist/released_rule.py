@@ -1,7 +1,8 @@
-"""What the released generator of XTREME-R does in which language, as tables (``multichecklist/generate_test_utils.py``).
+"""What the released generator of XTREME-R does in which language, as tables.
 
 The sheet alone does not say which of its rows depend on which: the released generator lists the languages test by
-test. These lists, the separators, and the comparison of answers are its facts.
+test (``multichecklist/generate_test_utils.py``). These lists, the separators, and how answers are compared are facts
+taken from it.
 """
 
 from __future__ import annotations

@@ -83,12 +83,7 @@ def read_sheet_rows(path: Path, tests: Mapping[str, tuple[str, ...]]) -> Sheet:
 
     Faults of single rows and cells are in `Sheet.faults`.
 
-    Raises:
-    ------
-    DataError
-        The file cannot be read, or is no UTF-8.
-    SpecError
-        Its first line does not say what the columns are.
+    Raises `DataError` for a file that cannot be read, `SpecError` for a first line that names no columns.
     """
     lines = _lines(path)
     columns = _columns(path, lines[0])

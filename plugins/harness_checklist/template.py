@@ -27,6 +27,8 @@ _PLACEHOLDER = re.compile(
         (?: \s* \| \s* (?P<transform>\w+) )? \s*""",
     re.VERBOSE,
 )
+_BRACE = re.compile(r"\{\{|\}\}|\{|\}")
+_INNER = re.compile(r"([^{}]*)\}")
 _DOTTED_I = frozenset({"az", "tr"})
 """Languages that capitalise i to a dotted capital (Unicode SpecialCasing, section Language-Sensitive Mappings)."""
 
@@ -133,31 +135,26 @@ def parse(text: str) -> Template:
     """Return the parsed template; raises `TemplateError` with all faults and their columns."""
     literals, placeholders, faults = [""], [], []
     position = 0
-    for match in re.finditer(r"\{\{|\}\}|\{|\}", text):
+    while match := _BRACE.search(text, position):
         start = match.start()
-        if start < position:
-            continue
         literals[-1] += text[position:start]
         position = match.end()
         if len(match.group()) == 2:
             literals[-1] += match.group()[0]
-        elif match.group() == "}":
-            faults.append(
-                TemplateFault(message="'}' closes nothing: write '}}' for a brace", column=start + 1)
-            )
+            continue
+        inner = None if match.group() == "}" else _INNER.match(text, position)
+        if inner is None:
+            told = "closes nothing" if match.group() == "}" else "is not closed"
+            message = f"{match.group()!r} {told}: write {match.group() * 2!r} for a brace"
+            faults.append(TemplateFault(message=message, column=start + 1))
+            continue
+        position = inner.end()
+        found = _placeholder(inner.group(1), start + 1)
+        if isinstance(found, TemplateFault):
+            faults.append(found)
         else:
-            end = re.compile(r"[{}]").search(text, position)
-            if end is None or end.group() == "{":
-                message = "'{' is not closed: write '{{' for a brace"
-                faults.append(TemplateFault(message=message, column=start + 1))
-                continue
-            found = _placeholder(text[position : end.start()], start + 1)
-            position = end.end()
-            if isinstance(found, TemplateFault):
-                faults.append(found)
-            else:
-                placeholders.append(found)
-                literals.append("")
+            placeholders.append(found)
+            literals.append("")
     literals[-1] += text[position:]
     if faults:
         raise TemplateError(text, tuple(faults))

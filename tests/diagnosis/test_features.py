@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness.cell_items import spans_of
 from harness.features import FeatureContext
 from harness.metrics.chunk import chunks, corpus_chunks
+from harness.scripts import text_scripts
 from harness_diagnosis import bleu, label, length, script, span
 from harness_diagnosis.catalog import FEATURES
 from harness_diagnosis.vocabulary import fertility, unknown_words
@@ -113,7 +114,7 @@ def test_chunks_of_a_corpus_are_those_of_its_sentences(sentences: list[list[str]
     ],
 )
 def test_scripts_of_texts(text: str, expected: str | None) -> None:
-    assert script.text_scripts([text]) == [expected]
+    assert text_scripts([text]) == [expected]
 
 
 def test_scripts_of_the_sides_of_a_pair() -> None:

@@ -1,0 +1,63 @@
+"""Test cases in 50 languages: seconds and memory of `harness checklist generate` and `lint`, as whole commands.
+
+The released templates are used where HARNESS_DATA names a folder that has them, else the suite that ships, in ten
+languages. Limits for 50 languages: 5 s and 500 MB to generate (the released generator took 17 s on two cores), 20 s
+to lint. Run: make bench, or python -m benchmarks.checklist
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["main"]
+
+RELEASED_GENERATOR = 17.0
+"""Seconds of the released generator for all 50 languages, measured on two cores; it cannot be installed here."""
+FLOOR = "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL); "
+FLOOR += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(code)"
+
+
+def _measured(command: list[str]) -> tuple[float, float]:
+    """Return wall seconds and peak megabytes of a command."""
+    started = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", FLOOR, *command], check=True, capture_output=True, text=True)
+    return time.perf_counter() - started, int(done.stdout.split()[-1]) / 1024
+
+
+def _suite() -> str:
+    for folder in os.environ.get("HARNESS_DATA", "").split(os.pathsep):
+        path = Path(folder) / "multichecklist" / "checklist_templates.tsv"
+        if folder and path.is_file():
+            return str(path)
+    return "basics"
+
+
+def main() -> None:
+    """Print the table."""
+    suite, harness = _suite(), [sys.executable, "-m", "harness", "checklist"]
+    with tempfile.TemporaryDirectory() as folder:
+        generated = _measured([*harness, "generate", suite, "--output", folder])
+        files = sorted(Path(folder).glob("*.jsonl"))
+        lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+        examples = sum(len(json.loads(line)["examples"]) for line in lines)
+    linted = _measured([*harness, "lint", suite])
+    table = Table(title=f"{len(files)} languages, {len(lines):,} cases, {examples:,} examples")
+    for head in ("command", "seconds", "limit", "peak MB", "limit", "released generator / ours"):
+        table.add_column(head, justify="right")
+    ratio = f"{RELEASED_GENERATOR / generated[0]:.1f}" if len(files) == 50 else "-"
+    table.add_row("generate", f"{generated[0]:.2f}", "5", f"{generated[1]:.0f}", "500", ratio)
+    table.add_row("lint", f"{linted[0]:.2f}", "20", f"{linted[1]:.0f}", "-", "-")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""A small sheet in the layout of the released templates, with words of its own, for tests to change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+COMPARISONS = "A is COMP than B. Who is more / less COMP?"
+INTENSIFIERS = "Intensifiers (very, super, extremely) and reducers (somewhat, kinda, etc)?"
+PROPERTIES = "size, shape, age, color"
+JOBS = "Profession vs nationality"
+ANIMALS = "Animal vs Vehicle"
+ANIMALS_2 = "Animal vs Vehicle v2"
+
+ROWS = [
+    ("Name", COMPARISONS),
+    ("Capability", "Vocabulary"),
+    ("Context", "{first_name} is {adj[0]} than {first_name1}."),
+    ("Question", "Who is not so {adj[1]}?"),
+    ("Answer", "{first_name1}"),
+    ("Question", "Who is {adj[0]}?"),
+    ("Answer", "{first_name}"),
+    ("adj", "older, old"),
+    ("adj", "tougher, tough"),
+    ("adj", "kinder, kind"),
+    ("", ""),
+    ("Name", INTENSIFIERS),
+    ("Capability", "Vocabulary"),
+    ("Context", "{first_name} is {very} {s}. {first_name1} is {somewhat} {s}."),
+    ("Context", "{first_name1} is {somewhat} {s}. {first_name} is {very} {s}."),
+    ("Question", "Who is most {s}?"),
+    ("Answer", "{first_name}"),
+    ("Question", "Who is least {s}?"),
+    ("Answer", "{first_name1}"),
+    ("state", "glad"),
+    ("state", "open"),
+    ("very", "very"),
+    ("somewhat", "a little"),
+    ("", ""),
+    ("Name", PROPERTIES),
+    ("Capability", "Taxonomy"),
+    ("Context", "Here is {obj[0]}. {obj[1]} is {p.v1} and {p.v2}."),
+    ("Question", "What {p.p1} has {obj[1]}?"),
+    ("Answer", "{p.v1}"),
+    ("Question", "What {p.p2} has {obj[1]}?"),
+    ("Answer", "{p.v2}"),
+    ("obj", "a bed, the bed"),
+    ("obj", "a lamp, the lamp"),
+    ("color", "red"),
+    ("size", "tiny"),
+    ("age", "new"),
+    ("shape", "round"),
+    ("material", "iron"),
+    ("property", "color"),
+    ("property", "size"),
+    ("property", "age"),
+    ("property", "shape"),
+    ("property", "material"),
+    ("", ""),
+    ("Name", JOBS),
+    ("Capability", "Taxonomy"),
+    ("Context", "{first_name} is {nationality} and {profession}."),
+    ("Question", "What is the job of {first_name}?"),
+    ("Answer", "{profession}"),
+    ("Question", "Where is {first_name} from?"),
+    ("Answer", "{nationality}"),
+    ("nationality", "Indian"),
+    ("nationality", "Finnish"),
+    ("profession", "a baker"),
+    ("profession", "an actress"),
+    ("", ""),
+    ("Name", ANIMALS),
+    ("Capability", "Taxonomy"),
+    ("Context", "{first_name} has {animal} and {vehicle}."),
+    ("Context", "{first_name} has {vehicle} and {animal}."),
+    ("Question", "Which animal has {first_name}?"),
+    ("Answer", "{animal}"),
+    ("Question", "Which vehicle has {first_name}?"),
+    ("Answer", "{vehicle}"),
+    ("animal", "a dog"),
+    ("animal", "a guinea pig"),
+    ("vehicle", "a car"),
+    ("", ""),
+    ("Name", ANIMALS_2),
+    ("Capability", "Taxonomy"),
+    ("Context", "{first_name} got {animal}. {first_name2} got {vehicle}."),
+    ("Question", "Who got an animal?"),
+    ("Answer", "{first_name}"),
+    ("Question", "Who got a vehicle?"),
+    ("Answer", "{first_name2}"),
+]
+NAMES = {
+    "en": {"male": ["Ben", "Tom"], "female": ["Ann", "Eve"], "last": ["Li"]},
+    "ru": {"male": ["Иван", "Олег"], "female": ["Анна"], "last": ["Ли"]},
+}
+
+
+@dataclass
+class SheetText:
+    """The rows of `ROWS` in English and further columns, line by line."""
+
+    header: list[str] = field(default_factory=lambda: ["Field", "en"])
+    rows: list[list[str]] = field(default_factory=lambda: [list(row) for row in ROWS])
+
+    def language(
+        self, code: str, *variants: Mapping[int, tuple[str, str]], placeholders: bool = True
+    ) -> SheetText:
+        """Add a language: its first column repeats the English, but for the lines that the first variant gives.
+
+        Further variants are further columns; a line gives text and placeholders.
+        """
+        for number, changed in enumerate(variants or ({},)):
+            self.header += [code, f"{code}-placeholders"] if placeholders else [code]
+            for line, row in enumerate(self.rows, 2):
+                opens = row[0] in ("Name", "Capability", "")
+                usual = "" if number or opens else row[1]
+                text, named = changed.get(line, (usual, ""))
+                row.extend([text, named] if placeholders else [text])
+        return self
+
+    def line(self, kind: str, english: str) -> int:
+        """Return the line of the first row of a field with this English text."""
+        return next(line for line, row in enumerate(self.rows, 2) if row[:2] == [kind, english])
+
+    def write(self, folder: Path) -> Path:
+        """Write the sheet and the names beside it."""
+        path = folder / "checklist_templates.tsv"
+        lines = ["\t".join(row) for row in [self.header, *self.rows]]
+        path.write_bytes("\r\n".join(lines).encode())
+        (folder / "names_by_language.json").write_text(
+            json.dumps(NAMES, ensure_ascii=False), encoding="utf-8"
+        )
+        return path
+
+
+def at(kind: str, english: str) -> int:
+    """Return the line of a row of `ROWS`."""
+    return SheetText().line(kind, english)

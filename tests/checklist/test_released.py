@@ -1,0 +1,325 @@
+"""The released templates as a suite: what depends on what, in which languages, on a small sheet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness_checklist.case import Case
+from harness_checklist.drawing import draw_cases
+from harness_checklist.released import Imported, read_released
+from harness_checklist.suite import ListedFillIn, PairFillIn
+
+from .released_sheet_text import SheetText, at
+
+
+def read(folder: Path, sheet: SheetText) -> Imported:
+    return read_released(sheet.write(folder))
+
+
+def cases(found: Imported, test: str, language: str, n: int = 500) -> tuple[Case, ...]:
+    return draw_cases(found.suite, test, language, n, 0).cases
+
+
+def texts(case: Case) -> set[tuple[str, str, str]]:
+    return {(item.context, item.question, item.answer) for item in case.examples}
+
+
+def ids(found: Imported, language: str, test: str, slot: str) -> list[str]:
+    fill = found.suite.languages[language].tests[test].fills[slot]
+    assert isinstance(fill, ListedFillIn)
+    return [entry.id for entry in fill.entries]
+
+
+def test_the_six_tests_in_the_order_of_table_5(tmp_path: Path) -> None:
+    found = read(tmp_path, SheetText())
+    assert [test.title for test in found.suite.tests] == [
+        "Comparisons", "Intensifiers", "Properties", "Job vs Nationality", "Animal vs Vehicles", "Animal vs Vehicles 2",
+    ]  # fmt: skip
+    assert [test.capability for test in found.suite.tests] == ["Vocabulary"] * 2 + ["Taxonomy"] * 4
+    assert found.notices == ()
+
+
+def test_fill_ins_are_called_by_their_english_words(tmp_path: Path) -> None:
+    found = read(tmp_path, SheetText().language("de"))
+    assert ids(found, "de", "comparisons", "adj") == ["older", "tougher", "kinder"]
+    assert ids(found, "de", "properties", "obj") == ["bed", "lamp"]
+    assert ids(found, "de", "intensifiers", "somewhat") == ["a little"]
+    assert ids(found, "de", "job_vs_nationality", "profession") == ["baker", "actress"]
+    assert ids(found, "de", "animal_vs_vehicles_2", "animal") == ["dog", "guinea pig"]
+
+
+def test_english_cases(tmp_path: Path) -> None:
+    found = read(tmp_path, SheetText())
+    assert {frozenset(texts(case)) for case in cases(found, "animal_vs_vehicles_2", "en")} == {
+        frozenset(
+            {
+                (f"{one} got {animal}. {two} got a car.", "Who got an animal?", one),
+                (f"{one} got {animal}. {two} got a car.", "Who got a vehicle?", two),
+            }
+        )
+        for one in ("Ben", "Tom", "Ann", "Eve")
+        for two in ("Ben", "Tom", "Ann", "Eve")
+        for animal in ("a dog", "a guinea pig")
+        if one != two
+    }
+
+
+@pytest.mark.parametrize("test", ["comparisons", "intensifiers", "job_vs_nationality"])
+def test_only_men_are_named_where_templates_agree_with_men(tmp_path: Path, test: str) -> None:
+    found = read(tmp_path, SheetText())
+    named = {case.fills["first_name"] for case in cases(found, test, "en")}
+    assert named == {"Ben", "Tom"}
+    assert {case.fills["first_name"] for case in cases(found, "animal_vs_vehicles", "en")} > named
+
+
+def test_a_language_without_names_borrows_the_english_ones(tmp_path: Path) -> None:
+    found = read(tmp_path, SheetText().language("ru").language("sw", placeholders=False))
+    names = {language: spoken.names for language, spoken in found.suite.languages.items()}
+    assert names["ru"].script == "Cyrl"
+    assert names["ru"].borrowed is None
+    assert names["sw"].borrowed == "en"
+    assert names["sw"].male == names["en"].male
+    assert names["sw"].script == "Latn"
+    assert "1 language has no names and borrows the English ones: sw." in found.notices
+
+
+@pytest.mark.parametrize(
+    ("language", "between", "kept"), [("ur", "،", " alt"), ("zh", "，", "alt"), ("my", " ", "alt")]
+)
+def test_separators_of_aligned_forms(tmp_path: Path, language: str, between: str, kept: str) -> None:
+    changed = {
+        line: (f"mehr{between}{kept}", "")
+        for line, row in enumerate(SheetText().rows, 2)
+        if row[0] in ("adj", "obj")
+    }
+    found = read(tmp_path, SheetText().language(language, changed, placeholders=False))
+    fill = found.suite.languages[language].tests["comparisons"].fills["adj"]
+    assert isinstance(fill, ListedFillIn)
+    assert {form.texts for entry in fill.entries for form in entry.forms} == {("mehr", kept)}
+
+
+def test_a_question_for_some_adjectives(tmp_path: Path) -> None:
+    ask = at("Question", "Who is not so {adj[1]}?")
+    # The English adjective is found with the space before it: "older" is not, standing first, but "old" is.
+    variants = (
+        {ask: ("Wer ist weniger {adj[1]}?", "older, old, kinder, kind")},
+        {ask: ("Wer ist {adj[1]}?", "touger, tough")},
+    )
+    found = read(tmp_path, SheetText().language("pt", *variants))
+    by_adjective = {}
+    for case in cases(found, "comparisons", "pt"):
+        by_adjective[case.fills["adj"]] = {item.question for item in case.examples}
+    assert by_adjective == {
+        "older": {"Wer ist weniger old?", "Who is older?"},
+        "kinder": {"Wer ist weniger kind?", "Who is kinder?"},
+        "tougher": {"Wer ist tough?", "Who is tougher?"},
+    }
+    assert any("'touger' in pt" in notice for notice in found.notices)
+
+
+def test_an_adjective_in_two_groups_is_drawn_in_each(tmp_path: Path) -> None:
+    ask = at("Question", "Who is not so {adj[1]}?")
+    variants = (
+        {ask: ("A {adj[1]}?", "older, old")},
+        {ask: ("B {adj[1]}?", "older, old, tough, tough, kind, kind")},
+    )
+    found = read(tmp_path, SheetText().language("ja", *variants))
+    asked = Counter(
+        (case.fills["adj"], case.examples[0].question[0]) for case in cases(found, "comparisons", "ja")
+    )
+    assert set(asked) == {("older", "A"), ("older", "B"), ("tougher", "B"), ("kinder", "B")}
+    # Both groups give equal parts, the first as often with its one adjective as the second with three.
+    few = Counter(case.fills["variant"] for case in cases(found, "comparisons", "ja", 4))
+    assert few == {"1": 2, "2": 2}
+
+
+def test_an_adjective_that_no_question_is_for_is_never_drawn(tmp_path: Path) -> None:
+    ask = at("Question", "Who is not so {adj[1]}?")
+    found = read(tmp_path, SheetText().language("hu", {ask: ("Ki {adj[1]}?", "older, old, kinder, kind")}))
+    assert ids(found, "hu", "comparisons", "adj") == ["older", "kinder"]
+    assert "Comparisons: the released generator never draws 'tougher' in hu." in found.notices
+
+
+def intensifiers(*states: str) -> tuple[dict[int, tuple[str, str]], ...]:
+    """Return one variant for each of the lists of states, told apart by their number."""
+    lines = [
+        line
+        for line, row in enumerate(SheetText().rows, 2)
+        if 14 <= line <= 19 and row[0] in ("Context", "Question")
+    ]
+    return tuple(
+        {line: (SheetText().rows[line - 2][1].replace("is", f"is{number}"), named) for line in lines}
+        for number, named in enumerate(states)
+    )
+
+
+def test_a_state_without_variant_has_empty_cases(tmp_path: Path) -> None:
+    found = read(tmp_path, SheetText().language("de", *intensifiers("glad")))
+    sizes = {(case.fills["s"], len(case.examples)) for case in cases(found, "intensifiers", "de")}
+    assert sizes == {("glad", 4), ("open", 0)}
+    assert any("no context or no question stands for 'open' in de" in notice for notice in found.notices)
+
+
+def test_a_state_that_is_listed_twice_doubles_its_cases_and_contradicts_itself(tmp_path: Path) -> None:
+    found = read(tmp_path, SheetText().language("ru", *intensifiers("glad, open, glad")))
+    by_state = {case.fills["s"]: case for case in cases(found, "intensifiers", "ru")}
+    assert {state: len(case.examples) for state, case in by_state.items()} == {"glad": 8, "open": 4}
+    asked = {(item.question, item.answer) for item in by_state["glad"].examples}
+    # The second question of the list is the first one again, with the second answer.
+    assert len({question for question, _ in asked}) == 1
+    assert len(asked) == 2
+
+
+def test_placeholders_are_ignored_where_the_generator_ignores_them(tmp_path: Path) -> None:
+    found = read(tmp_path, SheetText().language("yo", *intensifiers("glad", "open")))
+    assert {len(case.examples) for case in cases(found, "intensifiers", "yo")} == {8}
+    told = "Intensifiers: the released generator ignores the placeholders of 'Context', 'Question' in yo"
+    assert any(notice.startswith(told) for notice in found.notices)
+
+
+def test_properties_stand_in_the_order_of_the_sheet(tmp_path: Path) -> None:
+    found = read(tmp_path, SheetText().language("sw", placeholders=False))
+    pair = found.suite.languages["sw"].tests["properties"].fills["p"]
+    assert isinstance(pair, PairFillIn)
+    assert pair.of == ("color", "size", "age", "shape", "material")
+    assert pair.ordered
+    assert len(cases(found, "properties", "sw")) == 2 * 10
+
+
+def property_questions(first: str, second: str) -> tuple[dict[int, tuple[str, str]], ...]:
+    lines = at("Question", "What {p.p1} has {obj[1]}?"), at("Question", "What {p.p2} has {obj[1]}?")
+    most = "color, size, age, shape"
+    return (
+        {lines[0]: ("A {p.p1} {obj[1]}?", most), lines[1]: ("A {p.p2} {obj[1]}?", most)},
+        {lines[0]: (first, "material"), lines[1]: (second, "material")},
+    )
+
+
+def test_questions_by_property_in_both_orders(tmp_path: Path) -> None:
+    variants = property_questions("B {p.p1} {obj[1]}?", "B {p.p2} {obj[1]}?")
+    found = read(tmp_path, SheetText().language("fi", *variants))
+    drawn = cases(found, "properties", "fi")
+    assert len(drawn) == 2 * 20
+    for case in drawn:
+        for item, attribute in zip(case.examples, ("p1", "p2"), strict=True):
+            asked = case.fills[f"p.{attribute}"]
+            assert item.question.split() == [
+                "B" if asked == "material" else "A",
+                asked,
+                *item.question.split()[2:],
+            ]
+
+
+def test_a_property_that_is_asked_for_in_one_place_only_stands_there(tmp_path: Path) -> None:
+    # The German sheet asks for p1 twice where the second question should ask for p2.
+    found = read(
+        tmp_path, SheetText().language("de", *property_questions("B {p.p1} {obj[1]}?", "B {p.p1} {obj[1]}?"))
+    )
+    drawn = cases(found, "properties", "de")
+    assert {len(case.examples) for case in drawn} == {2}
+    assert {case.fills["p.p1"] for case in drawn} == {"color", "size", "age", "shape", "material"}
+    assert {case.fills["p.p2"] for case in drawn} == {"color", "size", "age", "shape"}
+
+
+def test_attributes_agree_with_their_objects(tmp_path: Path) -> None:
+    red = at("color", "red")
+    variants = ({red: ("rouge", "a bed, the bed")}, {red: ("rouges", "lamp")})
+    found = read(tmp_path, SheetText().language("fr", *variants))
+    said = {
+        (case.fills["obj"], word.strip("."))
+        for case in cases(found, "properties", "fr")
+        for word in case.examples[0].context.split()
+        if word.startswith("rouge")
+    }
+    assert said == {("bed", "rouge"), ("lamp", "rouges")}
+
+
+def test_contexts_by_object_in_marathi(tmp_path: Path) -> None:
+    context = at("Context", "Here is {obj[0]}. {obj[1]} is {p.v1} and {p.v2}.")
+    text = SheetText().rows[context - 2][1]
+    found = read(
+        tmp_path,
+        SheetText().language("mr", {context: (text, "bed")}, {context: (f"{text}!", "the bed, rug")}),
+    )
+    sizes = {(case.fills["obj"], len(case.examples)) for case in cases(found, "properties", "mr")}
+    assert sizes == {("bed", 4), ("lamp", 0)}
+
+
+def test_dutch_contexts_go_by_the_first_property(tmp_path: Path) -> None:
+    context = at("Context", "Here is {obj[0]}. {obj[1]} is {p.v1} and {p.v2}.")
+    plain, made = property_questions("B {p.p1} {obj[1]}?", "B {p.p2} {obj[1]}?")
+    plain[context] = ("{obj[1]} is {p.v1} en {p.v2}.", "color, size, age, shape")
+    made[context] = ("{obj[1]} is van {p.v1} en {p.v2}.", "material")
+    found = read(tmp_path, SheetText().language("nl", plain, made))
+    drawn = cases(found, "properties", "nl")
+    assert {len(case.examples) for case in drawn} == {2}
+    for case in drawn:
+        assert (" van " in case.examples[0].context) == (case.fills["p.p1"] == "material")
+
+
+def test_nationalities_agree_with_professions(tmp_path: Path) -> None:
+    nationality = at("nationality", "Indian")
+    variants = ({nationality: ("indien", "a baker")}, {nationality: ("indienne", "actress")})
+    found = read(tmp_path, SheetText().language("fr", *variants))
+    said = {
+        (case.fills["profession"], case.fills["nationality"], case.examples[1].answer)
+        for case in cases(found, "job_vs_nationality", "fr")
+    }
+    assert said == {
+        ("baker", "Indian", "indien"),
+        ("actress", "Indian", "indienne"),
+        ("baker", "Finnish", "Finnish"),
+        ("actress", "Finnish", "Finnish"),
+    }
+
+
+def test_contexts_by_animal(tmp_path: Path) -> None:
+    context = at("Context", "{first_name} got {animal}. {first_name2} got {vehicle}.")
+    text = SheetText().rows[context - 2][1]
+    variants = ({context: (text, "dog")}, {context: (text.replace("got", "osti"), "a guinea pig")})
+    found = read(tmp_path, SheetText().language("fi", *variants))
+    drawn = cases(found, "animal_vs_vehicles_2", "fi")
+    assert {len(case.examples) for case in drawn} == {2}
+    for case in drawn:
+        assert ("osti" in case.examples[0].context) == (case.fills["animal"] == "guinea pig")
+
+
+def test_quechua_answers_go_with_their_context(tmp_path: Path) -> None:
+    answers = at("Answer", "{animal}"), at("Answer", "{vehicle}")
+    variant = {answers[0]: ("{animal}mi", "{animal}taq"), answers[1]: ("{vehicle}taq", "{vehicle}mi")}
+    found = read(tmp_path, SheetText().language("qu", variant))
+    drawn = cases(found, "animal_vs_vehicles", "qu")
+    assert {len(case.examples) for case in drawn} == {2}
+    for case in drawn:
+        animal_first = case.examples[0].context.split()[2:4] != ["a", "car"]
+        assert {item.answer.endswith("mi") for item in case.examples if "dog" in item.answer} <= {
+            animal_first
+        }
+        assert case.examples[1].answer == ("a cartaq" if animal_first else "a carmi")
+
+
+def test_an_english_article_is_kept_as_the_generator_writes_it(tmp_path: Path) -> None:
+    context = at("Context", "{first_name} has {animal} and {vehicle}.")
+    found = read(
+        tmp_path,
+        SheetText().language("sw", {context: ("{first_name} {a:animal} {vehicle}.", "")}, placeholders=False),
+    )
+    template = found.suite.languages["sw"].tests["animal_vs_vehicles"]
+    assert template.contexts[0].text == "{first_name} a {animal} {vehicle}."
+    assert any("article 'a' into templates in sw" in notice for notice in found.notices)
+
+
+def test_places_lead_back_to_the_sheet(tmp_path: Path) -> None:
+    sheet = SheetText().language("de")
+    path = sheet.write(tmp_path)
+    place = read_released(path).suite.languages["de"].tests["comparisons"].contexts[0].place
+    assert str(place) == f"{path}:4:3"
+
+
+def test_a_sheet_of_fewer_tests_is_a_suite_of_these(tmp_path: Path) -> None:
+    sheet = SheetText()
+    sheet.rows = sheet.rows[: next(i for i, row in enumerate(sheet.rows) if row[0] == "")]
+    assert [test.id for test in read(tmp_path, sheet).suite.tests] == ["comparisons"]

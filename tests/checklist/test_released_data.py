@@ -1,0 +1,124 @@
+"""The released templates give what their generator gave: reference suites in twelve languages, sizes in all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_checklist.drawing import draw_cases
+from harness_checklist.released import Imported, read_released
+
+from .inversion import Inversion
+
+LANGUAGES = ("ar", "de", "en", "es", "fi", "fr", "he", "hi", "ru", "sw", "ta", "zh")
+WITHOUT_NAMES = "af eu gu ha ht jv ka kk ml mr pa qu sw te tl wo yo"
+EMPTY = {("de", "intensifiers")}
+"""Where upstream draws one case only of what has no templates, and we as many as of anything else."""
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    root = os.environ.get("HARNESS_TEST_DATA")
+    if not root:
+        pytest.skip("HARNESS_TEST_DATA names no folder of published data")
+    found = Path(root) / "multichecklist"
+    if not (found / "checklist_templates.tsv").exists():
+        pytest.skip(f"{found} holds no released templates")
+    return found
+
+
+@pytest.fixture(scope="module")
+def imported(folder: Path) -> Imported:
+    return read_released(folder / "checklist_templates.tsv")
+
+
+def test_fifty_languages_and_six_tests(imported: Imported) -> None:
+    assert len(imported.suite.languages) == 50
+    assert all(len(spoken.tests) == 6 for spoken in imported.suite.languages.values())
+    assert f"borrow the English ones: {', '.join(WITHOUT_NAMES.split())}." in imported.notices[0]
+    assert all(re.fullmatch(r"[^\n]+\.", notice) for notice in imported.notices)
+    assert len(set(imported.notices)) == len(imported.notices)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_reference_case_is_a_draw(folder: Path, imported: Imported, language: str) -> None:
+    ids = {test.name: test.id for test in imported.suite.tests}
+    inversions = {name: Inversion(imported.suite.languages[language], name) for name in ids.values()}
+    missed: list[str] = []
+    lines = (folder / "reference_suites" / f"{language}.jsonl").read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        case: dict[str, Any] = json.loads(line)
+        examples = [(item["context"], item["question"], item["answer"]) for item in case["examples"]]
+        if inversions[ids[case["test"]]].find(examples) is None:
+            missed.append(f"{case['test']} {case['case']}")
+    assert len(lines) == 72
+    assert missed == []
+
+
+def test_a_wrong_case_is_no_draw(folder: Path, imported: Imported) -> None:
+    """The search can fail: the examples of a reference case with two answers exchanged."""
+    line = (folder / "reference_suites" / "de.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    case: dict[str, Any] = json.loads(line)
+    first, second = case["examples"]
+    examples = [(first["context"], first["question"], second["answer"])]
+    examples.append((second["context"], second["question"], first["answer"]))
+    assert Inversion(imported.suite.languages["de"], "comparisons").find(examples) is None
+
+
+def test_examples_a_case_agree_with_the_released_sizes(folder: Path, imported: Imported) -> None:
+    sizes: dict[str, dict[str, list[int]]] = json.loads((folder / "reference_suite_sizes.json").read_text())
+    apart = {}
+    for language, tests in sizes.items():
+        for test in imported.suite.tests:
+            cases, examples = tests[test.name]
+            drawn = draw_cases(imported.suite, test.id, language, 200, 0).cases
+            assert len(drawn) == 200
+            ratio = sum(len(case.examples) for case in drawn) / len(drawn)
+            if abs(ratio - examples / cases) > 0.02 * examples / cases:
+                apart[language, test.id] = round(ratio, 2), round(examples / cases, 2)
+    assert set(apart) <= EMPTY, apart
+
+
+def test_sizes_of_single_cases(imported: Imported) -> None:
+    """Every cell's sizes: those of English, but where the templates of a language give other ones."""
+    usual = {
+        "comparisons": {2}, "intensifiers": {12}, "properties": {2}, "job_vs_nationality": {8},
+        "animal_vs_vehicles": {4}, "animal_vs_vehicles_2": {4},
+    }  # fmt: skip
+    others = {
+        ("de", "intensifiers"): {0, 12, 24},
+        ("ru", "intensifiers"): {12, 24},
+        ("ja", "intensifiers"): {12, 24},
+        ("yo", "intensifiers"): {14},
+        ("mr", "properties"): {0, 2, 4},
+        ("qu", "animal_vs_vehicles"): {2},
+    }
+    for language in imported.suite.languages:
+        for test, sizes in usual.items():
+            drawn = draw_cases(imported.suite, test, language, 200, 1).cases
+            assert {len(case.examples) for case in drawn} == others.get((language, test), sizes), (
+                language,
+                test,
+            )
+
+
+def test_the_russian_state_that_stands_twice_contradicts_itself(imported: Imported) -> None:
+    drawn = draw_cases(imported.suite, "intensifiers", "ru", 200, 0).cases
+    doubled = [case for case in drawn if len(case.examples) == 24]
+    assert {case.fills["s"] for case in doubled} == {"bullish"}
+    for case in doubled:
+        asked = Counter((item.context, item.question) for item in case.examples)
+        assert len({(item.context, item.question, item.answer) for item in case.examples}) > len(asked)
+
+
+def test_parsing_takes_less_than_a_second(folder: Path) -> None:
+    start = time.process_time()
+    read_released(folder / "checklist_templates.tsv")
+    assert time.process_time() - start < 1
