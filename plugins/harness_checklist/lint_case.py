@@ -96,7 +96,7 @@ def lint_cases(
     )
     told = [
         *_defects(groups, profile, len(cases)),
-        *_inside_words(cases),
+        *_inside_words(cases, profile),
         *_unfilled(cases),
         *_counts(cases, counts, usual or mode),
         *_doubled_examples(cases),
@@ -149,11 +149,11 @@ def _defects(groups: dict[Defect, list[Case]], profile: Profile, total: int) -> 
         yield _finding("unanswerable", case, message, len(groups["unanswerable"]), text)
 
 
-def _inside_words(cases: Sequence[Case]) -> Iterator[Finding]:
+def _inside_words(cases: Sequence[Case], profile: Profile) -> Iterator[Finding]:
     found = []
     for case in cases:
         for example in case.examples:
-            if _inside(example.context, example.answer):
+            if _inside(example.context, example.answer, profile.strip):
                 found.append((case, example))
                 break
     if found:
@@ -165,10 +165,11 @@ def _inside_words(cases: Sequence[Case]) -> Iterator[Finding]:
         yield _finding("inside-word", case, message, len(found), _shown(example))
 
 
-def _inside(context: str, answer: str) -> bool:
+def _inside(context: str, answer: str, stripped: str) -> bool:
     """Return whether every occurrence of an answer touches a letter or a mark that belongs to its word.
 
-    Scripts without spaces have no such words.
+    What the profile strips belongs to no word (Bengali texts close sentences with the currency sign U+09F7). Scripts
+    without spaces have no such words.
     """
     start = context.find(answer) if answer else -1
     if start < 0:
@@ -176,14 +177,16 @@ def _inside(context: str, answer: str) -> bool:
     while start >= 0:
         end = start + len(answer)
         before, after = context[start - 1 : start], context[end : end + 1]
-        if not (_joins(before, answer[0]) or _joins(after, answer[-1])):
+        inside = _joins(before, answer[0]) and before not in stripped
+        if not (inside or (_joins(after, answer[-1]) and after not in stripped)):
             return False
         start = context.find(answer, start + 1)
     return True
 
 
 def _joins(outside: str, inside: str) -> bool:
-    if not outside or not (is_wordlike(outside) or is_extender(outside)) or outside in MARKS_OF_DIRECTION:
+    """Return whether a character beside an answer belongs to the word that the answer ends or begins in."""
+    if not outside or outside in MARKS_OF_DIRECTION or not (is_wordlike(outside) or is_extender(outside)):
         return False
     return not is_unspaced(outside) and not is_unspaced(inside)
 
