@@ -1,4 +1,4 @@
-"""Words of other scripts in Latin letters: rules of our own for Devanagari and Tamil, and indictrans where installed."""
+"""Words of other scripts in Latin letters: our own rules for Devanagari and Tamil; indictrans where installed."""
 
 from __future__ import annotations
 

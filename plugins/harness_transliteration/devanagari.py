@@ -151,7 +151,11 @@ def _parse(letters: str) -> tuple[list[int], list[str]]:
 def _join_gyan(kinds: list[int], sounds: list[str]) -> None:
     """Spell j + n of the letter jna as it is spoken: *gyan*, *vigyan*."""
     for place in range(len(kinds) - 1):
-        if kinds[place] == kinds[place + 1] == _CONSONANT and sounds[place] == "j" and sounds[place + 1] == "n":
+        if (
+            kinds[place] == kinds[place + 1] == _CONSONANT
+            and sounds[place] == "j"
+            and sounds[place + 1] == "n"
+        ):
             sounds[place], sounds[place + 1] = "g", "y"
 
 

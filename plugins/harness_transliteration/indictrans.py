@@ -21,7 +21,16 @@ from harness.errors import HarnessError, PluginError, UsageError
 __all__ = ["CODES", "installed_version", "ready", "transliterate"]
 
 CODES = {
-    **{"as": "asm", "bn": "ben", "gu": "guj", "hi": "hin", "kn": "kan", "kok": "kok", "ml": "mal", "mr": "mar"},
+    **{
+        "as": "asm",
+        "bn": "ben",
+        "gu": "guj",
+        "hi": "hin",
+        "kn": "kan",
+        "kok": "kok",
+        "ml": "mal",
+        "mr": "mar",
+    },
     **{"ne": "nep", "or": "ori", "pa": "pan", "ta": "tam", "te": "tel", "ur": "urd"},
 }
 """Our codes of the languages that it writes in Latin letters, and its own."""
@@ -53,7 +62,9 @@ def transliterate(words: Sequence[str], language: str) -> list[str]:
     Raises `UsageError` for a language that it does not know and `PluginError` where it is not installed or fails.
     """
     if language not in CODES:
-        raise UsageError(f"'indictrans' does not know the language {language!r}; it knows {', '.join(CODES)}.")
+        raise UsageError(
+            f"'indictrans' does not know the language {language!r}; it knows {', '.join(CODES)}."
+        )
     return [word if word.isascii() else _word(word, language) for word in words]
 
 

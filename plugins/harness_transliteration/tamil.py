@@ -1,8 +1,8 @@
 """Tamil in Latin letters, as people write it in chats: voiced and voiceless stops told apart by their place.
 
-Tamil writes one letter for the stops of a place of articulation. A stop is voiceless at the beginning of a word, doubled
-and beside another stop, and voiced after a nasal and between vowels (Keane 2004, Tamil, Journal of the International
-Phonetic Association 34); c is s between vowels and at the beginning, ch when doubled, j after its nasal.
+Tamil writes one letter for the stops of a place of articulation. A stop is voiceless at the beginning of a word,
+doubled and beside another stop, and voiced after a nasal and between vowels (Keane 2004, Tamil, Journal of the
+International Phonetic Association 34); c is s between vowels and at the beginning, ch when doubled, j after its nasal.
 """
 
 from __future__ import annotations
@@ -34,12 +34,16 @@ _STOPS = {"க": ("k", "g"), "ச": ("ch", "s"), "ட": ("t", "d"), "த": ("th"
 _OTHERS = {
     **dict(zip("ஙஞணநனம", "n gn n n n m".split(), strict=True)),
     **dict(zip("யரறலளழவ", "y r r l l zh v".split(), strict=True)),
-    **dict(zip("ஜஶஷஸஹ", "j sh sh s h".split(), strict=True)),
+    **dict(zip("ஜஶஷஸஹஃ", "j sh sh s h h".split(), strict=True)),
 }
 _NASALS = frozenset("ஙஞணநனம")
 _HARD = frozenset("கசடதபற")
 _HISSES = frozenset("ஶஷஸ")
 _AYTHAM = "ஃ"
+_BEFORE = {("ற", "ற"): "t", ("ஞ", "ச"): "n", ("ஞ", "ஞ"): "", (_AYTHAM, "ப"): "", (_AYTHAM, "ஜ"): ""}
+"""Letters that are spelt otherwise before another: *vetri*, *manjal*, *fan*."""
+_AFTER = {("ற", "ன"): "dr", ("ஜ", _AYTHAM): "z"}
+"""Letters that are spelt otherwise after another: *nandri*."""
 
 _WORDS = {
     **{"தமிழ்": "tamil", "தமிழ்நாடு": "tamilnadu", "தமிழக": "tamilaga", "தமிழகம்": "tamilagam"},
@@ -63,7 +67,13 @@ def romanize(letters: str) -> str:
         after = consonants[place + 1] if place < last and not vowel else ""
         if letter:
             spelt.append(_consonant(letter, before, after, initial=place == 0, closes=not vowel))
-            if letter == "ய" and not vowel and after != "ய" and place and vowels[place - 1] not in ("i", "ii"):
+            if (
+                letter == "ய"
+                and not vowel
+                and after != "ய"
+                and place
+                and vowels[place - 1] not in ("i", "ii")
+            ):
                 spelt[-1] = "i"
         if vowel:
             spelt.append(_vowel(vowel, first=place == 0, final=place == last))
@@ -75,7 +85,7 @@ def _parse(letters: str) -> tuple[list[str], list[str]]:
     consonants: list[str] = []
     vowels: list[str] = []
     for letter in letters:
-        if letter in _STOPS or letter in _OTHERS or letter == _AYTHAM:
+        if letter in _STOPS or letter in _OTHERS:
             consonants.append(letter)
             vowels.append("" if letter == _AYTHAM else "a")
         elif (vowel := _VOWELS.get(letter)) is not None:
@@ -97,19 +107,8 @@ def _consonant(letter: str, before: str, after: str, *, initial: bool, closes: b
     """Return a consonant's spelling, given the bare consonants next to it (empty where a vowel or nothing stands)."""
     if letter in _STOPS:
         return _stop(letter, before, after, initial=initial, closes=closes)
-    if letter == "ற":
-        if after == "ற":
-            return "t"
-        return "dr" if before == "ன" else "r"
-    if letter == "ஞ" and after == "ச":
-        return "n"
-    if letter == "ஞ" and (before == "ஞ" or after == "ஞ"):
-        return "" if after else "gn"
-    if letter == _AYTHAM:
-        return "" if after in ("ப", "ஜ") else "h"
-    if letter == "ஜ" and before == _AYTHAM:
-        return "z"
-    return _OTHERS[letter]
+    spelt = _BEFORE.get((letter, after), _AFTER.get((letter, before)))
+    return _OTHERS[letter] if spelt is None else spelt
 
 
 def _stop(letter: str, before: str, after: str, *, initial: bool, closes: bool) -> str:
