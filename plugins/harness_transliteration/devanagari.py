@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 __all__ = ["LANGUAGES", "LETTERS", "NUMERALS", "LetterStyle", "romanize", "style_of"]
 
-LETTERS = re.compile("[ऀ-ःऄ-ॣॱ-ॿ\ua8e0-\ua8ff\u1cd0-\u1cff\u200c\u200d]+")
+_RANGES = "ऀ-ॣॱ-ॿ\ua8e0-\ua8ff\u1cd0-\u1cff"
+LETTERS = re.compile(f"[\u200c\u200d]*[{_RANGES}][{_RANGES}\u200c\u200d]*")
 """A run of letters and signs; joiners count only beside them."""
 
 NUMERALS = str.maketrans("०१२३४५६७८९।॥॰", "0123456789...")

@@ -12,7 +12,7 @@ import unicodedata
 
 __all__ = ["LETTERS", "NUMERALS", "romanize"]
 
-LETTERS = re.compile("[ஂஃஅ-ௐௗ\u200c\u200d]+")
+LETTERS = re.compile("[\u200c\u200d]*[ஂஃஅ-ௐௗ][ஂஃஅ-ௐௗ\u200c\u200d]*")
 """A run of letters and signs; joiners count only beside them."""
 
 NUMERALS: dict[int, int | str] = {
@@ -72,7 +72,7 @@ def romanize(letters: str) -> str:
                 and not vowel
                 and after != "ய"
                 and place
-                and vowels[place - 1] not in ("i", "ii")
+                and vowels[place - 1] not in ("a", "i", "ii")
             ):
                 spelt[-1] = "i"
         if vowel:
