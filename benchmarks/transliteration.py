@@ -103,7 +103,7 @@ def measure(path: Path, language: str, rounds: int) -> list[tuple[str, float]]:
     whole = CodeSwitch(engine=RULES, language=language)
     part = CodeSwitch(engine=RULES, language=language, ratio=0.5, noise=0.2)
     with tempfile.TemporaryDirectory() as folder:
-        for title, switch in (("code-switch, file to file", whole), ("code-switch, half, with noise", part)):
+        for title, switch in (("code-switch, file to file", whole), ("half of it, with noise", part)):
             run = partial(code_switch_file, path, Path(folder) / "switched.conllu", switch)
             rows.append((title, _rate(run, len(forms), rounds, clear)))
     return rows

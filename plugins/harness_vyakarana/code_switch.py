@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -121,8 +121,9 @@ def switch_sentence(sentence: Sentence, switch: CodeSwitch, counts: SwitchCounts
         tokens[place] = _switched(tokens[place], form, lemma, draws[place] or 0.0, switch, counts)
     counts.switchable += sum(not token.form.isascii() for token in sentence.tokens)
     comments = _comments(sentence, tokens, paper=switch.paper)
-    words = tuple(token for token in tokens if token.is_word)
-    return replace(sentence, comments=comments, tokens=tuple(tokens), words=words)
+    plain = len(sentence.words) == len(sentence.tokens)
+    words = tokens if plain else [token for token in tokens if token.is_word]
+    return replace(sentence, comments=comments, tokens=tuple(tokens), words=tuple(words))
 
 
 def _switched(
@@ -162,9 +163,12 @@ def _latin(tokens: Sequence[Token], switch: CodeSwitch) -> list[tuple[str, str]]
             f"The transliterator {switch.engine.name!r} was given {len(given)} words and returned "
             f"{len(latin)}, of which {sum(not word for word in latin)} are empty."
         )
-    for before, after in zip(given, latin, strict=True):
-        if before != after and not _BREAKS.isdisjoint(after):
-            raise ContractError(f"The transliterator {switch.engine.name!r} made {after!r} of {before!r}.")
+    if not _BREAKS.isdisjoint("".join(latin)):
+        for before, after in zip(given, latin, strict=True):
+            if before != after and not _BREAKS.isdisjoint(after):
+                raise ContractError(
+                    f"The transliterator {switch.engine.name!r} made {after!r} of {before!r}."
+                )
     return list(zip(latin[: len(tokens)], latin[len(tokens) :], strict=True))
 
 
@@ -225,29 +229,39 @@ def _text(text: str, before: Sequence[Token], after: Sequence[Token]) -> str:
 
     A text in which the forms are not found, one behind the other, is made anew from the forms and ``SpaceAfter=No``.
     """
+    places = _surface(before)
     parts: list[str] = []
     position = 0
-    surface = list(_surface(before, after))
-    for old, new in surface:
-        place = text.find(old.form, position)
-        if place < 0 or text[position:place].strip():
-            return " " + "".join(
-                token.form + ("" if "SpaceAfter=No" in token.misc.split("|") else " ") for _, token in surface
-            ).rstrip(" ")
-        parts += (text[position:place], new.form)
-        position = place + len(old.form)
+    for place in places:
+        form = before[place].form
+        found = text.find(form, position)
+        gap = text[position:found]
+        if found < 0 or (gap and not gap.isspace()):
+            return _spaced([after[place] for place in places])
+        parts.append(gap)
+        parts.append(after[place].form)
+        position = found + len(form)
     return "".join(parts) + text[position:]
 
 
-def _surface(before: Sequence[Token], after: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
-    """Yield the tokens that the text is made of: ranges, and words outside of them."""
+def _spaced(tokens: Sequence[Token]) -> str:
+    forms = (token.form if "SpaceAfter=No" in token.misc.split("|") else token.form + " " for token in tokens)
+    return " " + "".join(forms).rstrip(" ")
+
+
+def _surface(tokens: Sequence[Token]) -> Sequence[int]:
+    """Return the places of the tokens that the text is made of: ranges, and words outside of them."""
+    if tokens[-1].id == str(len(tokens)):
+        return range(len(tokens))
     inside = 0
-    for old, new in zip(before, after, strict=True):
-        if old.span is not None:
-            inside = old.span[1]
-            yield old, new
-        elif old.is_word and int(old.id) > inside:
-            yield old, new
+    places = []
+    for place, token in enumerate(tokens):
+        if token.span is not None:
+            inside = token.span[1]
+            places.append(place)
+        elif token.is_word and int(token.id) > inside:
+            places.append(place)
+    return places
 
 
 # Counting ---------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 __all__ = ["VARIATIONS", "respell", "variants"]
 
@@ -18,7 +19,8 @@ VARIATIONS: tuple[tuple[str, str], ...] = (
 _COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in VARIATIONS)
 
 
-def variants(word: str) -> list[str]:
+@lru_cache(maxsize=1 << 16)
+def variants(word: str) -> tuple[str, ...]:
     """Return the spellings that are one variation at one place away, in a fixed order, without the word itself."""
     found: dict[str, None] = {}
     for pattern, replacement in _COMPILED:
@@ -26,7 +28,7 @@ def variants(word: str) -> list[str]:
             other = word[: match.start()] + match.expand(replacement) + word[match.end() :]
             if other and other != word:
                 found[other] = None
-    return list(found)
+    return tuple(found)
 
 
 def respell(word: str, share: float) -> str:

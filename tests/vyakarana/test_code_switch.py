@@ -148,8 +148,11 @@ def _texts(sentences: Sequence[Sentence], switch: CodeSwitch) -> dict[str | None
 
 def test_a_share_of_the_tokens_is_switched() -> None:
     counts = SwitchCounts()
+    shares = set()
     for sentence in _sentences(400):
-        switch_sentence(sentence, replace(ALL, ratio=0.5), counts)
+        switched = switch_sentence(sentence, replace(ALL, ratio=0.5), counts)
+        shares.add(sum(token.form.isascii() for token in switched.tokens))
+    assert len(shares) > 5, "tokens of a sentence are drawn one by one"
     # 4,000 draws: five standard deviations are 0.04.
     assert counts.switched / counts.switchable == pytest.approx(0.5, abs=0.04)
 
