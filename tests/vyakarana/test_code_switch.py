@@ -32,7 +32,7 @@ TAMIL = """\
 3	அவர்	அவர்	PRON	RP	Case=Nom	0	root	0:root	SpaceAfter=No
 3.1	வந்தார்	வா	VERB	_	_	_	_	0:root	_
 4	,	,	PUNCT	Z	_	3	punct	3:punct	_
-5	OK	ok	INTJ	_	_	3	discourse	3:discourse	SpaceAfter=No
+5	OK	சரி	INTJ	_	_	3	discourse	3:discourse	SpaceAfter=No
 6	।	।	PUNCT	Z	_	3	punct	3:punct	_
 
 
@@ -52,7 +52,7 @@ SWITCHED = """\
 3	avar	avar	PRON	RP	Case=Nom	0	root	0:root	SpaceAfter=No|Orig=அவர்
 3.1	vandhaar	vaa	VERB	_	_	_	_	0:root	Orig=வந்தார்
 4	,	,	PUNCT	Z	_	3	punct	3:punct	_
-5	OK	ok	INTJ	_	_	3	discourse	3:discourse	SpaceAfter=No
+5	OK	sari	INTJ	_	_	3	discourse	3:discourse	SpaceAfter=No
 6	.	.	PUNCT	Z	_	3	punct	3:punct	Orig=।
 
 
