@@ -29,6 +29,7 @@ def code_switch(
     """Write a treebank in Latin letters, token by token: FORM, LEMMA and text; all else stays."""
     # Imported here so that help stays fast.
     from harness.api import open_session
+    from harness.storage import FileNotWrittenError
     from harness_vyakarana.code_switch import CodeSwitch, SwitchCounts, code_switch_file
 
     transliterator = open_session().registry.transliterators.get(engine)
@@ -51,7 +52,10 @@ def code_switch(
     ]
     total = SwitchCounts()
     for path, target, switch in jobs:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileNotWrittenError(target, error) from error
         total.add(code_switch_file(path, target, switch))
     typer.echo(
         f"{total.switched} of {total.tokens} tokens switched, {total.respelt} respelt, in {total.sentences} sentences "
