@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from harness.metrics.metric import Metric
     from harness.processes import Launcher
     from harness.reporting.formats import ReportFormat
+    from harness.transliterators import Transliterator
 
 __all__ = ["HookSpecs", "hookimpl", "hookspec"]
 
@@ -85,6 +86,14 @@ class HookSpecs:
     @hookspec
     def harness_register_features(self) -> Iterable[Feature]:
         """Return attributes of items, by which a diagnosis splits scores. Called by ``harness diagnose`` and boards."""
+
+    @hookspec
+    def harness_register_transliterators(self) -> Iterable[Transliterator]:
+        """Return ways to write other scripts in Latin letters. Called by ``harness treebank code-switch``."""
+
+    @hookspec
+    def harness_register_grammars(self) -> Iterable[Traversable]:
+        """Return folders of language definitions (YAML) for treebank generation. Called by ``harness treebank``."""
 
     @hookspec
     def harness_register_reports(self) -> Iterable[ReportFormat]:

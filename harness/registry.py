@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.metrics.metric import Metric
     from harness.processes import Launcher
     from harness.reporting.formats import ReportFormat
+    from harness.transliterators import Transliterator
 
 __all__ = ["Registry", "Table"]
 
@@ -143,17 +144,20 @@ class Registry:
         pairs = self._declared("method", "harness_register_methods", "harness.methods.Method")
         return Table("method", [(plugin, f"{method.kind}:{method.name}", method) for plugin, method in pairs])
 
+    @cached_property
+    def transliterators(self) -> Table[Transliterator]:
+        """Ways to write other scripts in Latin letters."""
+        return self._named(
+            "transliterator", "harness_register_transliterators", "harness.transliterators.Transliterator"
+        )
+
     def task_spec_folders(self) -> list[tuple[str, Traversable]]:
         """Return (plugin name, folder) pairs of YAML documents."""
-        from importlib.resources.abc import Traversable
+        return self._folders("harness_register_task_specs")
 
-        folders = []
-        for plugin, item in self.plugins.declarations("harness_register_task_specs"):
-            if isinstance(item, Traversable):
-                folders.append((plugin, item))
-            else:
-                self._refuse(plugin, item, "folder", "harness_register_task_specs")
-        return folders
+    def grammar_folders(self) -> list[tuple[str, Traversable]]:
+        """Return (plugin name, folder) pairs of language definitions for treebank generation."""
+        return self._folders("harness_register_grammars")
 
     def resolve_data(self, ref: DataRef, cache: Path) -> ResolvedData | None:
         """Ask the plugins for the files of a split that no local folder has."""
@@ -167,6 +171,17 @@ class Registry:
     def run_finished(self, run: Path) -> list[str]:
         """Tell observers about a finished run; return what is to be told about those that raised."""
         return self.plugins.notify("harness_run_finished", run=run)
+
+    def _folders(self, hook: str) -> list[tuple[str, Traversable]]:
+        from importlib.resources.abc import Traversable
+
+        folders = []
+        for plugin, item in self.plugins.declarations(hook):
+            if isinstance(item, Traversable):
+                folders.append((plugin, item))
+            else:
+                self._refuse(plugin, item, "folder", hook)
+        return folders
 
     def _named(self, sort: str, hook: str, wanted: str) -> Table[Any]:
         return Table(sort, [(plugin, item.name, item) for plugin, item in self._declared(sort, hook, wanted)])

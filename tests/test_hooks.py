@@ -309,6 +309,35 @@ def harness_register_features():
     assert "politeness" in out
 
 
+def test_hook_register_transliterators(install_plugin: InstallPlugin) -> None:
+    install_plugin(
+        "with_script",
+        IMPORTS
+        + """
+@hookimpl
+def harness_register_transliterators():
+    from harness.transliterators import Transliterator
+    return [Transliterator(name="shout", version="1", licence="MIT", languages=None, summary="capitals",
+                           transliterate=lambda words, language: [word.upper() for word in words])]
+""",
+    )
+    engine = open_session().registry.transliterators.get("shout")
+    assert engine.transliterate(["ok", "no"], "hi") == ["OK", "NO"]
+
+
+def test_hook_register_grammars(install_plugin: InstallPlugin) -> None:
+    source = IMPORTS + (
+        "from importlib.resources import files\n@hookimpl\n"
+        "def harness_register_grammars(): return [files(__name__) / 'grammars', 'no folder']\n"
+    )
+    install_plugin("with_grammar", {"with_grammar/__init__.py": source, "with_grammar/grammars/xx.yaml": ""})
+    registry = open_session().registry
+    folders = dict(registry.grammar_folders())
+    assert [path.name for path in folders["with_grammar"].iterdir()] == ["xx.yaml"]
+    [problem] = registry.plugins.problems
+    assert "'no folder'" in str(problem)
+
+
 def test_hook_resolve_data(install_plugin: InstallPlugin, cli: Cli, tmp_path: Path) -> None:
     source = (
         IMPORTS

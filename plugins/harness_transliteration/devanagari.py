@@ -1,0 +1,224 @@
+"""Devanagari in Latin letters, as people write Hindi, Marathi and Nepali in chats: no diacritics, unspoken schwas gone.
+
+A consonant letter carries an inherent vowel, the schwa, that is often not spoken. It is deleted at the end of a word,
+and then, from right to left, between a vowel with one consonant before it and one consonant with a vowel behind it
+(V C _ C V; Ohala 1983, Aspects of Hindi Phonology; Narasimhan, Sproat and Kiraz 2004, Schwa-deletion in Hindi
+text-to-speech synthesis). The final schwa of a cluster that ends in y, v or r is kept, and that of -iy.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+__all__ = ["LANGUAGES", "LETTERS", "NUMERALS", "LetterStyle", "romanize", "style_of"]
+
+_RANGES = "ऀ-ॣॱ-ॿ\ua8e0-\ua8ff\u1cd0-\u1cff"
+LETTERS = re.compile(f"[\u200c\u200d]*[{_RANGES}][{_RANGES}\u200c\u200d]*")
+"""A run of letters and signs; joiners count only beside them."""
+
+NUMERALS = str.maketrans("०१२३४५६७८९।॥॰", "0123456789...")
+"""Digits, danda and the sign of abbreviation, which are no letters of a word."""
+
+_NUKTA = "़"
+_VIRAMA = "्"
+_CONSONANTS = {
+    **dict(zip("कखगघङ", ("k", "kh", "g", "gh", "n"), strict=True)),
+    **dict(zip("चछजझञ", ("ch", "chh", "j", "jh", "n"), strict=True)),
+    **dict(zip("टठडढण", ("t", "th", "d", "dh", "n"), strict=True)),
+    **dict(zip("तथदधन", ("t", "th", "d", "dh", "n"), strict=True)),
+    **dict(zip("पफबभम", ("p", "ph", "b", "bh", "m"), strict=True)),
+    **dict(zip("यरलवशषसहळ", ("y", "r", "l", "v", "sh", "sh", "s", "h", "l"), strict=True)),
+    **dict(zip("ॸॹॺॻॼॾॿ", ("d", "zh", "y", "g", "j", "d", "b"), strict=True)),
+}
+_WITH_NUKTA = {"क": "q", "ख": "kh", "ग": "g", "ज": "z", "झ": "zh", "फ": "f", "ळ": "zh"}
+_LETTERS = {
+    **dict(zip("अआइईउऊऋएऐओऔ", ("a", "aa", "i", "ii", "u", "uu", "ri", "e", "ai", "o", "au"), strict=True)),
+    **dict(zip("ऄऌऍऎऑऒॠॡॲॳॴॵॶॷ", "e li e e o o ri li a o o au u u".split(), strict=True)),
+    "\ua8fe": "ai",
+}
+_SIGNS = {
+    **dict(zip("ािीुूृेैोौ", ("aa", "i", "ii", "u", "uu", "ri", "e", "ai", "o", "au"), strict=True)),
+    **dict(zip("ॄॅॆॉॊॢॣऺऻॎॏॕॖॗ", "ri e e o o li li o o e au e u u".split(), strict=True)),
+    "\ua8ff": "ai",
+}
+_NASALS = frozenset("ऀँं\ua8f2\ua8f3")
+_SYLLABLES = {"ॐ": "om", "\ua8fd": "om"}
+
+_SCHWA, _VOWEL, _CONSONANT, _NASAL, _BREATH = range(5)
+
+_LONG = {"aa": "a", "ii": "i", "uu": "u"}
+_LONG_CLOSED = {"aa": "aa", "ii": "ee", "uu": "oo"}
+_LABIALS = ("p", "b", "m", "f")
+_DOUBLED = {("chh", "chh"): "", ("ch", "ch"): "c", ("ch", "chh"): ""}
+_ASPIRATES = {"kh": "k", "gh": "g", "jh": "j", "th": "t", "dh": "d", "ph": "p", "bh": "b"}
+_BEFORE_W = ("s", "sh", "d", "j", "g", "k")
+
+_HINDI = {
+    **{"में": "mein", "मे": "mein", "यह": "yeh", "वह": "woh", "वो": "wo", "माँ": "maa", "मां": "maa"},
+    **{"वहाँ": "wahan", "वहां": "wahan", "वहीं": "wahin", "वाला": "wala", "वाले": "wale", "वाली": "wali"},
+    **{"वालों": "walon", "सिंह": "singh", "छः": "chhah", "कृष्ण": "krishna", "शुक्ल": "shukla"},
+    **{"विष्णु": "vishnu", "लोकसभा": "loksabha", "राज्यसभा": "rajyasabha", "विधानसभा": "vidhansabha"},
+}
+"""Words whose customary spelling is not what is spoken, or that are compounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterStyle:
+    """What differs between the languages that are written in Devanagari."""
+
+    deletes_schwas: bool = True
+    keeps_after_clusters: bool = False
+    """Whether the final schwa of every cluster is spoken: Marathi *varsha*, Nepali *garchha*; Hindi *varsh*."""
+    hindi_words: bool = False
+
+
+_STYLES = {
+    **dict.fromkeys(("hi", "bho", "awa", "bra", "mai", "mag", "raj"), LetterStyle(hindi_words=True)),
+    **dict.fromkeys(("mr", "kok", "ne"), LetterStyle(keeps_after_clusters=True)),
+    "sa": LetterStyle(deletes_schwas=False),
+    "pi": LetterStyle(deletes_schwas=False),
+}
+
+LANGUAGES = frozenset(_STYLES)
+
+
+def style_of(language: str) -> LetterStyle:
+    """Return how a language is written; one that is not known is written like Hindi, without Hindi's own words."""
+    return _STYLES.get(language, LetterStyle())
+
+
+def romanize(letters: str, style: LetterStyle) -> str:
+    """Return an unbroken run of Devanagari letters and signs in Latin letters; empty where it has no sound."""
+    if style.hindi_words:
+        known = _HINDI.get(letters) or _HINDI.get(unicodedata.normalize("NFC", letters))
+        if known is not None:
+            return known
+    kinds, sounds = _parse(unicodedata.normalize("NFD", letters))
+    if style.deletes_schwas:
+        _delete_schwas(kinds, sounds, keep_clusters=style.keeps_after_clusters)
+    return _spell(kinds, sounds)
+
+
+def _parse(letters: str) -> tuple[list[int], list[str]]:
+    """Return the kinds and sounds of a word, an inherent vowel after every bare consonant."""
+    kinds: list[int] = []
+    sounds: list[str] = []
+    bare = False
+    previous = ""
+    for letter in letters:
+        if (sound := _CONSONANTS.get(letter)) is not None:
+            if bare:
+                kinds.append(_SCHWA)
+                sounds.append("a")
+            kinds.append(_CONSONANT)
+            sounds.append(sound)
+            bare, previous = True, letter
+            continue
+        if letter == _NUKTA:
+            if kinds and kinds[-1] == _CONSONANT:
+                sounds[-1] = _WITH_NUKTA.get(previous, sounds[-1])
+            continue
+        if (sound := _SIGNS.get(letter)) is not None:
+            kinds.append(_VOWEL)
+            sounds.append(sound)
+            bare = False
+            continue
+        if letter == _VIRAMA:
+            bare = False
+            continue
+        if bare and (letter in _LETTERS or letter in _NASALS or letter in _SYLLABLES or letter == "ः"):
+            kinds.append(_SCHWA)
+            sounds.append("a")
+            bare = False
+        if (sound := _LETTERS.get(letter) or _SYLLABLES.get(letter)) is not None:
+            kinds.append(_VOWEL)
+            sounds.append(sound)
+        elif letter in _NASALS:
+            kinds.append(_NASAL)
+            sounds.append("n")
+        elif letter == "ः":
+            kinds.append(_BREATH)
+            sounds.append("h")
+        # What is left has no sound: the avagraha, joiners, Vedic accents.
+    if bare:
+        kinds.append(_SCHWA)
+        sounds.append("a")
+    _join_gyan(kinds, sounds)
+    return kinds, sounds
+
+
+def _join_gyan(kinds: list[int], sounds: list[str]) -> None:
+    """Spell j + n of the letter jna as it is spoken: *gyan*, *vigyan*."""
+    for place in range(len(kinds) - 1):
+        if (
+            kinds[place] == kinds[place + 1] == _CONSONANT
+            and sounds[place] == "j"
+            and sounds[place + 1] == "n"
+        ):
+            sounds[place], sounds[place + 1] = "g", "y"
+
+
+def _delete_schwas(kinds: list[int], sounds: list[str], *, keep_clusters: bool) -> None:
+    """Delete the schwas that are not spoken, the final one first, then from right to left."""
+    last = len(kinds) - 1
+    if last > 1 and kinds[last] == _SCHWA and any(kind in (_SCHWA, _VOWEL) for kind in kinds[:last]):
+        cluster = kinds[last - 2] == _CONSONANT
+        glide = sounds[last - 1] in ("y", "v", "r")
+        spoken = cluster and (glide or keep_clusters)
+        if not spoken and not (sounds[last - 1] == "y" and sounds[last - 2] in ("i", "ii")):
+            del kinds[last], sounds[last]
+    for place in range(len(kinds) - 3, 1, -1):
+        if (
+            kinds[place] == _SCHWA
+            and kinds[place - 1] == _CONSONANT
+            and kinds[place - 2] <= _VOWEL
+            and kinds[place + 1] == _CONSONANT
+            and kinds[place + 2] <= _VOWEL
+        ):
+            if sounds[place - 1] == "h" and kinds[place - 2] == _SCHWA:
+                # The schwa before an h that closes its syllable is fronted: kehna, pehle.
+                sounds[place - 2] = "e"
+            del kinds[place], sounds[place]
+
+
+def _spell(kinds: list[int], sounds: list[str]) -> str:
+    """Return the spelling: long vowels, nasals and clusters by what stands beside them."""
+    count = len(kinds)
+    syllables = sum(kind <= _VOWEL for kind in kinds)
+    long = _LONG_CLOSED if syllables == 1 and count and kinds[-1] > _VOWEL else _LONG
+    spelt: list[str] = []
+    for place, (kind, sound) in enumerate(zip(kinds, sounds, strict=True)):
+        following = sounds[place + 1] if place + 1 < count else ""
+        if kind <= _VOWEL:
+            spelt.append(_vowel(place, sound, kinds, sounds, long))
+        elif kind == _NASAL:
+            spelt.append(_nasal(following if place + 1 < count and kinds[place + 1] == _CONSONANT else ""))
+        elif kind == _BREATH:
+            # Before a consonant it is not heard: dukh.
+            spelt.append("" if place + 1 < count else sound)
+        elif place + 1 < count and kinds[place + 1] == _CONSONANT:
+            same = _ASPIRATES.get(sound, sound) if following == sound else sound
+            spelt.append(_DOUBLED.get((sound, following), same))
+        elif sound == "v" and place and kinds[place - 1] == _CONSONANT and sounds[place - 1] in _BEFORE_W:
+            spelt.append("w")
+        else:
+            spelt.append(sound)
+    return "".join(spelt)
+
+
+def _nasal(consonant: str) -> str:
+    """Return m before labials and n elsewhere; before an n it is not written twice: unhone."""
+    if consonant == "n":
+        return ""
+    return "m" if consonant.startswith(_LABIALS) else "n"
+
+
+def _vowel(place: int, sound: str, kinds: list[int], sounds: list[str], long: dict[str, str]) -> str:
+    if place and kinds[place - 1] <= _VOWEL and sound == "e" and sounds[place - 1] in ("a", "aa", "i", "ii"):
+        # A glide is heard and written: gaye, liye.
+        return "ye"
+    if place == 0 and sound == "aa":
+        return "aa"
+    return long.get(sound, sound)

@@ -1,0 +1,92 @@
+"""The engine ``indictrans``: the structured perceptrons of Bhat et al. (2014), which made the released csCG treebanks.
+
+The package is under the AGPL and is no dependency, nor part of any extra: who wants it installs it. It is imported when
+it is first used, runs in this process, compiles four Cython files then (a C compiler and about 20 s, once), and reads
+its models with numpy's unpickler.
+
+Bhat, Mujadia, Tammewar, Bhat and Shrivastava (2014), IIIT-H system submission for FIRE2014 shared task on
+transliterated search.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+from harness.errors import HarnessError, PluginError, UsageError
+
+__all__ = ["CODES", "installed_version", "ready", "transliterate"]
+
+CODES = {
+    **{
+        "as": "asm",
+        "bn": "ben",
+        "gu": "guj",
+        "hi": "hin",
+        "kn": "kan",
+        "kok": "kok",
+        "ml": "mal",
+        "mr": "mar",
+    },
+    **{"ne": "nep", "or": "ori", "pa": "pan", "ta": "tam", "te": "tel", "ur": "urd"},
+}
+"""Our codes of the languages that it writes in Latin letters, and its own."""
+
+_KEPT_TYPES = 1 << 17
+
+
+def installed_version() -> str:
+    """Return the version of the installed package, or ``not installed``."""
+    try:
+        return importlib.metadata.version("indictrans")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def ready() -> None:
+    """Do nothing where the package is installed; otherwise raise `PluginError`, which says how to install it."""
+    if importlib.util.find_spec("indictrans") is None:
+        raise PluginError(
+            "The transliterator 'indictrans' needs the package 'indictrans', which is not installed and is under the "
+            "AGPL-3.0.",
+            hint="Run: pip install indictrans (302 MB, needs a C compiler), or use --engine rules.",
+        )
+
+
+def transliterate(words: Sequence[str], language: str) -> list[str]:
+    """Return the words in Latin letters as the package spells them; a type is worked out once and kept.
+
+    Raises `UsageError` for a language that it does not know and `PluginError` where it is not installed or fails.
+    """
+    if language not in CODES:
+        raise UsageError(
+            f"'indictrans' does not know the language {language!r}; it knows {', '.join(CODES)}."
+        )
+    return [word if word.isascii() else _word(word, language) for word in words]
+
+
+@lru_cache(maxsize=_KEPT_TYPES)
+def _word(word: str, language: str) -> str:
+    latin = _engine(language)(word)
+    return latin if latin.strip() else word
+
+
+@cache
+def _engine(language: str) -> Callable[[str], str]:
+    ready()
+    try:
+        module: Any = importlib.import_module("indictrans.utils.Transliterator")
+        engine = module.Transliterator(source=CODES[language], target="eng", build_lookup=True)
+    except HarnessError:
+        raise
+    except Exception as error:
+        # Whatever a compiler or a model file can raise: it is the package's, and the user can only be told.
+        raise PluginError(
+            f"The package 'indictrans' is installed but does not start: {type(error).__name__}: {error}.",
+            hint="It compiles itself when first used: is there a C compiler? --engine rules needs none.",
+        ) from error
+    convert: Callable[[str], str] = engine.convert
+    return convert

@@ -1,0 +1,108 @@
+"""``harness treebank code-switch`` on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+__all__ = ["code_switch", "language_of", "switched_files"]
+
+EXAMPLES = 5
+
+
+def code_switch(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A CoNLL-U file, or a folder of them.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="A file for a file, a folder for a folder.")],
+    engine: Annotated[str, typer.Option(help="The transliterator.")] = "rules",
+    ratio: Annotated[float, typer.Option(help="Share of the tokens that are switched.")] = 1.0,
+    noise: Annotated[float, typer.Option(help="Share of them that are spelt in another way.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Decides which.")] = 0,
+    language: Annotated[
+        str | None, typer.Option(help="Language code; by default the file name's beginning, ta_ttb-...")
+    ] = None,
+    compat: Annotated[
+        Literal["paper"] | None, typer.Option(help="As the released files: no Orig= in MISC.")
+    ] = None,
+) -> None:
+    """Write a treebank in Latin letters, token by token: FORM, LEMMA and text; all else stays."""
+    # Imported here so that help stays fast.
+    from harness.api import open_session
+    from harness.storage import FileNotWrittenError
+    from harness_vyakarana.code_switch import CodeSwitch, SwitchCounts, code_switch_file
+
+    transliterator = open_session().registry.transliterators.get(engine)
+    if transliterator.ready is not None:
+        transliterator.ready()
+    jobs = [
+        (
+            path,
+            target,
+            CodeSwitch(
+                engine=transliterator,
+                language=language or language_of(path),
+                ratio=ratio,
+                noise=noise,
+                seed=seed,
+                paper=compat == "paper",
+            ),
+        )
+        for path, target in switched_files(source, out)
+    ]
+    total = SwitchCounts()
+    for path, target, switch in jobs:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileNotWrittenError(target, error) from error
+        total.add(code_switch_file(path, target, switch))
+    typer.echo(
+        f"{total.switched} of {total.tokens} tokens switched, {total.respelt} respelt, in {total.sentences} sentences "
+        f"of {len(jobs)} file(s), by {transliterator.name} {transliterator.version} ({transliterator.licence})."
+    )
+    if total.unknown:
+        shown = ", ".join(f"{form} ({count})" for form, count in total.unknown.most_common(EXAMPLES))
+        typer.echo(
+            f"{total.unknown.total()} tokens still hold letters that it has no rule for: {shown}.", err=True
+        )
+
+
+def switched_files(source: Path, out: Path) -> list[tuple[Path, Path]]:
+    """Return (source, target) of every file; raises `UsageError` where there is none, or a target is its source."""
+    from harness.errors import MissingDataError, UsageError
+
+    if source.is_dir():
+        if out.exists() and not out.is_dir():
+            raise UsageError(
+                f"{str(source)!r} is a folder, expected a folder for --out, found the file {str(out)!r}."
+            )
+        pairs = [(path, out / path.relative_to(source)) for path in sorted(source.rglob("*.conllu"))]
+        if not pairs:
+            raise MissingDataError(f"The folder {str(source)!r} holds no file that ends in .conllu.")
+    elif source.is_file():
+        if out.is_dir():
+            raise UsageError(
+                f"{str(source)!r} is a file, expected a file for --out, found the folder {str(out)!r}."
+            )
+        pairs = [(source, out)]
+    else:
+        raise MissingDataError(f"There is no file or folder {str(source)!r}.")
+    if any(path.resolve() == target.resolve() for path, target in pairs):
+        raise UsageError(
+            f"--out {str(out)!r} would overwrite what it is made from.", hint="Name another place."
+        )
+    return pairs
+
+
+def language_of(path: Path) -> str:
+    """Return the language code that the name of a UD file begins with: ``ta`` of ``ta_ttb-ud-test.conllu``."""
+    from harness.errors import UsageError
+
+    code, underscore, _ = path.name.partition("_")
+    if not underscore or not code.isalpha() or not code.islower() or len(code) > 3:
+        raise UsageError(
+            f"The name of {str(path)!r} does not begin with a language code, as ta_ttb-ud-test.conllu does.",
+            hint="Give --language.",
+        )
+    return code
