@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.capabilities import FloatArray
-from harness.storage import FileNotWrittenError
+from harness.storage import FileNotWrittenError, write_atomically
 
 __all__ = ["ChunkFile", "Halves", "Layout", "scaled_halves"]
 
@@ -126,10 +126,8 @@ class ChunkFile:
         if not lines or noted.keys() - set(range(len(chunks))):
             return set()
         # A line that breaks off would run into the next one.
-        self._log.write_text(
-            "".join(json.dumps({"chunk": key, "checksum": noted[key]}) + "\n" for key in sorted(noted)),
-            encoding="utf-8",
-        )
+        whole = [json.dumps({"chunk": key, "checksum": noted[key]}) + "\n" for key in sorted(noted)]
+        write_atomically(self._log, "".join(whole))
         return {number for number, checksum in noted.items() if self._checksum_of(chunks[number]) == checksum}
 
     def _sizes(self) -> list[tuple[Path, int]]:
@@ -157,9 +155,7 @@ class ChunkFile:
     def _checksum_of(self, sentences: range) -> str:
         start, stop = self._starts[sentences.start], self._starts[sentences.stop]
         shape = (len(self._layout.layers), self._layout.vectors)
-        states = np.memmap(
-            self._states, dtype=np.float16, mode="r", shape=(*shape, self._layout.dimension)
-        )
+        states = np.memmap(self._states, dtype=np.float16, mode="r", shape=(*shape, self._layout.dimension))
         exponents = np.fromfile(self._exponents, dtype=np.int8).reshape(shape)
         return _checksum(states[:, start:stop], exponents[:, start:stop])
 

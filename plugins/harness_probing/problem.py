@@ -82,7 +82,8 @@ class Targets:
                 f"but there are {len(counts)} sentences."
             )
         starts = np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))])
-        vectors, classes, numbers, types = [], [], [], []
+        types: list[str] = []
+        vectors, classes, numbers = [], [], []
         for number, (own, count) in enumerate(zip(sentences, counts, strict=True)):
             check_targets(problem, own, count, f"sentence {number}")
             vectors.append(np.asarray(own.vectors, dtype=np.int64) + starts[number])

@@ -50,7 +50,9 @@ class ProbeSettings:
     """Whether a scalar mix of the layers is probed as well, with the first seed."""
 
     def __post_init__(self) -> None:
-        self._check(bool(self.seeds) and len(set(self.seeds)) == len(self.seeds), "seeds", "different numbers")
+        self._check(
+            bool(self.seeds) and len(set(self.seeds)) == len(self.seeds), "seeds", "different numbers"
+        )
         self._check(all(seed >= 0 for seed in self.seeds), "seeds", "numbers from 0")
         self._check(0 <= self.dropout < 1, "dropout", "a number from 0 to below 1")
         self._check(self.learning_rate > 0, "learning_rate", "a number above 0")
@@ -65,7 +67,9 @@ class ProbeSettings:
 
     def _check(self, fine: bool, name: str, expected: str) -> None:
         if not fine:
-            raise UsageError(f"The probe setting {name!r}: expected {expected}, found {getattr(self, name)!r}.")
+            raise UsageError(
+                f"The probe setting {name!r}: expected {expected}, found {getattr(self, name)!r}."
+            )
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> ProbeSettings:
@@ -88,7 +92,9 @@ class ProbeSettings:
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as plain JSON."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return {
+            key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()
+        }
 
 
 PRESETS: Mapping[str, ProbeSettings] = {

@@ -101,7 +101,8 @@ class MemoryStates:
 
     def read(self, layer: int, rows: Numbers) -> FloatArray:
         """Return the vectors of these rows in one layer: float32 of shape (rows, dimension)."""
-        return self.array[self.layers.index(layer)][rows].astype(np.float32)
+        found: FloatArray = self.array[self.layers.index(layer)][rows].astype(np.float32)
+        return found
 
 
 class CachedStates:
@@ -204,6 +205,7 @@ class _Entry:
         complete.unlink(missing_ok=True)
         chunks = self._chunks()
         kept = ChunkFile(self.folder, layout).verified(chunks) if layout is not None else set()
+        layout = layout if kept else None
         for number, chunk in enumerate(chunks):
             if number in kept:
                 continue
@@ -251,7 +253,8 @@ class _Entry:
         free = shutil.disk_usage(self.folder).free
         if size > free:
             raise StorageError(
-                f"The hidden states need {size / 1e9:.2f} GB in {str(self.folder)!r}, where {free / 1e9:.2f} GB are free.",
+                f"The hidden states need {size / 1e9:.2f} GB in {str(self.folder)!r}, where "
+                f"{free / 1e9:.2f} GB are free.",
                 hint="Make room there, or probe fewer layers or sentences.",
             )
         self.announce(
@@ -285,6 +288,7 @@ def checked_states(states: FloatArray, layers: int, vectors: int, where: str) ->
     if not np.isfinite(states).all():
         layer, vector = np.argwhere(~np.isfinite(states))[0][:2].tolist()
         raise ContractError(
-            f"The states of {where} are not finite (NaN or infinite): the {layer + 1}th of its layers, vector {vector}.",
+            f"The states of {where} are not finite (NaN or infinite): vector {vector} in layer number {layer} of those "
+            "that were asked for.",
             hint="Load the model in float32 or bfloat16.",
         )
