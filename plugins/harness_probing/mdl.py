@@ -6,6 +6,7 @@ codes the next one. What takes fewer bits is easier to extract: https://aclantho
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ def online_code(
         ends[0] * math.log2(class_count),
         dtype=torch.float64,
     )
-    for end, following in zip(ends, ends[1:], strict=False):
+    for end, following in itertools.pairwise(ends):
         probes = train_probes(
             train.part(order[:end]),
             dev.part(np.sort(dev_order[: max(end, SMALLEST_DEV)])),

@@ -69,9 +69,10 @@ def train_mix(
     settings: ProbeSettings,
     device: torch.device,
 ) -> ScalarMix:
-    """Return the mix with the first seed at its best epoch on dev; raises `TrainingError` for a loss that is not finite.
+    """Return the mix with the first seed at its best epoch on dev.
 
-    All layers of a batch are read at a time, so that they need not be in memory together.
+    All layers of a batch are read at a time, so that they need not be in memory together. Raises `TrainingError` for a
+    loss that is not finite.
     """
     learner = _Learner(train, dev, tuple(layers), scaling, settings, device)
     best, waited, kept = math.inf, 0, learner.copy()

@@ -88,7 +88,7 @@ def train_probes(
 
     Args:
         train: Of at least one item.
-        dev: Chooses the epoch; items of a class that train lacks are left out of the loss.
+        dev: Chooses the epoch; items of a class that is excluded are left out of the loss.
         class_count: Number of classes.
         settings: How to train.
         seeds: One probe a layer and task each.
@@ -134,9 +134,9 @@ class _Trainer:
         self.best_epoch = torch.zeros(shape, dtype=torch.int64, device=self.device)
         self.waited = torch.zeros(shape, dtype=torch.int64, device=self.device)
         self.seen = _seen(train.classes, class_count)
-        self.offset = torch.zeros(self.seen.shape, device=self.device)
-        if exclude_unseen:
-            self.offset.masked_fill_(~self.seen, -math.inf)
+        if not exclude_unseen:
+            self.seen.fill_(True)
+        self.offset = torch.zeros(self.seen.shape, device=self.device).masked_fill_(~self.seen, -math.inf)
         self.masks = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
         self.dev_weights = torch.as_tensor(dev_weights(settings, dev.sentences), device=self.device)
 
