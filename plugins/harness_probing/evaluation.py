@@ -112,7 +112,7 @@ class Evaluator:
             return []
         for sentence in sentences:
             self._check(sentence)
-        states = np.concatenate([sentence.states for sentence in sentences], axis=1)
+        states = np.concatenate([sentence.states for sentence in sentences], axis=1, dtype=np.float32)
         found: list[dict[str, ProblemPredictions]] = [{} for _ in sentences]
         for name, own in self.probes.items():
             self._add(own, torch.as_tensor(states, device=own.weight.device), sentences, found, name)
@@ -228,7 +228,7 @@ def _no_counts(own: FittedProbes) -> TestCounts:
 
 
 def _wide(own: FittedProbes) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return all probes of a layer side by side: (layers, dimension, probes * classes) and (layers, probes * classes)."""
+    """Return the weights and biases of all probes of a layer side by side: the last axis is probes times classes."""
     seeds, tasks, layers, dimension, classes = own.weight.shape
     columns = seeds * tasks * classes
     weight = own.weight.permute(2, 3, 0, 1, 4).reshape(layers, dimension, columns).contiguous()

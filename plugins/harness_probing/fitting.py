@@ -26,7 +26,7 @@ __all__ = ["FittedProbes", "SplitTargets", "count_confusion", "fit_probes"]
 Tensor = torch.Tensor
 ROWS = 4_096
 COPIES = 3
-"""How often the features of a layer are held at the same time, at the most: train, dev, and the portions of the code."""
+"""How often a layer's features are held at the same time, at the most: the portions of the online code are copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ FIRST_ROOM = 1_024
 
 
 class ClusterTally:
-    """How often each cluster has, gets, and rightly gets every class; its size is that of the clusters, not the items."""
+    """How often each cluster has, gets, and rightly gets every class; grows with the clusters, not with the items."""
 
     def __init__(self, *, layers: Sequence[int], seeds: int, classes: int) -> None:
         self.layers = tuple(layers)
@@ -42,11 +42,11 @@ class ClusterTally:
         self._make_room()
         np.add.at(self._gold, (rows, gold), 1)
         for place, layer in enumerate(self.layers):
-            own = predicted[layer]
-            seeds = np.arange(len(own))[:, None]
-            np.add.at(self._predicted, (rows[None, :], place, seeds, own), 1)
-            seed, item = np.nonzero(own == gold)
-            np.add.at(self._right, (rows[item], place, seed, gold[item]), 1)
+            right, counted = self._right[:, place], self._predicted[:, place]
+            for seed, own in enumerate(predicted[layer]):
+                hits = own == gold
+                np.add.at(counted[:, seed], (rows, own), 1)
+                np.add.at(right[:, seed], (rows[hits], gold[hits]), 1)
 
     def clusters(self) -> list[str]:
         """Return the names of the clusters, in the order of the rows of `counts`."""
