@@ -218,7 +218,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--tokens", type=int, help="train vectors, or test vectors with --memory")
     parser.add_argument("--peer-layers", type=int, default=2, help="layers that scikit-learn is measured on")
-    parser.add_argument("--iterations", type=int, default=30, help="of scikit-learn at the most")
+    parser.add_argument(
+        "--iterations", type=int, default=100, help="of scikit-learn at the most: its default"
+    )
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--stream", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)

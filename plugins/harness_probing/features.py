@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from harness_probing.states import States
 __all__ = ["Floats", "Scaling", "layer_blocks", "read_features", "scaling_of"]
 
 Floats = npt.NDArray[np.float64]
-ROWS = 8_192
+ROWS = 2_048
 CONSTANT = 1e-12
 """A feature whose variance is below this share of its squared mean is constant up to rounding."""
 DEVICE_SHARE = 0.5
@@ -37,44 +38,49 @@ class Scaling:
         """Return the scaling that leaves features as they are."""
         return cls(mean=np.zeros((layers, dimension)), scale=np.ones((layers, dimension)))
 
+    def apply(self, features: torch.Tensor) -> None:
+        """Scale features of shape (layers, n, dimension) in place."""
+        for own, mean, scale in zip(features, self.mean, self.scale, strict=True):
+            shift = torch.as_tensor(mean.astype(np.float32), device=own.device)
+            factor = torch.as_tensor((1 / scale).astype(np.float32), device=own.device)
+            for block in own.split(ROWS):
+                block.sub_(shift).mul_(factor)
 
-def scaling_of(states: States, rows: Numbers, layers: Sequence[int]) -> Scaling:
-    """Return the scaling that gives these vectors mean 0 and variance 1 in every feature of every layer.
 
-    Sums are made in float64 over blocks of rows, so that they do not depend on the number of threads.
+def scaling_of(features: torch.Tensor) -> Scaling:
+    """Return the scaling that gives features of shape (layers, n, dimension) mean 0 and variance 1.
+
+    Sums are made in float64 over blocks of rows, and over differences from the first row, so that features far from
+    zero keep their digits.
     """
-    mean = np.zeros((len(layers), states.dimension))
-    scale = np.ones((len(layers), states.dimension))
-    for index, layer in enumerate(layers):
-        total, squares = np.zeros(states.dimension), np.zeros(states.dimension)
-        shift = states.read(layer, rows[:1])[0].astype(np.float64)
-        for start in range(0, len(rows), ROWS):
-            block = states.read(layer, rows[start : start + ROWS]) - shift
-            total += block.sum(axis=0)
-            squares += np.einsum("nd,nd->d", block, block)
-        mean[index] = shift + total / len(rows)
-        variance = squares / len(rows) - (total / len(rows)) ** 2
-        varies = variance > CONSTANT * mean[index] ** 2
-        scale[index, varies] = np.sqrt(variance[varies])
-    return Scaling(mean=mean, scale=scale)
+    layers, n, dimension = features.shape
+    scaling = Scaling.none(layers, dimension)
+    for index, own in enumerate(features):
+        shift = own[0].clone()
+        total = torch.zeros(dimension, dtype=torch.float64, device=own.device)
+        squares = torch.zeros_like(total)
+        for block in own.split(ROWS):
+            differences = (block - shift).double()
+            total += differences.sum(dim=0)
+            squares += differences.square_().sum(dim=0)
+        mean = (total / n).cpu().numpy()
+        variance = (squares / n).cpu().numpy() - mean**2
+        scaling.mean[index] = shift.double().cpu().numpy() + mean
+        varies = variance > CONSTANT * scaling.mean[index] ** 2
+        scaling.scale[index, varies] = np.sqrt(variance[varies])
+    return scaling
 
 
-def read_features(
-    states: States, rows: Numbers, layers: Sequence[int], scaling: Scaling, device: torch.device
-) -> torch.Tensor:
-    """Return scaled features: float32 of shape (layers, rows, dimension).
+def read_features(states: States, rows: Numbers, layers: Sequence[int], device: torch.device) -> torch.Tensor:
+    """Return features as the model gives them: float32 of shape (layers, rows, dimension).
 
-    `scaling` has one row for each of `layers`. Raises `ContractError` where a state is not finite.
+    Raises `ContractError` where a state is not finite.
     """
     found = torch.empty((len(layers), len(rows), states.dimension), dtype=torch.float32, device=device)
     for index, layer in enumerate(layers):
-        mean = scaling.mean[index].astype(np.float32)
-        inverse = (1 / scaling.scale[index]).astype(np.float32)
         for start in range(0, len(rows), ROWS):
             block = states.read(layer, rows[start : start + ROWS])
-            block -= mean
-            block *= inverse
-            if not np.isfinite(block).all():
+            if not math.isfinite(float(block.sum(dtype=np.float64))):
                 raise ContractError(f"The hidden states of layer {layer} are not finite (NaN or infinite).")
             found[index, start : start + ROWS] = torch.from_numpy(block)
     return found

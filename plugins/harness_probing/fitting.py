@@ -186,11 +186,13 @@ class _ProblemFitting:
     def fit_block(self, block: range) -> None:
         """Train the probes of some layers, and measure their code lengths."""
         layers = [self.layers[index] for index in block]
+        learnt = self._features(self.train, self.targets.train, layers, self.train_classes)
+        judging = self._features(self.dev, self.targets.dev, layers, self.dev_classes)
         scaling = Scaling.none(len(layers), self.train.dimension)
         if self.settings.standardize:
-            scaling = scaling_of(self.train, self.targets.train.vectors, layers)
-        learnt = self._features(self.train, self.targets.train, layers, scaling, self.train_classes)
-        judging = self._features(self.dev, self.targets.dev, layers, scaling, self.dev_classes)
+            scaling = scaling_of(learnt.features)
+            scaling.apply(learnt.features)
+            scaling.apply(judging.features)
         seeds = self.settings.seeds
         probes = train_probes(
             learnt, judging, class_count=self.class_count, settings=self.settings, seeds=seeds
@@ -211,10 +213,10 @@ class _ProblemFitting:
             self.codes.append(code)
 
     def _features(
-        self, states: States, targets: Targets, layers: Sequence[int], scaling: Scaling, classes: Tensor
+        self, states: States, targets: Targets, layers: Sequence[int], classes: Tensor
     ) -> LabelledFeatures:
         return LabelledFeatures(
-            features=read_features(states, targets.vectors, layers, scaling, self.device),
+            features=read_features(states, targets.vectors, layers, self.device),
             classes=classes,
             sentences=targets.sentences,
         )

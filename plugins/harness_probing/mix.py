@@ -108,7 +108,7 @@ class _Learner:
         self.dev_rows = dev_targets.vectors[known]
         self.dev_gold = torch.as_tensor(dev_targets.classes[known], device=device)
         self.dev_weights = torch.as_tensor(dev_weights(settings, dev_targets.sentences)[known], device=device)
-        weight, bias = initial_weights(settings.seeds[0], self.states.dimension, len(counts))
+        weight, bias = initial_weights(settings, settings.seeds[0], self.states.dimension, len(counts))
         numbers = [torch.zeros(len(layers)), torch.ones(())]
         self.parameters = [part.clone().to(device).requires_grad_() for part in (*numbers, weight, bias)]
         rate = settings.learning_rate
@@ -126,7 +126,9 @@ class _Learner:
 
     def _logits(self, states: States, rows: Numbers, *, learning: bool) -> torch.Tensor:
         numbers, gamma, weight, bias = self.parameters
-        x = read_features(states, rows, self.layers, self.scaling, self.device)
+        x = read_features(states, rows, self.layers, self.device)
+        if self.settings.standardize:
+            self.scaling.apply(x)
         mixed = (torch.softmax(numbers, dim=0) @ x.view(len(self.layers), -1)).view(len(rows), -1)
         mixed = gamma * mixed
         if learning and self.settings.dropout:

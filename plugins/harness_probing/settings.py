@@ -25,11 +25,17 @@ class ProbeSettings:
     """Whether every feature of a layer gets mean 0 and variance 1 on train."""
     dropout: float = 0.0
     """Share of the features that are dropped in training."""
-    learning_rate: float = 1e-3
+    zero_start: bool = True
+    """Whether weights begin with zeros (the loss is convex, and random weights would have to be unlearnt); otherwise
+    they begin as those of torch's Linear."""
+    average: bool = True
+    """Whether the mean of an epoch's weights is judged and kept, not the last ones (Polyak and Juditsky 1992): noise of
+    the batches then does not count, and a higher rate can be used."""
+    learning_rate: float = 3e-3
     weight_decay: float = 0.01
     """Of AdamW (Loshchilov and Hutter 2019): decoupled."""
     epsilon: float = 1e-8
-    batch_size: int = 1024
+    batch_size: int = 512
     batch_unit: Literal["vectors", "sentences"] = "vectors"
     steps_per_epoch: int = 32
     """A small train set gets smaller batches of vectors, so that an epoch has at least so many steps; 0 for none."""
@@ -104,6 +110,8 @@ PRESETS: Mapping[str, ProbeSettings] = {
         seeds=(42,),
         standardize=False,
         dropout=0.1,
+        zero_start=False,
+        average=False,
         learning_rate=1e-2,
         weight_decay=1e-6,
         epsilon=1e-6,

@@ -61,8 +61,12 @@ class TrainedProbes:
     """Shape (seeds, tasks, layers): after how many epochs it was reached."""
 
 
-def initial_weights(seed: int, dimension: int, columns: int) -> tuple[Tensor, Tensor]:
-    """Return weights (dimension, columns) and biases (columns), uniform in +-1/sqrt(dimension) as torch's Linear."""
+def initial_weights(
+    settings: ProbeSettings, seed: int, dimension: int, columns: int
+) -> tuple[Tensor, Tensor]:
+    """Return weights (dimension, columns) and biases (columns): zeros, or uniform as those of torch's Linear."""
+    if settings.zero_start:
+        return torch.zeros((dimension, columns)), torch.zeros(columns)
     generator = torch.Generator().manual_seed(seed)
     bound = 1 / math.sqrt(dimension)
     drawn = torch.rand((dimension + 1, columns), generator=generator) * (2 * bound) - bound
@@ -125,10 +129,12 @@ class _Trainer:
         shape = (layers * len(seeds), self.tasks)
         self.groups = torch.arange(shape[0], device=self.device)
         """Numbers ``layer * seeds + seed`` of the groups that still learn."""
-        drawn = [initial_weights(seed, dimension, self.tasks * class_count) for seed in seeds]
+        drawn = [initial_weights(settings, seed, dimension, self.tasks * class_count) for seed in seeds]
         self.weight = torch.stack([weight for weight, _ in drawn]).repeat(layers, 1, 1).to(self.device)
         self.bias = torch.stack([bias for _, bias in drawn]).repeat(layers, 1).to(self.device)
         self.adam = _AdamW(settings, [self.weight, self.bias])
+        self.judged = [self.weight, self.bias]
+        """What dev judges: the weights after an epoch, or their mean over its steps."""
         self.best_weight, self.best_bias = self.weight.clone(), self.bias.clone()
         self.best_loss = torch.full(shape, math.inf, device=self.device)
         self.best_epoch = torch.zeros(shape, dtype=torch.int64, device=self.device)
@@ -149,6 +155,7 @@ class _Trainer:
         row_of = {seed: row for row, seed in enumerate(active)}
         rows = torch.tensor([row_of[seed] for seed in (self.groups % len(self.seeds)).tolist()])
         rows = rows.to(self.device)
+        sums, steps = [torch.zeros_like(self.weight), torch.zeros_like(self.bias)], 0
         for items, weights in stacked(batches):
             self._step(
                 torch.as_tensor(items, device=self.device),
@@ -156,6 +163,11 @@ class _Trainer:
                 rows,
                 active,
             )
+            steps += 1
+            if self.settings.average:
+                sums[0] += self.weight
+                sums[1] += self.bias
+        self.judged = [part / steps for part in sums] if self.settings.average else [self.weight, self.bias]
 
     def _step(self, items: Tensor, weights: Tensor, rows: Tensor, active: Sequence[int]) -> None:
         count = len(self.groups)
@@ -198,8 +210,8 @@ class _Trainer:
         better = learning & (loss < self.best_loss[self.groups])
         columns = better.repeat_interleave(self.classes, dim=1)
         kept_weight, kept_bias = self.best_weight[self.groups], self.best_bias[self.groups]
-        self.best_weight[self.groups] = torch.where(columns.unsqueeze(1), self.weight, kept_weight)
-        self.best_bias[self.groups] = torch.where(columns, self.bias, kept_bias)
+        self.best_weight[self.groups] = torch.where(columns.unsqueeze(1), self.judged[0], kept_weight)
+        self.best_bias[self.groups] = torch.where(columns, self.judged[1], kept_bias)
         self.best_loss[self.groups] = torch.where(better, loss, self.best_loss[self.groups])
         self.best_epoch[self.groups] = torch.where(better, epoch, self.best_epoch[self.groups])
         waited = torch.where(better, 0, self.waited[self.groups] + 1)
@@ -218,7 +230,7 @@ class _Trainer:
         for layer in sorted(set(layers)):
             own = torch.tensor([number for number, other in enumerate(layers) if other == layer])
             own = own.to(self.device)
-            weight, bias = self.weight[own], self.bias[own]
+            weight, bias = self.judged[0][own], self.judged[1][own]
             wide = weight.permute(1, 0, 2).reshape(weight.shape[1], -1)
             for start in range(0, self.dev.features.shape[1], DEV_ROWS):
                 x = self.dev.features[layer, start : start + DEV_ROWS]

@@ -57,9 +57,11 @@ def test_the_code_length_of_a_tiny_case_by_hand() -> None:
     # Features of zeros and a rate of next to nothing: a probe says softmax(initial bias) of every label.
     classes = np.array([0, 1, 2, 2, 2, 0, 1, 2, 2, 2])
     data = _data(np.zeros((10, 3)), classes)
-    settings = ProbeSettings(learning_rate=1e-12, weight_decay=0, fractions=(0.2, 0.5, 1.0), max_epochs=1)
+    settings = ProbeSettings(
+        learning_rate=1e-12, weight_decay=0, fractions=(0.2, 0.5, 1.0), max_epochs=1, zero_start=False
+    )
     code = online_code(data, data, class_count=3, settings=settings, seed=4)
-    bias = initial_weights(4, 3, 3)[1].double().numpy()
+    bias = initial_weights(settings, 4, 3, 3)[1].double().numpy()
     coded = classes[sending_order(data.sentences, 4)][2:]
     bits = 2 * math.log2(3) - scipy.special.log_softmax(bias)[coded].sum() / math.log(2)
     assert code.bits.item() == pytest.approx(bits, abs=1e-5)

@@ -8,7 +8,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
-from harness.errors import DataError, TrainingError, UnknownNameError, UsageError
+from harness.errors import ContractError, DataError, TrainingError, UnknownNameError, UsageError
 from harness_probing.batching import batch_size, dev_weights, epoch_batches
 from harness_probing.features import Scaling, read_features, scaling_of
 from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
@@ -22,10 +22,11 @@ QUICK = ProbeSettings(seeds=(0, 7), fractions=(), mix=False, learning_rate=1e-2,
 
 def _labelled(split: Split, settings: ProbeSettings) -> LabelledFeatures:
     rows = split.targets.vectors
-    scaling = scaling_of(split.states, rows, LAYERS)
+    features = read_features(split.states, rows, LAYERS, CPU)
+    scaling_of(features).apply(features)
     classes = torch.as_tensor(split.targets.classes).expand(len(settings.seeds), 1, -1)
     return LabelledFeatures(
-        features=read_features(split.states, rows, LAYERS, scaling, CPU),
+        features=features,
         classes=classes,
         sentences=split.targets.sentences,
     )
@@ -45,7 +46,7 @@ def _plain_training(
     """Train one probe with torch's own Linear, loss and AdamW; return its best weights, biases and epoch."""
     x, y = train.features[layer], train.classes[0, 0]
     linear = torch.nn.Linear(x.shape[1], 4)
-    weight, bias = initial_weights(seed, x.shape[1], 4)
+    weight, bias = initial_weights(settings, seed, x.shape[1], 4)
     with torch.no_grad():
         linear.weight.copy_(weight.T)
         linear.bias.copy_(bias)
@@ -59,6 +60,7 @@ def _plain_training(
     best, waited, kept = float("inf"), 0, (weight, bias, 0)
     masks = torch.Generator().manual_seed(seed)
     for epoch in range(settings.max_epochs):
+        passed: list[list[torch.Tensor]] = []
         for items in epoch_batches(settings, train.sentences, seed, epoch):
             optimizer.zero_grad()
             batch = x[items]
@@ -67,15 +69,17 @@ def _plain_training(
                 batch = batch * (drawn >= settings.dropout) / (1 - settings.dropout)
             torch.nn.functional.cross_entropy(linear(batch), y[items]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-        with torch.no_grad():
-            losses = torch.nn.functional.cross_entropy(
-                linear(dev.features[layer]), dev.classes[0, 0], reduction="none"
-            )
+            passed.append([linear.weight.detach().T.clone(), linear.bias.detach().clone()])
+        passed = passed if settings.average else passed[-1:]
+        weight, bias = (torch.stack(parts).mean(dim=0) for parts in zip(*passed, strict=True))
+        losses = torch.nn.functional.cross_entropy(
+            dev.features[layer] @ weight + bias, dev.classes[0, 0], reduction="none"
+        )
         loss = float((losses * shares).sum())
         waited = 0 if loss < best else waited + 1
         if loss < best:
             best = loss
-            kept = linear.weight.detach().T.clone(), linear.bias.detach().clone(), epoch + 1
+            kept = weight, bias, epoch + 1
         if waited >= settings.patience:
             break
     return kept
@@ -85,8 +89,10 @@ def _plain_training(
     "settings",
     [
         QUICK,
-        replace(QUICK, dropout=0.3, patience=1),
-        replace(QUICK, batch_unit="sentences", batch_size=8, dropout=0.1, learning_rate=0.05),
+        replace(QUICK, dropout=0.3, patience=1, average=False),
+        replace(
+            QUICK, zero_start=False, batch_unit="sentences", batch_size=8, dropout=0.1, learning_rate=0.05
+        ),
     ],
     ids=["plain", "dropout", "sentences"],
 )
@@ -160,8 +166,9 @@ def test_scaling_gives_mean_zero_and_variance_one(train: Split) -> None:
     array = train.states.array.copy()
     array[:, :, 3] = 5e3
     states = replace(train.states, array=array)
-    scaling = scaling_of(states, rows, LAYERS)
-    found = read_features(states, rows, LAYERS, scaling, CPU).double()
+    features = read_features(states, rows, LAYERS, CPU)
+    scaling_of(features).apply(features)
+    found = features.double()
     varying = [feature for feature in range(found.shape[2]) if feature != 3]
     assert torch.allclose(found.mean(dim=1), torch.zeros(()).double(), atol=1e-4)
     assert torch.allclose(found[..., varying].var(dim=1, correction=0), torch.ones(()).double(), atol=1e-4)
@@ -169,9 +176,16 @@ def test_scaling_gives_mean_zero_and_variance_one(train: Split) -> None:
 
 
 def test_no_scaling_leaves_features_alone(train: Split) -> None:
-    rows = train.targets.vectors[:10]
-    found = read_features(train.states, rows, [1], Scaling.none(1, train.states.dimension), CPU)
-    np.testing.assert_array_equal(found[0].numpy(), train.states.read(1, rows))
+    features = read_features(train.states, train.targets.vectors[:10], LAYERS, CPU)
+    Scaling.none(*features.shape[::2]).apply(features)
+    np.testing.assert_array_equal(features[1].numpy(), train.states.read(1, train.targets.vectors[:10]))
+
+
+def test_states_that_are_not_finite_are_told(train: Split) -> None:
+    array = train.states.array.copy()
+    array[1, 7, 3] = np.nan
+    with pytest.raises(ContractError, match="layer 1 are not finite"):
+        read_features(replace(train.states, array=array), train.targets.vectors, LAYERS, CPU)
 
 
 @pytest.mark.parametrize("unit", ["vectors", "sentences"])
@@ -188,7 +202,7 @@ def test_an_epoch_has_every_item_once(unit: str) -> None:
 
 def test_small_train_sets_get_small_batches() -> None:
     default = PRESETS["default"]
-    assert [batch_size(default, count) for count in (10, 1_000, 20_000, 10**6)] == [16, 31, 625, 1024]
+    assert [batch_size(default, count) for count in (10, 1_000, 20_000, 10**6)] == [16, 31, 512, 512]
     assert batch_size(PRESETS["paper"], 1_000) == 128
 
 
