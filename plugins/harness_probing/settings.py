@@ -30,12 +30,12 @@ class ProbeSettings:
     they begin as those of torch's Linear."""
     average: bool = True
     """Whether the mean of an epoch's weights is judged and kept, not the last ones (Polyak and Juditsky 1992): noise of
-    the batches then does not count, and a higher rate can be used."""
-    learning_rate: float = 3e-3
+    the batches then does not count, and smaller batches do in fewer epochs."""
+    learning_rate: float = 1e-3
     weight_decay: float = 0.01
     """Of AdamW (Loshchilov and Hutter 2019): decoupled."""
     epsilon: float = 1e-8
-    batch_size: int = 512
+    batch_size: int = 256
     batch_unit: Literal["vectors", "sentences"] = "vectors"
     steps_per_epoch: int = 32
     """A small train set gets smaller batches of vectors, so that an epoch has at least so many steps; 0 for none."""

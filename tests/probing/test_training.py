@@ -202,7 +202,7 @@ def test_an_epoch_has_every_item_once(unit: str) -> None:
 
 def test_small_train_sets_get_small_batches() -> None:
     default = PRESETS["default"]
-    assert [batch_size(default, count) for count in (10, 1_000, 20_000, 10**6)] == [16, 31, 512, 512]
+    assert [batch_size(default, count) for count in (10, 1_000, 20_000, 10**6)] == [16, 31, 256, 256]
     assert batch_size(PRESETS["paper"], 1_000) == 128
 
 
