@@ -79,10 +79,11 @@ def read_features(states: States, rows: Numbers, layers: Sequence[int], device: 
     found = torch.empty((len(layers), len(rows), states.dimension), dtype=torch.float32, device=device)
     for index, layer in enumerate(layers):
         for start in range(0, len(rows), ROWS):
-            block = states.read(layer, rows[start : start + ROWS])
-            if not math.isfinite(float(block.sum(dtype=np.float64))):
+            block = torch.from_numpy(states.read(layer, rows[start : start + ROWS]))
+            # A finite sum says that all are; one that is not may have overflowed.
+            if not math.isfinite(float(block.sum())) and not bool(torch.isfinite(block).all()):
                 raise ContractError(f"The hidden states of layer {layer} are not finite (NaN or infinite).")
-            found[index, start : start + ROWS] = torch.from_numpy(block)
+            found[index, start : start + ROWS] = block
     return found
 
 

@@ -101,6 +101,8 @@ class _Learner:
     ) -> None:
         (self.states, self.targets), (self.dev_states, dev_targets) = train, dev
         self.layers, self.scaling, self.settings, self.device = layers, scaling, settings, device
+        self.mean = torch.as_tensor(scaling.mean[:, None], dtype=torch.float32, device=device)
+        self.inverse = torch.as_tensor(1 / scaling.scale[:, None], dtype=torch.float32, device=device)
         counts = self.targets.counts()
         self.offset = torch.zeros(len(counts), device=device)
         self.offset[torch.as_tensor(counts == 0)] = -math.inf
@@ -127,8 +129,7 @@ class _Learner:
     def _logits(self, states: States, rows: Numbers, *, learning: bool) -> torch.Tensor:
         numbers, gamma, weight, bias = self.parameters
         x = read_features(states, rows, self.layers, self.device)
-        if self.settings.standardize:
-            self.scaling.apply(x)
+        x.sub_(self.mean).mul_(self.inverse)
         mixed = (torch.softmax(numbers, dim=0) @ x.view(len(self.layers), -1)).view(len(rows), -1)
         mixed = gamma * mixed
         if learning and self.settings.dropout:
