@@ -1,0 +1,173 @@
+"""The scalar mix: one probe over a learnt weighted mean of all layers, as one more pseudo-layer.
+
+``gamma * sum(softmax(a)_l * h_l)`` (Peters et al. 2018, equation 1; Tenney et al. 2019a). The weights say where a
+property lies; their centre of gravity is ``sum(l * softmax(a)_l)`` (Tenney et al. 2019b, section 2.2,
+https://aclanthology.org/P19-1452). Features are standardized first where the settings say so: a layer with larger
+numbers would need smaller weights otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from harness.errors import TrainingError
+from harness_probing.batching import dev_weights, epoch_batches
+from harness_probing.features import Scaling, read_features
+from harness_probing.problem import Numbers, Targets
+from harness_probing.settings import ProbeSettings
+from harness_probing.states import States
+from harness_probing.training import initial_weights, nll
+
+__all__ = ["ScalarMix", "center_of_gravity", "train_mix"]
+
+ROWS = 1_024
+SCALAR_RATE = 10.0
+"""The mixing numbers learn so many times faster than the probe: a step of Adam moves each number by the rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarMix:
+    """A mix that applies to hidden states as the model gives them."""
+
+    layers: tuple[int, ...]
+    shares: tuple[float, ...]
+    """``softmax(a)``, one a layer."""
+    gamma: float
+    factors: torch.Tensor
+    """Shape (layers, dimension): what the states are multiplied with before they are summed."""
+    shift: torch.Tensor
+    """Shape (dimension,): what is added then."""
+    weight: torch.Tensor
+    """Shape (dimension, classes)."""
+    bias: torch.Tensor
+    """Shape (classes,); minus infinity for classes that train lacks."""
+
+    def predict(self, states: torch.Tensor) -> torch.Tensor:
+        """Return class numbers, shape (n,), of states of shape (layers, n, dimension)."""
+        mixed = self.shift.expand(states.shape[1], -1).clone()
+        for layer, factors in zip(states, self.factors, strict=True):
+            mixed.addcmul_(layer, factors)
+        return (mixed @ self.weight + self.bias).argmax(dim=-1)
+
+
+def center_of_gravity(layers: Sequence[int], shares: Sequence[float]) -> float:
+    """Return the mean layer number, weighted by the shares, which sum to 1."""
+    return float(sum(layer * share for layer, share in zip(layers, shares, strict=True)))
+
+
+def train_mix(
+    train: tuple[States, Targets],
+    dev: tuple[States, Targets],
+    *,
+    layers: Sequence[int],
+    scaling: Scaling,
+    settings: ProbeSettings,
+    device: torch.device,
+) -> ScalarMix:
+    """Return the mix with the first seed at its best epoch on dev.
+
+    All layers of a batch are read at a time, so that they need not be in memory together. Raises `TrainingError` for a
+    loss that is not finite.
+    """
+    learner = _Learner(train, dev, tuple(layers), scaling, settings, device)
+    best, waited, kept = math.inf, 0, learner.copy()
+    for epoch in range(settings.max_epochs):
+        learner.run_epoch(epoch)
+        loss = learner.dev_loss()
+        if not math.isfinite(loss):
+            raise TrainingError(f"The loss of the scalar mix is not finite after {epoch + 1} epoch(s).")
+        waited = 0 if loss < best else waited + 1
+        if loss < best:
+            best, kept = loss, learner.copy()
+        if waited >= settings.patience:
+            break
+    return learner.mix(kept)
+
+
+class _Learner:
+    def __init__(
+        self,
+        train: tuple[States, Targets],
+        dev: tuple[States, Targets],
+        layers: tuple[int, ...],
+        scaling: Scaling,
+        settings: ProbeSettings,
+        device: torch.device,
+    ) -> None:
+        (self.states, self.targets), (self.dev_states, dev_targets) = train, dev
+        self.layers, self.scaling, self.settings, self.device = layers, scaling, settings, device
+        self.mean = torch.as_tensor(scaling.mean[:, None], dtype=torch.float32, device=device)
+        self.inverse = torch.as_tensor(1 / scaling.scale[:, None], dtype=torch.float32, device=device)
+        counts = self.targets.counts()
+        self.offset = torch.zeros(len(counts), device=device)
+        self.offset[torch.as_tensor(counts == 0)] = -math.inf
+        known = counts[dev_targets.classes] > 0
+        self.dev_rows = dev_targets.vectors[known]
+        self.dev_gold = torch.as_tensor(dev_targets.classes[known], device=device)
+        self.dev_weights = torch.as_tensor(dev_weights(settings, dev_targets.sentences)[known], device=device)
+        weight, bias = initial_weights(settings, settings.seeds[0], self.states.dimension, len(counts))
+        numbers = [torch.zeros(len(layers)), torch.ones(())]
+        self.parameters = [part.clone().to(device).requires_grad_() for part in (*numbers, weight, bias)]
+        rate = settings.learning_rate
+        self.optimizer = torch.optim.AdamW(
+            [
+                {"params": self.parameters[:2], "lr": SCALAR_RATE * rate, "weight_decay": 0.0},
+                {"params": self.parameters[2:], "lr": rate, "weight_decay": settings.weight_decay},
+            ],
+            eps=settings.epsilon,
+        )
+        self.masks = torch.Generator(device).manual_seed(settings.seeds[0])
+
+    def copy(self) -> list[torch.Tensor]:
+        return [part.detach().clone() for part in self.parameters]
+
+    def _logits(self, states: States, rows: Numbers, *, learning: bool) -> torch.Tensor:
+        numbers, gamma, weight, bias = self.parameters
+        x = read_features(states, rows, self.layers, self.device)
+        x.sub_(self.mean).mul_(self.inverse)
+        mixed = (torch.softmax(numbers, dim=0) @ x.view(len(self.layers), -1)).view(len(rows), -1)
+        mixed = gamma * mixed
+        if learning and self.settings.dropout:
+            drawn = torch.rand(mixed.shape, generator=self.masks, device=self.device)
+            mixed = mixed * (drawn >= self.settings.dropout) / (1 - self.settings.dropout)
+        return mixed @ weight + bias + self.offset
+
+    def run_epoch(self, epoch: int) -> None:
+        classes = torch.as_tensor(self.targets.classes, device=self.device)
+        seed = self.settings.seeds[0]
+        for items in epoch_batches(self.settings, self.targets.sentences, seed, epoch):
+            self.optimizer.zero_grad()
+            logits = self._logits(self.states, self.targets.vectors[items], learning=True)
+            loss = nll(logits, classes[torch.as_tensor(items, device=self.device)]).mean()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimizer.step()
+
+    @torch.no_grad()
+    def dev_loss(self) -> float:
+        total = 0.0
+        for start in range(0, len(self.dev_rows), ROWS):
+            part = slice(start, start + ROWS)
+            logits = self._logits(self.dev_states, self.dev_rows[part], learning=False)
+            total += float((nll(logits, self.dev_gold[part]) * self.dev_weights[part]).sum())
+        return total / float(self.dev_weights.sum())
+
+    def mix(self, kept: Sequence[torch.Tensor]) -> ScalarMix:
+        """Return the mix of these parameters, with the scaling of the features folded into it."""
+        numbers, gamma, weight, bias = kept
+        shares = torch.softmax(numbers.double(), dim=0).cpu().numpy()
+        factors = float(gamma) * shares[:, None] / self.scaling.scale
+        shift = -(factors * self.scaling.mean).sum(axis=0)
+        return ScalarMix(
+            layers=self.layers,
+            shares=tuple(shares.tolist()),
+            gamma=float(gamma),
+            factors=torch.as_tensor(factors.astype(np.float32), device=self.device),
+            shift=torch.as_tensor(shift.astype(np.float32), device=self.device),
+            weight=weight,
+            bias=bias + self.offset,
+        )

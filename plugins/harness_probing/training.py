@@ -1,0 +1,291 @@
+"""Linear probes of many layers, seeds and tasks, trained together.
+
+A probe is a softmax over ``x W + b``. A *group* is one layer with one seed; the probes of its task and of its control
+task read the same vectors, so that they are columns of one matrix. All groups of a block of layers make a step in one
+batched matrix product; a block is one layer on a CPU, which is bound by memory, and as many as fit on a GPU. A probe
+depends on its own seed and layer only: it is the same whatever it is trained together with, up to rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from harness.errors import TrainingError
+from harness_probing.batching import dev_weights, epoch_batches, stacked
+from harness_probing.problem import Numbers
+from harness_probing.settings import ProbeSettings
+
+__all__ = ["LabelledFeatures", "TrainedProbes", "initial_weights", "nll", "train_probes"]
+
+Tensor = torch.Tensor
+DEV_ROWS = 4_096
+BETAS = (0.9, 0.999)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledFeatures:
+    """Vectors of a split with their classes."""
+
+    features: Tensor
+    """Shape (layers, n, dimension), float32."""
+    classes: Tensor
+    """Shape (seeds, tasks, n), int64: the task's own, and those of the control task where there is one."""
+    sentences: Numbers
+    """Shape (n,)."""
+
+    def part(self, items: Numbers) -> LabelledFeatures:
+        """Return some of the items."""
+        index = torch.as_tensor(items, device=self.features.device)
+        return LabelledFeatures(
+            features=self.features[:, index],
+            classes=self.classes[:, :, index],
+            sentences=self.sentences[items],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedProbes:
+    """The probes of some layers at their best on dev."""
+
+    weight: Tensor
+    """Shape (seeds, tasks, layers, dimension, classes)."""
+    bias: Tensor
+    """Shape (seeds, tasks, layers, classes); minus infinity for what train does not have, if that is excluded."""
+    loss: Tensor
+    """Shape (seeds, tasks, layers): the best loss on dev."""
+    epochs: Tensor
+    """Shape (seeds, tasks, layers): after how many epochs it was reached."""
+
+
+def initial_weights(
+    settings: ProbeSettings, seed: int, dimension: int, columns: int
+) -> tuple[Tensor, Tensor]:
+    """Return weights (dimension, columns) and biases (columns): zeros, or uniform as those of torch's Linear."""
+    if settings.zero_start:
+        return torch.zeros((dimension, columns)), torch.zeros(columns)
+    generator = torch.Generator().manual_seed(seed)
+    bound = 1 / math.sqrt(dimension)
+    drawn = torch.rand((dimension + 1, columns), generator=generator) * (2 * bound) - bound
+    return drawn[:dimension], drawn[dimension]
+
+
+def nll(logits: Tensor, classes: Tensor) -> Tensor:
+    """Return negative log-likelihoods in nats: shape (...,) for logits (..., classes)."""
+    gold = logits.gather(-1, classes.unsqueeze(-1)).squeeze(-1)
+    return torch.logsumexp(logits, dim=-1) - gold
+
+
+def train_probes(
+    train: LabelledFeatures,
+    dev: LabelledFeatures,
+    *,
+    class_count: int,
+    settings: ProbeSettings,
+    seeds: Sequence[int],
+    exclude_unseen: bool = True,
+) -> TrainedProbes:
+    """Return the probes of all layers and seeds, each at its best epoch on dev.
+
+    Args:
+        train: Of at least one item.
+        dev: Chooses the epoch; items of a class that is excluded are left out of the loss.
+        class_count: Number of classes.
+        settings: How to train.
+        seeds: One probe a layer and task each.
+        exclude_unseen: Whether a class that train lacks can never be predicted.
+
+    Raises:
+        TrainingError: The loss is not finite.
+    """
+    trainer = _Trainer(train, dev, class_count, settings, seeds, exclude_unseen)
+    for epoch in range(settings.max_epochs):
+        trainer.run_epoch(epoch)
+        trainer.judge(epoch + 1)
+        if not len(trainer.groups):
+            break
+    return trainer.trained()
+
+
+class _Trainer:
+    """The probes that still learn, and the best weights of all."""
+
+    def __init__(
+        self,
+        train: LabelledFeatures,
+        dev: LabelledFeatures,
+        class_count: int,
+        settings: ProbeSettings,
+        seeds: Sequence[int],
+        exclude_unseen: bool,
+    ) -> None:
+        self.train, self.dev, self.settings, self.seeds = train, dev, settings, seeds
+        self.device = train.features.device
+        layers, _, dimension = train.features.shape
+        self.tasks, self.classes = train.classes.shape[1], class_count
+        shape = (layers * len(seeds), self.tasks)
+        self.groups = torch.arange(shape[0], device=self.device)
+        """Numbers ``layer * seeds + seed`` of the groups that still learn."""
+        drawn = [initial_weights(settings, seed, dimension, self.tasks * class_count) for seed in seeds]
+        self.weight = torch.stack([weight for weight, _ in drawn]).repeat(layers, 1, 1).to(self.device)
+        self.bias = torch.stack([bias for _, bias in drawn]).repeat(layers, 1).to(self.device)
+        self.adam = _AdamW(settings, [self.weight, self.bias])
+        self.judged = [self.weight, self.bias]
+        """What dev judges: the weights after an epoch, or their mean over its steps."""
+        self.best_weight, self.best_bias = self.weight.clone(), self.bias.clone()
+        self.best_loss = torch.full(shape, math.inf, device=self.device)
+        self.best_epoch = torch.zeros(shape, dtype=torch.int64, device=self.device)
+        self.waited = torch.zeros(shape, dtype=torch.int64, device=self.device)
+        self.seen = _seen(train.classes, class_count)
+        if not exclude_unseen:
+            self.seen.fill_(True)
+        self.offset = torch.zeros(self.seen.shape, device=self.device).masked_fill_(~self.seen, -math.inf)
+        self.masks = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
+        self.dev_weights = torch.as_tensor(dev_weights(settings, dev.sentences), device=self.device)
+
+    def run_epoch(self, epoch: int) -> None:
+        """Make one step a batch for all groups that still learn."""
+        active = sorted(set((self.groups % len(self.seeds)).tolist()))
+        batches = [
+            epoch_batches(self.settings, self.train.sentences, self.seeds[row], epoch) for row in active
+        ]
+        row_of = {seed: row for row, seed in enumerate(active)}
+        rows = torch.tensor([row_of[seed] for seed in (self.groups % len(self.seeds)).tolist()])
+        rows = rows.to(self.device)
+        sums, steps = [torch.zeros_like(self.weight), torch.zeros_like(self.bias)], 0
+        for items, weights in stacked(batches):
+            self._step(
+                torch.as_tensor(items, device=self.device),
+                torch.as_tensor(weights, device=self.device),
+                rows,
+                active,
+            )
+            steps += 1
+            if self.settings.average:
+                sums[0] += self.weight
+                sums[1] += self.bias
+        self.judged = [part / steps for part in sums] if self.settings.average else [self.weight, self.bias]
+
+    def _step(self, items: Tensor, weights: Tensor, rows: Tensor, active: Sequence[int]) -> None:
+        count = len(self.groups)
+        layers, n, dimension = self.train.features.shape
+        place = (self.groups // len(self.seeds)).unsqueeze(1) * n + items[rows]
+        flat = self.train.features.view(layers * n, dimension)
+        x = flat.index_select(0, place.view(-1)).view(count, -1, dimension)
+        if self.settings.dropout:
+            x = x * self._dropout_masks(weights, dimension, active)[rows]
+        seeds = self.groups % len(self.seeds)
+        gold = self.train.classes[seeds.unsqueeze(1), :, items[rows]]
+        logits = torch.baddbmm(self.bias.unsqueeze(1), x, self.weight)
+        logits = logits.view(count, -1, self.tasks, self.classes) + self.offset[seeds].unsqueeze(1)
+        # The gradient of the mean cross-entropy by the logits: probabilities less the gold classes.
+        error = torch.softmax(logits, dim=-1)
+        error.scatter_add_(
+            -1, gold.unsqueeze(-1), torch.full((), -1.0, device=self.device).expand(*gold.shape, 1)
+        )
+        error = (error * weights[rows][:, :, None, None]).view(count, -1, self.tasks * self.classes)
+        self.adam.step([self.weight, self.bias], [torch.bmm(x.transpose(1, 2), error), error.sum(dim=1)])
+
+    def _dropout_masks(self, weights: Tensor, dimension: int, active: Sequence[int]) -> Tensor:
+        """Return what features are multiplied with: shape (active seeds, batch, dimension), the same in all layers."""
+        share = self.settings.dropout
+        masks = torch.zeros((*weights.shape, dimension), device=self.device)
+        for mask, seed, size in zip(masks, active, (weights > 0).sum(dim=1).tolist(), strict=True):
+            drawn = torch.rand((size, dimension), generator=self.masks[seed], device=self.device)
+            mask[:size] = (drawn >= share) / (1 - share)
+        return masks
+
+    def judge(self, epoch: int) -> None:
+        """Keep the weights of probes that improved on dev, and let go of groups whose probes have all stopped."""
+        loss = self._dev_loss()
+        if not bool(torch.isfinite(loss).all()):
+            raise TrainingError(
+                f"The loss of a probe is not finite after {epoch} epoch(s).",
+                hint=f"Lower the learning rate, {self.settings.learning_rate:g}, or standardize the features.",
+            )
+        learning = self.waited[self.groups] < self.settings.patience
+        better = learning & (loss < self.best_loss[self.groups])
+        columns = better.repeat_interleave(self.classes, dim=1)
+        kept_weight, kept_bias = self.best_weight[self.groups], self.best_bias[self.groups]
+        self.best_weight[self.groups] = torch.where(columns.unsqueeze(1), self.judged[0], kept_weight)
+        self.best_bias[self.groups] = torch.where(columns, self.judged[1], kept_bias)
+        self.best_loss[self.groups] = torch.where(better, loss, self.best_loss[self.groups])
+        self.best_epoch[self.groups] = torch.where(better, epoch, self.best_epoch[self.groups])
+        waited = torch.where(better, 0, self.waited[self.groups] + 1)
+        self.waited[self.groups] = torch.where(learning, waited, self.waited[self.groups])
+        going = (self.waited[self.groups] < self.settings.patience).any(dim=1)
+        if not bool(going.all()):
+            self.groups, self.weight, self.bias = self.groups[going], self.weight[going], self.bias[going]
+            self.adam.keep(going)
+
+    def _dev_loss(self) -> Tensor:
+        """Return the mean loss of every group on dev: shape (groups, tasks)."""
+        seeds = self.groups % len(self.seeds)
+        loss = torch.zeros((len(self.groups), self.tasks), device=self.device)
+        total = torch.zeros_like(loss)
+        layers = (self.groups // len(self.seeds)).tolist()
+        for layer in sorted(set(layers)):
+            own = torch.tensor([number for number, other in enumerate(layers) if other == layer])
+            own = own.to(self.device)
+            weight, bias = self.judged[0][own], self.judged[1][own]
+            wide = weight.permute(1, 0, 2).reshape(weight.shape[1], -1)
+            for start in range(0, self.dev.features.shape[1], DEV_ROWS):
+                x = self.dev.features[layer, start : start + DEV_ROWS]
+                logits = (x @ wide).view(len(x), len(own), self.tasks, self.classes)
+                logits = logits + (bias.view(len(own), self.tasks, -1) + self.offset[seeds[own]])
+                gold = self.dev.classes[seeds[own], :, start : start + DEV_ROWS].permute(2, 0, 1)
+                known = self.seen[seeds[own]].expand(len(x), -1, -1, -1)
+                known = known.gather(-1, gold.unsqueeze(-1)).squeeze(-1)
+                weights = self.dev_weights[start : start + DEV_ROWS, None, None] * known
+                loss[own] += torch.where(known, nll(logits, gold) * weights, 0).sum(dim=0)
+                total[own] += weights.sum(dim=0)
+        return torch.where(total > 0, loss / total, 0)
+
+    def trained(self) -> TrainedProbes:
+        """Return the best weights in their final shapes."""
+        seeds, layers = len(self.seeds), self.train.features.shape[0]
+        dimension = self.train.features.shape[2]
+        weight = self.best_weight.view(layers, seeds, dimension, self.tasks, self.classes)
+        bias = self.best_bias.view(layers, seeds, self.tasks, self.classes) + self.offset
+        return TrainedProbes(
+            weight=weight.permute(1, 3, 0, 2, 4).contiguous(),
+            bias=bias.permute(1, 2, 0, 3).contiguous(),
+            loss=self.best_loss.view(layers, seeds, self.tasks).permute(1, 2, 0).contiguous(),
+            epochs=self.best_epoch.view(layers, seeds, self.tasks).permute(1, 2, 0).contiguous(),
+        )
+
+
+class _AdamW:
+    """AdamW (Loshchilov and Hutter 2019) of tensors whose first axis is the groups."""
+
+    def __init__(self, settings: ProbeSettings, parameters: Sequence[Tensor]) -> None:
+        self._settings = settings
+        self._first = [torch.zeros_like(parameter) for parameter in parameters]
+        self._second = [torch.zeros_like(parameter) for parameter in parameters]
+        self._steps = 0
+
+    def step(self, parameters: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
+        """Change the parameters in place."""
+        self._steps += 1
+        first, second = BETAS
+        rate, correction = self._settings.learning_rate, math.sqrt(1 - second**self._steps)
+        for number, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
+            self._first[number].lerp_(gradient, 1 - first)
+            self._second[number].mul_(second).addcmul_(gradient, gradient, value=1 - second)
+            parameter.mul_(1 - rate * self._settings.weight_decay)
+            scale = self._second[number].sqrt().div_(correction).add_(self._settings.epsilon)
+            parameter.addcdiv_(self._first[number], scale, value=-rate / (1 - first**self._steps))
+
+    def keep(self, going: Tensor) -> None:
+        """Forget the groups that have stopped."""
+        self._first = [moment[going] for moment in self._first]
+        self._second = [moment[going] for moment in self._second]
+
+
+def _seen(classes: Tensor, class_count: int) -> Tensor:
+    """Return which classes occur: shape (seeds, tasks, classes) for classes of shape (seeds, tasks, n)."""
+    seen = torch.zeros((*classes.shape[:2], class_count), dtype=torch.bool, device=classes.device)
+    return seen.scatter_(-1, classes, True)

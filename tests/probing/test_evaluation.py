@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, f1_score
+
+from harness.errors import ContractError, DataError, UsageError
+from harness_probing.evaluation import Evaluator
+from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
+from harness_probing.problem import ProbeProblem, SentenceTargets, Targets
+from harness_probing.result import Coverage, probe_result
+from harness_probing.scores import confusion_scores
+from harness_probing.settings import ProbeSettings
+from tests.probing.conftest import LAYERS, MakeSplit, Split
+
+SETTINGS = ProbeSettings(seeds=(0, 1, 2), learning_rate=1e-2, max_epochs=6, fractions=(0.1, 0.5, 1.0))
+
+
+@pytest.fixture(scope="module")
+def fitted(train: Split, dev: Split, split_targets: SplitTargets) -> list[FittedProbes]:
+    return fit_probes(train.states, dev.states, [split_targets], SETTINGS)
+
+
+def _direct(own: FittedProbes, split: Split, layer: int, task: int) -> list[list[int]]:
+    """Return the predictions of every seed on a whole split, from its stored states."""
+    x = torch.as_tensor(split.states.read(layer, split.targets.vectors))
+    index = own.layers.index(layer)
+    return [
+        (x @ own.weight[seed, task, index] + own.bias[seed, task, index]).argmax(dim=-1).tolist()
+        for seed in range(len(SETTINGS.seeds))
+    ]
+
+
+@given(st.integers(2, 5).flatmap(lambda k: st.lists(st.tuples(*[st.integers(0, k - 1)] * 2), min_size=1)))
+def test_scores_of_counts_are_those_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    confusion = np.zeros((5, 5), dtype=np.int64)
+    for pair in pairs:
+        confusion[pair] += 1
+    gold, predicted = zip(*pairs, strict=True)
+    found = confusion_scores(confusion)
+    for name, average in (("weighted_f1", "weighted"), ("macro_f1", "macro")):
+        theirs = f1_score(gold, predicted, average=average, zero_division=0)
+        assert float(found[name]) == pytest.approx(theirs)
+    assert float(found["accuracy"]) == pytest.approx(accuracy_score(gold, predicted))
+
+
+@pytest.mark.parametrize(("right", "total", "value"), [(332, 1596, 0.0716), (376, 1596, 0.0898)])
+def test_the_constant_predictions_of_the_papers_table_5(right: int, total: int, value: float) -> None:
+    # Patil et al. 2021, Tamil tree depth: "depth 3" and "depth 4" of every sentence, 2p^2/(1+p).
+    confusion = np.array([[right, 0], [total - right, 0]])
+    assert round(float(confusion_scores(confusion)["weighted_f1"]), 4) == value
+
+
+def test_streaming_counts_what_direct_prediction_gives(fitted: list[FittedProbes], held_out: Split) -> None:
+    evaluator = Evaluator(fitted, layers=LAYERS)
+    predictions = dict(evaluator.stream(held_out.sentences))
+    assert list(predictions) == [sentence.id for sentence in held_out.sentences]
+    own, counts = fitted[0], evaluator.counts["pos"]
+    gold = held_out.targets.classes
+    expected = {0: np.stack([gold] * 3), 1: own.controls(held_out.targets.types)}
+    for index, layer in enumerate(LAYERS):
+        for task in (0, 1):
+            for seed, direct in enumerate(_direct(own, held_out, layer, task)):
+                scores = confusion_scores(counts.confusion[seed, task, index])
+                theirs = f1_score(expected[task][seed], direct, average="weighted", zero_division=0)
+                assert float(scores["weighted_f1"]) == pytest.approx(theirs)
+    best = own.best_layer
+    told = np.concatenate([found["pos"].by_layer[best] for found in predictions.values()], axis=1)
+    assert told.tolist() == _direct(own, held_out, best, 0)
+    assert set(predictions["s0"]["pos"].by_layer) == {best, LAYERS[-1]}
+    assert counts.mix is not None
+    mixed = np.concatenate(
+        [found["pos"].mix for found in predictions.values() if found["pos"].mix is not None]
+    )
+    assert int((mixed == gold).sum()) == int(np.diagonal(counts.mix).sum())
+    assert (mixed == gold).mean() > 0.8
+
+
+def test_results_do_not_depend_on_blocks_or_order(fitted: list[FittedProbes], held_out: Split) -> None:
+    one, other = Evaluator(fitted, layers=LAYERS), Evaluator(fitted, layers=LAYERS)
+    one.add_block(held_out.sentences)
+    for sentence in reversed(held_out.sentences):
+        other.add_block([sentence])
+    assert probe_result(one).to_json() == probe_result(other).to_json()
+
+
+def test_intervals_are_those_of_a_bootstrap_over_clusters(
+    fitted: list[FittedProbes], held_out: Split
+) -> None:
+    evaluator = Evaluator(fitted, layers=LAYERS)
+    list(evaluator.stream(held_out.sentences))
+    tally, layer = evaluator.counts["pos"].clusters, fitted[0].best_layer
+    interval = tally.intervals(layer, seed=5)["accuracy"]
+    right, _, gold = tally.counts(layer)
+    rng = np.random.default_rng(0)
+    drawn = [rng.integers(0, len(gold), size=len(gold)) for _ in range(2_000)]
+    replicates = [right[rows].sum() / 3 / gold[rows].sum() for rows in drawn]
+    assert interval.se == pytest.approx(np.std(replicates), rel=0.1)
+    assert interval.groups == 20 == len({sentence.cluster for sentence in held_out.sentences})
+    assert interval.method == "cluster bootstrap"
+    assert interval.low is not None and interval.high is not None
+    accuracy = probe_result(evaluator).problems["pos"]["headline"]["accuracy"]
+    assert interval.low < accuracy["value"] < interval.high
+
+
+def test_one_cluster_has_no_interval(fitted: list[FittedProbes], held_out: Split) -> None:
+    evaluator = Evaluator(fitted, layers=LAYERS)
+    evaluator.add_block([replace(sentence, cluster="one") for sentence in held_out.sentences])
+    headline = probe_result(evaluator).problems["pos"]["headline"]
+    assert headline["weighted_f1"]["ci"] is None
+    assert headline["weighted_f1"]["ci_method"] == "one cluster"
+
+
+def test_the_result_tells_everything_as_json(fitted: list[FittedProbes], held_out: Split) -> None:
+    evaluator = Evaluator(fitted, layers=LAYERS)
+    list(evaluator.stream(held_out.sentences))
+    coverage = {"test": Coverage(truncated_sentences=2, empty_words=1)}
+    kept = json.loads(json.dumps(probe_result(evaluator, coverage=coverage).to_json(), allow_nan=False))
+    assert kept["coverage"]["test"] == {"truncated_sentences": 2, "empty_words": 1}
+    pos = kept["problems"]["pos"]
+    assert [row["layer"] for row in pos["layers"]] == list(LAYERS)
+    middle = pos["layers"][1]
+    assert middle["test"]["weighted_f1"]["value"] > 0.9 and middle["test"]["weighted_f1"]["sd"] is not None
+    difference = middle["test"]["accuracy"]["value"] - middle["control"]["accuracy"]["value"]
+    assert middle["selectivity"]["accuracy"]["value"] == pytest.approx(difference)
+    assert difference > 0.4
+    bits = [row["code"]["bits"] for row in pos["layers"]]
+    assert bits[1] == min(bits) and bits[1] < middle["code"]["control_bits"]
+    assert pos["headline"] == pos["best_on_dev"] and pos["headline"]["layer"] == 1
+    assert pos["best_on_test"]["chosen_on"] == "test" and pos["last"]["layer"] == 2
+    assert sum(pos["mix"]["weights"].values()) == pytest.approx(1)
+    assert max(pos["mix"]["weights"], key=pos["mix"]["weights"].__getitem__) == "1"
+    assert pos["baselines"]["type_majority"]["accuracy"] > pos["baselines"]["majority"]["accuracy"]
+    assert pos["items"]["missing_in_train"] == []
+
+
+def test_problems_share_one_pass(
+    train: Split, dev: Split, held_out: Split, split_targets: SplitTargets
+) -> None:
+    settings = replace(SETTINGS, seeds=(0,), mix=False, fractions=())
+    problem = ProbeProblem(name="noun", classes=("no", "yes"))
+
+    def narrowed(targets: Targets) -> Targets:
+        some = slice(None, None, 2)
+        return Targets(
+            problem=problem,
+            vectors=targets.vectors[some],
+            classes=(targets.classes[some] == 0).astype(np.int64),
+            sentences=targets.sentences[some],
+            types=targets.types[some],
+        )
+
+    nouns = SplitTargets(train=narrowed(split_targets.train), dev=narrowed(split_targets.dev))
+    both = fit_probes(train.states, dev.states, [split_targets, nouns], settings)
+    evaluator = Evaluator(both, layers=LAYERS)
+    sentences = []
+    for sentence in held_out.sentences:
+        own = sentence.targets["pos"]
+        second = SentenceTargets(
+            vectors=own.vectors[1:3],
+            classes=[int(number == 0) for number in own.classes[1:3]],
+            types=own.types[1:3],
+        )
+        sentences.append(replace(sentence, targets={"pos": own, "noun": second}))
+    list(evaluator.stream(sentences))
+    result = probe_result(evaluator).problems
+    assert result["pos"]["items"]["test"] == 80 * 6 and result["noun"]["items"]["test"] == 80 * 2
+    alone = Evaluator(fit_probes(train.states, dev.states, [split_targets], settings), layers=LAYERS)
+    list(alone.stream(held_out.sentences))
+    assert result["pos"] == probe_result(alone).problems["pos"]
+
+
+def test_the_published_view_takes_the_layer_that_is_best_on_test(
+    train: Split, dev: Split, held_out: Split, split_targets: SplitTargets
+) -> None:
+    settings = ProbeSettings.preset("paper", batch_size=16, max_epochs=4)
+    evaluator = Evaluator(fit_probes(train.states, dev.states, [split_targets], settings), layers=LAYERS)
+    list(evaluator.stream(held_out.sentences))
+    pos = probe_result(evaluator).problems["pos"]
+    assert [row["layer"] for row in pos["layers"]] == [1, 2]
+    values = {row["layer"]: row["test"]["weighted_f1"]["value"] for row in pos["layers"]}
+    assert pos["headline"]["layer"] == max(values, key=values.__getitem__)
+    assert pos["headline"]["chosen_on"] == "test" and pos["headline"]["weighted_f1"]["ci"] is not None
+    assert pos["mix"] is None and "control" not in pos["layers"][0]
+
+
+def test_classes_that_train_lacks_are_counted(make_split: MakeSplit, dev: Split, held_out: Split) -> None:
+    lacking = make_split(150, seed=1, used=3)
+    targets = SplitTargets(train=lacking.targets, dev=dev.targets)
+    evaluator = Evaluator(fit_probes(lacking.states, dev.states, [targets], SETTINGS), layers=LAYERS)
+    list(evaluator.stream(held_out.sentences))
+    items = probe_result(evaluator).problems["pos"]["items"]
+    assert items["missing_in_train"] == ["ADP"]
+    assert items["test_items_of_missing_classes"] == int((held_out.targets.classes == 3).sum())
+    counts = evaluator.counts["pos"]
+    assert counts.confusion[..., 3].sum() == 0 and counts.mix is not None and counts.mix[:, 3].sum() == 0
+
+
+def test_bad_test_sentences_are_told(fitted: list[FittedProbes], held_out: Split) -> None:
+    evaluator, good = Evaluator(fitted, layers=LAYERS), held_out.sentences[0]
+    own = good.targets["pos"]
+    broken = good.states.copy()
+    broken[2, 1, 0] = np.nan
+    cases: list[tuple[object, type[Exception], str]] = [
+        (replace(good, states=broken), ContractError, "'s0' are not finite"),
+        (replace(good, states=good.states[:2]), ContractError, "expected 3 layers of 6 vectors"),
+        (replace(good, states=good.states[..., :5]), DataError, "states of 5 features"),
+        (replace(good, targets={"pso": own}), DataError, "targets of 'pso', for which there are no probes"),
+        (replace(good, targets={"pos": replace(own, types=())}), DataError, "no types"),
+        (
+            replace(good, targets={"pos": replace(own, vectors=range(1, 7))}),
+            DataError,
+            "vectors 0 to 5, found 1 to 6",
+        ),
+        (
+            replace(good, targets={"pos": replace(own, classes=[4] * 6)}),
+            DataError,
+            "numbers 0 to 3, found 4 to 4",
+        ),
+    ]
+    for sentence, error, message in cases:
+        with pytest.raises(error, match=message):
+            evaluator.add_block([good, sentence])  # type: ignore[list-item]
+    assert evaluator.counts["pos"].confusion.sum() == 0, "nothing of a refused block may be counted"
+    with pytest.raises(DataError, match="no labelled items in test"):
+        probe_result(evaluator)
+    with pytest.raises(DataError, match="layer 2, which the test states lack"):
+        Evaluator(fitted, layers=(0, 1))
+
+
+def test_targets_must_fit_their_sentences() -> None:
+    problem = ProbeProblem(name="p", classes=("A", "B"))
+    own = SentenceTargets(vectors=[0, 2], classes=[1, 0])
+    gathered = Targets.gather(problem, [own, SentenceTargets(vectors=(), classes=()), own], [3, 1, 4])
+    assert gathered.vectors.tolist() == [0, 2, 4, 6] and gathered.sentences.tolist() == [0, 0, 2, 2]
+    for targets, counts, message in [
+        ([own], [2], "expected vectors 0 to 1, found 0 to 2"),
+        ([own], [3, 4], "targets of 1 sentences, but there are 2"),
+        ([SentenceTargets(vectors=[0], classes=[])], [1], "found 1, 0 and 0"),
+        ([own, replace(own, types=("a", "b"))], [3, 3], "types for some of its targets only"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            Targets.gather(problem, targets, counts)
+    for classes in (("A",), ("A", "B", "A")):
+        with pytest.raises(UsageError, match="'p'"):
+            ProbeProblem(name="p", classes=classes)

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nps
+
+from harness.capabilities import FloatArray
+from harness.errors import ContractError, StorageError
+from harness_probing import states
+from harness_probing.chunk import scaled_halves
+from harness_probing.states import StateCache, state_bytes, state_key
+
+LAYERS = (0, 3, 6)
+COUNTS = (3, 0, 5, 2, 4, 1)
+DIMENSION = 7
+
+
+class Model:
+    """Gives states that depend on the sentence alone, and remembers what it was asked."""
+
+    def __init__(self, *, dies_before: int | None = None, factor: float = 1.0) -> None:
+        self.asked: list[int] = []
+        self.dies_before = dies_before
+        self.factor = factor
+
+    def one(self, number: int) -> FloatArray:
+        rng = np.random.default_rng(number)
+        return (self.factor * rng.normal(size=(len(LAYERS), COUNTS[number], DIMENSION))).astype(np.float32)
+
+    def produce(self, sentences: Sequence[int]) -> Iterable[tuple[int, FloatArray]]:
+        for number in reversed(sentences):
+            if self.dies_before is not None and number >= self.dies_before:
+                raise KeyboardInterrupt
+            self.asked.append(number)
+            yield number, self.one(number)
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(states, "CHUNK_VECTORS", 5)
+
+
+def _whole(model: Model, layer: int) -> FloatArray:
+    parts = [model.one(number)[LAYERS.index(layer)] for number in range(len(COUNTS))]
+    return np.concatenate(parts)
+
+
+def _ask(root: Path, model: Model, **changes: Any) -> states.CachedStates:
+    given: dict[str, Any] = {"layers": LAYERS, "counts": COUNTS, "produce": model.produce} | changes
+    return StateCache(root).states("k", **given)
+
+
+def _check(found: states.CachedStates, model: Model) -> None:
+    rows = np.arange(sum(COUNTS))
+    for layer in LAYERS:
+        halves = _whole(model, layer).astype(np.float16).astype(np.float32)
+        np.testing.assert_array_equal(found.read(layer, rows), halves)
+        np.testing.assert_array_equal(found.read(layer, rows[[4, 1, 1]]), halves[[4, 1, 1]])
+
+
+def test_states_come_back_in_half_precision_and_are_asked_for_once(tmp_path: Path) -> None:
+    model, again = Model(), Model()
+    _check(_ask(tmp_path, model), model)
+    assert sorted(model.asked) == list(range(len(COUNTS)))
+    _check(_ask(tmp_path, again), model)
+    assert again.asked == []
+
+
+def test_an_interrupted_cache_is_gone_on_with(tmp_path: Path) -> None:
+    dying, going_on = Model(dies_before=4), Model()
+    with pytest.raises(KeyboardInterrupt):
+        _ask(tmp_path, dying)
+    assert not (tmp_path / "k" / "complete.json").exists()
+    _check(_ask(tmp_path, going_on), Model())
+    # The chunks are the sentences 0-1, 2, 3 and 4-5 by their sizes 3, 5, 2 + 4 > 5, and 4 + 1.
+    assert sorted(going_on.asked) == [4, 5]
+
+
+@pytest.mark.parametrize("size", [0, 1, 40, 500])
+@pytest.mark.parametrize("name", ["states.f16", "exponents.i8"])
+def test_a_truncated_file_is_never_half_read(tmp_path: Path, name: str, size: int) -> None:
+    _ask(tmp_path, Model())
+    path = tmp_path / "k" / name
+    cut = path.read_bytes()[:size]
+    whole = size >= path.stat().st_size
+    path.write_bytes(cut)
+    again = Model()
+    _check(_ask(tmp_path, again), Model())
+    # Exponents are zeros here, which is what the missing ones read as: the checksums say that nothing is lost.
+    assert bool(again.asked) == (not whole and name == "states.f16")
+
+
+def test_states_that_changed_in_an_unfinished_cache_are_asked_for_again(tmp_path: Path) -> None:
+    _ask(tmp_path, Model())
+    (tmp_path / "k" / "complete.json").unlink()
+    path = tmp_path / "k" / "states.f16"
+    content = bytearray(path.read_bytes())
+    content[0] ^= 0xFF
+    path.write_bytes(content)
+    again = Model()
+    _check(_ask(tmp_path, again), Model())
+    assert sorted(again.asked) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "tail", ['{"chunk": 3, "chec', "\x00\x00", '{"chunk": 99, "checksum": "00"}\n', "[]\n"]
+)
+def test_a_torn_log_is_survived(tmp_path: Path, tail: str) -> None:
+    _ask(tmp_path, Model())
+    (tmp_path / "k" / "complete.json").unlink()
+    log = tmp_path / "k" / "chunks.jsonl"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:-1]) + tail)
+    _check(_ask(tmp_path, Model()), Model())
+    (tmp_path / "k" / "complete.json").unlink()
+    again = Model()
+    _check(_ask(tmp_path, again), Model())
+    assert again.asked == []
+
+
+@pytest.mark.parametrize("header", ["", "[1]", "{}", '{"dimension": 7}'])
+def test_a_foreign_header_means_to_begin_anew(tmp_path: Path, header: str) -> None:
+    _ask(tmp_path, Model())
+    (tmp_path / "k" / "header.json").write_text(header)
+    again = Model()
+    _check(_ask(tmp_path, again), Model())
+    assert len(again.asked) == len(COUNTS)
+
+
+def test_a_missing_file_is_made_anew(tmp_path: Path) -> None:
+    _ask(tmp_path, Model())
+    for name in ("states.f16", "exponents.i8", "chunks.jsonl"):
+        (tmp_path / "k" / name).unlink()
+        _check(_ask(tmp_path, Model()), Model())
+
+
+def test_no_sentences_give_no_states(tmp_path: Path) -> None:
+    found = _ask(tmp_path, Model(), counts=())
+    assert found.read(3, np.empty(0, dtype=np.int64)).shape == (0, 0)
+
+
+def test_states_beyond_half_precision_are_scaled(tmp_path: Path) -> None:
+    model = Model(factor=3e6)
+    found = _ask(tmp_path, model)
+    for layer in LAYERS:
+        read = found.read(layer, np.arange(sum(COUNTS)))
+        np.testing.assert_allclose(read, _whole(model, layer), rtol=6e-4, atol=3e6 * 1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(nps.arrays(np.float32, (2, 3, 4), elements=st.floats(-(2.0**100), 2.0**100, width=32)))
+def test_halves_with_exponents_are_close(values: FloatArray) -> None:
+    halves, exponents = scaled_halves(values)
+    back = np.ldexp(halves.astype(np.float32), exponents[..., None].astype(np.int32))
+    largest = np.abs(values).max(axis=-1, keepdims=True)
+    assert np.isfinite(halves).all()
+    assert (np.abs(back - values) <= 2.0**-11 * np.abs(values) + 2.0**-25 * np.maximum(1, largest)).all()
+
+
+def test_small_states_are_plain_halves() -> None:
+    values = np.array([[[1.0, -300.25, 2e-5]]], dtype=np.float32)
+    halves, exponents = scaled_halves(values)
+    np.testing.assert_array_equal(halves, values.astype(np.float16))
+    assert not exponents.any()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_states_that_are_not_finite_are_refused(tmp_path: Path, value: float) -> None:
+    model = Model()
+
+    def produce(sentences: Sequence[int]) -> Iterable[tuple[int, FloatArray]]:
+        for number in sentences:
+            own = model.one(number)
+            if number == 2:
+                own[1, 4, 0] = value
+            yield number, own
+
+    with pytest.raises(ContractError, match=r"sentence 2 are not finite .*vector 4 in layer number 1"):
+        _ask(tmp_path, model, produce=produce)
+
+
+def test_states_of_another_shape_are_refused(tmp_path: Path) -> None:
+    model = Model()
+    with pytest.raises(ContractError, match="expected 3 layers of 4 vectors"):
+        _ask(tmp_path, model, counts=(4, *COUNTS[1:]))
+    with pytest.raises(ContractError, match="no states of sentence 0"):
+        _ask(tmp_path, model, produce=lambda _: [])
+    with pytest.raises(ContractError, match="unasked or twice"):
+        _ask(tmp_path, model, produce=lambda _: [(5, model.one(5))])
+
+
+def test_a_full_disk_is_told_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=10)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(StorageError, match=r"need 0\.00 GB in .* where 0\.00 GB are free"):
+        _ask(tmp_path, Model())
+
+
+def test_a_disk_that_fills_up_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match=r"cannot be written: No space left on device\. Make room"):
+        _ask(tmp_path, Model())
+    monkeypatch.undo()
+    monkeypatch.setattr(states, "CHUNK_VECTORS", 5)
+    _check(_ask(tmp_path, Model()), Model())
+
+
+def test_the_size_is_told_before(tmp_path: Path) -> None:
+    told: list[str] = []
+    StateCache(tmp_path, announce=told.append).states(
+        "k", layers=LAYERS, counts=COUNTS, produce=Model().produce
+    )
+    assert len(told) == 1 and "15 vectors in 3 layers" in told[0]
+    files = ("states.f16", "exponents.i8")
+    size = sum((tmp_path / "k" / name).stat().st_size for name in files)
+    assert size == state_bytes(layers=3, vectors=15, dimension=DIMENSION)
+
+
+def test_the_key_follows_everything_that_makes_the_states() -> None:
+    base: dict[str, Any] = {
+        "identity": {"weights": "a", "version": "1"},
+        "sentences": [["a", "b"], ["c"]],
+        "layers": [0, 1],
+        "vectors": "first piece",
+    }
+    changes: list[dict[str, Any]] = [
+        {},
+        {"identity": {"weights": "b", "version": "1"}},
+        {"sentences": [["a"], ["b", "c"]]},
+        {"sentences": [["a b"], ["c"]]},
+        {"layers": [0, 2]},
+        {"vectors": "mean"},
+    ]
+    assert len({state_key(**(base | change)) for change in changes}) == len(changes)
+    assert state_key(**(base | {"identity": {"version": "1", "weights": "a"}})) == state_key(**base)
+
+
+def test_a_reader_gives_pages_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(states, "RESIDENT", 100)
+    _check(_ask(tmp_path, Model()), Model())
+    assert json.loads((tmp_path / "k" / "header.json").read_text())["vectors"] == 15
