@@ -38,14 +38,45 @@ class Agreement:
         self.grammar, self.paradigms = grammar, paradigms
         self.children = children_of(self.heads) if self.heads else [[] for _ in range(len(self.words) + 1)]
         self._marked: dict[int, bool] = {}
+        self._shown_genders: dict[int, str | None] = {}
+        self._controllers: dict[int, int] = {}
 
     def word(self, number: int) -> Token:
         """Return the word with an id."""
         return self.words[number - 1]
 
     def gender(self, number: int) -> str | None:
-        """Return the gender of a word, if it is one that variants set."""
-        value = self.words[number - 1].feature("Gender")
+        """Return the gender of a word, if it is one that variants set.
+
+        That is its feature; where the annotation has none, what the form of an agreeing word shows, if something in the
+        sentence has that gender. None also for a form that contradicts its feature.
+        """
+        stated = self._stated(number)
+        if stated is None or not self.settled(number):
+            return None
+        return stated
+
+    def settled(self, number: int) -> bool:
+        """Return whether form, feature and sentence agree on the gender of a word, or there is none to agree on."""
+        word = self.word(number)
+        if word.upos in self.grammar.nominal:
+            return True
+        shown = self._shown(number)
+        feature = word.feature("Gender")
+        if feature is not None:
+            return shown in (None, feature) or feature not in self.grammar.genders
+        return shown is None or self.controller(number) != NONE
+
+    def _shown(self, number: int) -> str | None:
+        if number not in self._shown_genders:
+            self._shown_genders[number] = self.paradigms.shown_gender(self.word(number))
+        return self._shown_genders[number]
+
+    def _stated(self, number: int) -> str | None:
+        word = self.word(number)
+        value = word.feature("Gender")
+        if value is None and word.upos in self.grammar.shown:
+            value = self._shown(number)
         return value if value in self.grammar.genders else None
 
     def has_adposition(self, number: int) -> bool:
@@ -71,7 +102,7 @@ class Agreement:
         return self._marked[number]
 
     def frame(self, number: int) -> str:
-        """Return which arguments a verb has: ``e`` an ergative subject, ``o`` an object, ``l`` a light noun."""
+        """Return what hangs on a verb: ``e`` an ergative subject, ``o`` an object or clause, ``p`` a passive auxiliary."""
         relations = self.grammar.relations
         found = set()
         for child in self.children[number]:
@@ -80,6 +111,8 @@ class Agreement:
                 found.add("e")
             elif is_relation(deprel, relations.object) or is_relation(deprel, relations.clausal):
                 found.add("o")
+            elif is_relation(deprel, relations.passive):
+                found.add("p")
         return "".join(sorted(found))
 
     def ergative(self, number: int) -> bool:
@@ -105,16 +138,21 @@ class Agreement:
 
     def controller(self, number: int) -> int:
         """Return the id of the noun that a word agrees with, `FREE` for a pronoun without gender, 0 for none."""
-        gender = self.gender(number)
-        if gender is None or not self.heads:
+        if number not in self._controllers:
+            self._controllers[number] = self._found_controller(number)
+        return self._controllers[number]
+
+    def _found_controller(self, number: int) -> int:
+        gender = self._stated(number)
+        if gender is None or not self.heads or self._shown(number) not in (None, gender):
             return NONE
         free = False
         for candidate in self._candidates(number):
             word = self.word(candidate)
             if word.upos in self.grammar.nominal:
-                if self.gender(candidate) == gender:
+                if self._stated(candidate) == gender:
                     return candidate
-            elif word.upos == "PRON" and self.gender(candidate) in (None, gender):
+            elif word.upos == "PRON" and self._stated(candidate) in (None, gender):
                 free = True
         return FREE if free else NONE
 
@@ -157,7 +195,7 @@ class Agreement:
         )
 
     def _of_pronoun(self, number: int, head: int) -> Iterator[int]:
-        gender = self.gender(number)
+        gender = self._stated(number)
         assert gender is not None
         if self.paradigms.find(self.word(number), gender) is None:
             yield number
@@ -178,6 +216,8 @@ class Agreement:
         relations, word = self.grammar.relations, self.word(verb)
         subjects = [c for c in self.children[verb] if is_relation(self.word(c).deprel, relations.subject)]
         citation = self._is_citation(verb)
+        if citation and not self._agrees_as_citation(verb):
+            return
         if not citation:
             for subject in filter(self._nominative, subjects):
                 yield from self._resolved(subject, verb)
@@ -222,9 +262,20 @@ class Agreement:
         return True
 
     def _is_citation(self, number: int) -> bool:
-        word, gender = self.word(number), self.gender(number)
+        word, gender = self.word(number), self._stated(number)
         found = self.paradigms.find(word, gender) if gender else None
         return found is not None and found.paradigm in self.grammar.citation_forms
+
+    def _agrees_as_citation(self, number: int) -> bool:
+        """Return whether an infinitive agrees with its object: करनी है, किताब पढ़नी होगी, but not करने के लिए."""
+        gender = self._stated(number)
+        found = self.paradigms.find(self.word(number), gender) if gender else None
+        if found is None or any(cell.case == "Obl" for cell in found.cells) or self.has_adposition(number):
+            return False
+        if gender != self.grammar.genders[0]:
+            return True
+        around = [*self.children[number], *([self.heads[number - 1]] if self.heads[number - 1] else [])]
+        return any(self.word(other).lemma in self.grammar.obligation for other in around)
 
     def _attributive(self, number: int, controller: int) -> bool:
         """Return whether the word stands in the noun phrase of its controller."""

@@ -109,7 +109,8 @@ class Generator:
         """
         if sentence.sent_id is None:
             raise ValueError("A sentence without a sent_id has no variants.")
-        agreement, facts = self.pool.agreement(sentence), self.pool.facts(sentence)
+        agreement = self.pool.agreement(sentence)
+        facts = self.pool.facts(sentence, agreement)
         controllers = _controllers(agreement, facts)
         made = []
         for number, variant in enumerate(self.grammar.variants):
@@ -248,7 +249,7 @@ class Generator:
         if change is None:
             return word
         feats, misc = word.feats, word.misc
-        if change.gender is not None and change.gender != word.feature("Gender"):
+        if change.gender is not None and word.feature("Gender") not in (None, change.gender):
             feats = feats_of({**word.features, "Gender": change.gender})
         if self.mode != PAPER and (change.form, change.lemma) != (word.form, word.lemma):
             misc = _without(misc, self.grammar.stale)

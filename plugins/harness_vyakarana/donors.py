@@ -48,6 +48,9 @@ class Facts:
     frame: str = ABSENT
     surroundings: Key = ()
     surface: str | None = None
+    settled: bool = True
+    """Whether form, annotation and sentence agree on its gender; else it is neither replaced nor a donor."""
+    donates: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,49 +72,65 @@ class _Cell:
         return self.forms
 
 
-def surroundings(sentence: Sentence) -> dict[int, tuple[Key, str]]:
-    """Return, by the id of a word inside a multi-word token, its place and the forms beside it, and the range's form.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """What surrounds a word in a multi-word token."""
 
-    A donor inside a multi-word token comes from one with the same clitics (released CG-TTB: no exception).
+    beside: Key
+    """The forms of its words, with ``*`` for the word itself."""
+    surface: str
+    donates: bool = True
+
+
+def surroundings(sentence: Sentence, mode: str) -> dict[int, Range]:
+    """Return what surrounds each word inside a multi-word token, by the id of the word.
+
+    A donor inside a multi-word token comes from one with the same clitics. In paper mode only the first two words count,
+    donors come from tokens of two words, and so a third clitic is lost from the surface (released CG-TTB).
     """
-    found: dict[int, tuple[Key, str]] = {}
+    found: dict[int, Range] = {}
     for token in sentence.tokens:
         if token.span is None:
             continue
         first, last = token.span
         for number in range(first, last + 1):
-            beside = (
-                "*" if other == number else sentence.words[other - 1].form
-                for other in range(first, last + 1)
+            seen = range(first, first + 2) if mode == PAPER and number <= first + 1 else range(first, last + 1)
+            beside = ("*" if other == number else sentence.words[other - 1].form for other in seen)
+            found[number] = Range(
+                beside=tuple(beside), surface=token.form, donates=mode != PAPER or last == first + 1
             )
-            found[number] = (tuple(beside), token.form)
     return found
 
 
-def facts_of(
-    sentence: Sentence, agreement: Agreement | None, paradigms: Paradigms
-) -> list[Facts]:
+ALONE = Range(beside=(), surface="")
+
+
+def facts_of(sentence: Sentence, agreement: Agreement | None, paradigms: Paradigms) -> list[Facts]:
     """Return the facts of every word; without `agreement` those of the paper's mode."""
-    inside = surroundings(sentence)
+    inside = surroundings(sentence, PAPER if agreement is None else DEFAULT)
     made = []
     for number, word in enumerate(sentence.words, start=1):
-        beside, surface = inside.get(number, ((), None))
-        slot = marked = frame = ABSENT
-        if agreement is not None:
-            gender = word.feature("Gender")
-            found = paradigms.find(word, gender) if gender else None
-            slot = paradigms.slot(found) if found else ABSENT
-            marked = "marked" if word.upos != "VERB" and agreement.marked(number) else ABSENT
-            frame = agreement.frame(number) if word.upos == "VERB" else ABSENT
+        around = inside.get(number, ALONE)
+        shared = {
+            "word": word,
+            "surroundings": around.beside,
+            "surface": around.surface or None,
+            "donates": around.donates,
+        }
+        if agreement is None:
+            made.append(Facts(gender=word.feature("Gender"), **shared))
+            continue
+        gender = agreement.gender(number) or word.feature("Gender")
+        found = paradigms.find(word, gender) if gender else None
+        verb = word.upos == "VERB"
         made.append(
             Facts(
-                word=word,
-                gender=word.feature("Gender"),
-                slot=slot,
-                marked=marked,
-                frame=frame,
-                surroundings=beside,
-                surface=surface,
+                gender=gender,
+                slot=paradigms.slot(found) if found else ABSENT,
+                marked="marked" if not verb and agreement.marked(number) else ABSENT,
+                frame=agreement.frame(number) if verb else ABSENT,
+                settled=agreement.settled(number),
+                **shared,
             )
         )
     return made
@@ -132,11 +151,11 @@ def keys_of(
             gender if name == "Gender" and gender is not None else features[name] for name in rule.paper
         ]
         return [(facts.word.upos, *values, *facts.surroundings)]
-    if not rule.key or facts.word.lemma in rule.keep or any(name not in features for name in rule.requires):
+    if not rule.key or not facts.settled or facts.word.lemma in rule.keep or any(name not in features for name in rule.requires):
         return []
     values_by_name = {name: features.get(name, ABSENT) for name in rule.key if name not in DERIVED}
-    if gender is not None and "Gender" in values_by_name:
-        values_by_name["Gender"] = gender
+    if "Gender" in values_by_name:
+        values_by_name["Gender"] = gender or facts.gender or ABSENT
     derived = {
         "xpos": facts.word.xpos,
         "marked": facts.marked,
@@ -166,9 +185,9 @@ class DonorPool:
         for sentence in sentences:
             if sentence.sent_id is None:
                 continue
-            for number, facts in enumerate(self.facts(sentence), start=1):
+            for number, facts in enumerate(self.facts(sentence, self.agreement(sentence)), start=1):
                 rule = self.grammar.content.get(facts.word.upos)
-                if rule is None:
+                if rule is None or not facts.donates:
                     continue
                 donor = Donor(
                     form=facts.word.form,
@@ -181,9 +200,9 @@ class DonorPool:
                     self._cells.setdefault(key, _Cell()).add(donor)
         return self
 
-    def facts(self, sentence: Sentence) -> list[Facts]:
-        """Return the facts of every word of a sentence in this pool's mode."""
-        return facts_of(sentence, self.agreement(sentence), self.paradigms)
+    def facts(self, sentence: Sentence, agreement: Agreement | None) -> list[Facts]:
+        """Return the facts of every word of a sentence, given its `agreement` in this pool's mode."""
+        return facts_of(sentence, agreement, self.paradigms)
 
     def agreement(self, sentence: Sentence) -> Agreement | None:
         """Return the agreement of a sentence, None in the paper's mode, which knows of none."""
@@ -210,9 +229,10 @@ class DonorPool:
             return cell.by_form[form], step
         return None, len(keys)
 
-    def types(self, key: Key) -> int:
-        """Return the number of types of a cell."""
-        return len(self._cells[key].by_form) if key in self._cells else 0
+    def types(self, key: Key) -> list[tuple[str, str]]:
+        """Return form and lemma of the types of a cell, by form."""
+        cell = self._cells.get(key)
+        return [] if cell is None else [(form, cell.by_form[form].lemma) for form in cell.sorted_forms()]
 
     def has(self, key: Key, form: str) -> bool:
         """Return whether a form is a type of a cell."""

@@ -127,6 +127,7 @@ class Relations(_Strict):
     light: Names = ("compound",)
     """Nouns of complex predicates."""
     clausal: Names = ("ccomp",)
+    passive: Names = ("aux:pass",)
     adposition: Names = ("case",)
     auxiliary: Names = ("aux", "cop")
     attribute: Names = ("amod", "det", "nmod", "nummod", "acl")
@@ -176,6 +177,12 @@ class Grammar(_Strict):
     ergative: Names = ()
     """Lemmas of the ergative adposition, and endings of pronouns that hold it."""
     relative_pronouns: Names = ()
+    shown: Names = ()
+    """Parts of speech whose form tells the gender where the annotation does not."""
+    invariable: Names = ()
+    """Lemmas that end like a citation form but do not inflect."""
+    obligation: Names = ()
+    """Lemmas of verbs beside which an infinitive of the first gender agrees with its object."""
     citation_forms: Names = ()
     """Names of paradigms of infinitives, which agree with their object only."""
     paradigms: Annotated[tuple[ParadigmSpec, ...], BeforeValidator(_as_tuple)] = ()

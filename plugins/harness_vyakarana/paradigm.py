@@ -82,6 +82,8 @@ class Paradigms:
         for paradigm in table:
             if not paradigm.spec.open:
                 self._add_closed(paradigm)
+        self._invariable = frozenset(grammar.invariable)
+        self._genders = grammar.genders
         self._equal = str.maketrans(dict(grammar.equal_letters))
         self._found: dict[tuple[str, str, str, str], Inflection | None] = {}
 
@@ -98,6 +100,11 @@ class Paradigms:
         if key not in self._found:
             self._found[key] = next(self._all(word, gender), None)
         return self._found[key]
+
+    def shown_gender(self, word: Token) -> str | None:
+        """Return the gender that the form of a word shows, None where it shows none or more than one."""
+        shown = [gender for gender in self._genders if self.find(word, gender) is not None]
+        return shown[0] if len(shown) == 1 else None
 
     def _all(self, word: Token, gender: str) -> Iterator[Inflection]:
         for paradigm, stem, ending in self._closed.get((word.upos, word.form), ()):
@@ -118,7 +125,7 @@ class Paradigms:
             lemma = word.lemma.translate(self._equal)
             return stem.translate(self._equal) in (lemma, lemma.removesuffix(spec.lemma_ending))
         if spec.stem == "citation":
-            return word.lemma.endswith(next(iter(spec.cells.values())))
+            return word.lemma not in self._invariable and word.lemma.endswith(next(iter(spec.cells.values())))
         return True
 
     def slot(self, found: Inflection) -> str:
