@@ -20,6 +20,7 @@ __all__ = ["FREE", "Agreement", "is_relation"]
 FREE = -1
 """Controlled by a pronoun that shows no gender: any gender is right, if all words of the clause share it."""
 NONE = 0
+SINGULAR, PLURAL = "Sing", "Plur"
 DEEPEST = 4
 """Heads that are climbed for a shared subject."""
 OBLIQUE_RELATIONS = ("obl", "advmod", "nmod")
@@ -129,9 +130,12 @@ class Agreement:
         """Return number, case and place of an agreeing word, for the choice of its form."""
         word, controller = self.word(number), self.controller(number)
         attributive = controller > 0 and self._attributive(number, controller)
-        source = self.word(controller) if attributive else word
+        own = word.feature("Number")
+        others = self.word(controller).feature("Number") if controller > 0 else None
+        # A polite subject is singular and its verb plural; an annotation may have either number wrong.
+        plural = not attributive and PLURAL in (own, others)
         return Place(
-            number=source.feature("Number") or word.feature("Number"),
+            number=PLURAL if plural else (others or own if attributive else own or others) or SINGULAR,
             oblique=attributive and self._oblique(controller),
             last=not attributive and not self._auxiliary_follows(number),
         )
@@ -152,8 +156,8 @@ class Agreement:
             if word.upos in self.grammar.nominal:
                 if self._stated(candidate) == gender:
                     return candidate
-            elif word.upos == "PRON" and self._stated(candidate) in (None, gender):
-                free = True
+            elif word.upos == "PRON" and self._shown(candidate) is None:
+                free = free or word.feature("Gender") in (None, gender)
         return FREE if free else NONE
 
     # Candidates, best first ---------------------------------------------------------------------------
@@ -176,7 +180,7 @@ class Agreement:
         if head == 0 or self._begins_compound(number, head):
             return
         for _ in range(DEEPEST):
-            if not is_relation(self.word(head).deprel, self.grammar.relations.coordination):
+            if not is_relation(self.word(head).deprel, self.grammar.relations.chained):
                 break
             head = self.heads[head - 1]
         owner = self.heads[head - 1]
@@ -220,7 +224,9 @@ class Agreement:
             return
         if not citation:
             for subject in filter(self._nominative, subjects):
-                yield from self._resolved(subject, verb)
+                # यह and its like announce a clause: the verb stands in the default gender.
+                if not (self.word(subject).lemma in self.grammar.expletive and self._has_clause(verb)):
+                    yield from self._resolved(subject, verb)
         for names in (relations.object, relations.light):
             for child in self.children[verb]:
                 nominal = self.word(child).upos in self.grammar.nominal
@@ -260,6 +266,10 @@ class Agreement:
         if word.upos == "PRON":
             return word.feature("Case") in (None, "Nom") and not self.ergative(number)
         return True
+
+    def _has_clause(self, verb: int) -> bool:
+        names = self.grammar.relations.clausal
+        return any(is_relation(self.word(child).deprel, names) for child in self.children[verb])
 
     def _is_citation(self, number: int) -> bool:
         word, gender = self.word(number), self._stated(number)

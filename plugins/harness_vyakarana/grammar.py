@@ -126,7 +126,7 @@ class Relations(_Strict):
     object: Names = ("obj", "dobj")
     light: Names = ("compound",)
     """Nouns of complex predicates."""
-    clausal: Names = ("ccomp",)
+    clausal: Names = ("ccomp", "csubj")
     passive: Names = ("aux:pass",)
     adposition: Names = ("case",)
     auxiliary: Names = ("aux", "cop")
@@ -177,6 +177,8 @@ class Grammar(_Strict):
     ergative: Names = ()
     """Lemmas of the ergative adposition, and endings of pronouns that hold it."""
     relative_pronouns: Names = ()
+    expletive: Names = ()
+    """Lemmas of pronouns that may announce a clause and then control nothing."""
     shown: Names = ()
     """Parts of speech whose form tells the gender where the annotation does not."""
     invariable: Names = ()
