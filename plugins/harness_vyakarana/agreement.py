@@ -1,7 +1,7 @@
 """Which noun every agreeing word takes its gender from, read off the tree of a sentence.
 
 The relations are those of Universal Dependencies; what they are called, and which adposition is ergative, is data of
-the language. A verb agrees with its nominative subject, else with a nominative object (Kachru, Hindi, 2006, chapter 6);
+the language. A verb agrees with its nominative subject, else with a nominative object (Kachru, Hindi, 2006);
 with neither it stands in the default gender and no variant may change it. A noun counts as controller only where the
 source agrees with it, so that errors of annotation and default agreement leave the word as it is.
 """
@@ -103,7 +103,7 @@ class Agreement:
         return self._marked[number]
 
     def frame(self, number: int) -> str:
-        """Return what hangs on a verb: ``e`` an ergative subject, ``o`` an object or clause, ``p`` a passive auxiliary."""
+        """Return what a verb has: ``e`` an ergative subject, ``o`` an object or clause, ``p`` a passive auxiliary."""
         relations = self.grammar.relations
         found = set()
         for child in self.children[number]:
@@ -189,7 +189,10 @@ class Agreement:
 
     def _begins_compound(self, number: int, head: int) -> bool:
         """Return whether another adposition follows: the gender of कی ओर and के साथ is that of the second."""
-        if any(is_relation(self.word(child).deprel, self.grammar.relations.fixed) for child in self.children[number]):
+        if any(
+            is_relation(self.word(child).deprel, self.grammar.relations.fixed)
+            for child in self.children[number]
+        ):
             return True
         following = number + 1
         return (
@@ -232,7 +235,9 @@ class Agreement:
                 nominal = self.word(child).upos in self.grammar.nominal
                 if nominal and is_relation(self.word(child).deprel, names) and self._nominative(child):
                     yield child
-        if any(is_relation(self.word(c).deprel, ("cop",)) for c in self.children[verb]) and self._nominative(verb):
+        if any(is_relation(self.word(c).deprel, ("cop",)) for c in self.children[verb]) and self._nominative(
+            verb
+        ):
             yield from (verb,) if word.upos in self.grammar.nominal else ()
         head = self.heads[verb - 1]
         if subjects or citation or head == 0 or depth >= DEEPEST or self.has_adposition(verb):
@@ -312,4 +317,6 @@ class Agreement:
     def _auxiliary_follows(self, number: int) -> bool:
         head = self.heads[number - 1] if self.word(number).upos == "AUX" else number
         names = self.grammar.relations.auxiliary
-        return any(child > number and is_relation(self.word(child).deprel, names) for child in self.children[head])
+        return any(
+            child > number and is_relation(self.word(child).deprel, names) for child in self.children[head]
+        )

@@ -1,7 +1,7 @@
 """Colorless-green sentences: content words replaced at random by words with the same features, in gender variants.
 
-Source: Patil et al. (MRL 2021), section 3, after Gulordava et al. (NAACL 2018). The ``paper`` mode does what the released
-treebanks show, errors included; the default mode keeps agreement (see `agreement`).
+Source: Patil et al. (MRL 2021), section 3, after Gulordava et al. (NAACL 2018). The ``paper`` mode does what the
+released treebanks show, errors included; the default mode keeps agreement (see `agreement`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness_vyakarana.donors import PAPER, Donor, DonorPool, Facts, keys_of
 from harness_vyakarana.grammar import Grammar
 from harness_vyakarana.sandhi import with_sandhi
 
-__all__ = ["DROPPED_LENGTH", "DONOR_KEY", "Generator", "Report", "text_of", "variant_id"]
+__all__ = ["DONOR_KEY", "DROPPED_LENGTH", "Generator", "Report", "text_of", "variant_id"]
 
 DROPPED_LENGTH = 4
 """Sentences with fewer words are dropped (recomputed from the released counts)."""
@@ -209,7 +209,7 @@ class Generator:
     ) -> Donor | None:
         """Return a donor; `taken` are multi-word tokens in which a word has been replaced already."""
         rule = self.grammar.content.get(fact.word.upos)
-        if rule is None or (fact.surface is not None and fact.surface in taken):
+        if rule is None or (fact.around.surface is not None and fact.around.surface in taken):
             return None
         keys = keys_of(fact, rule, self.mode, gender=gender, slot=slot)
         if not keys:
@@ -219,8 +219,8 @@ class Generator:
             self.report.without_donor[fact.word.upos] += 1
             return None
         self.report.stepped[fact.word.upos, step] += 1
-        if fact.surface is not None:
-            taken.add(fact.surface)
+        if fact.around.surface is not None:
+            taken.add(fact.around.surface)
         return donor
 
     # Lines ------------------------------------------------------------------------------------------------
@@ -228,9 +228,7 @@ class Generator:
     def _written(
         self, sentence: Sentence, changes: Mapping[int, _Change], variant: int, header: Sequence[str]
     ) -> Sentence:
-        words = [
-            self._word(word, changes.get(number)) for number, word in enumerate(sentence.words, start=1)
-        ]
+        words = [self._word(word, changes.get(number)) for number, word in enumerate(sentence.words, start=1)]
         tokens = _with_ranges(sentence, words, changes)
         if self.mode != PAPER and self.grammar.sandhi is not None:
             tokens = with_sandhi(tokens, self.grammar.sandhi, _changed(sentence.tokens, tokens))
@@ -301,9 +299,7 @@ def _controllers(agreement: Agreement | None, facts: Sequence[Facts]) -> dict[in
     }
 
 
-def _with_ranges(
-    sentence: Sentence, words: Sequence[Token], changes: Mapping[int, _Change]
-) -> list[Token]:
+def _with_ranges(sentence: Sentence, words: Sequence[Token], changes: Mapping[int, _Change]) -> list[Token]:
     """Return all lines of a variant: the words as changed, and the ranges with their donors' surface."""
     tokens: list[Token] = []
     for token in sentence.tokens:

@@ -11,7 +11,18 @@ from harness_vyakarana.conllu import Sentence, Token
 from harness_vyakarana.grammar import DERIVED, Grammar, Substitution
 from harness_vyakarana.paradigm import Paradigms
 
-__all__ = ["MODES", "PAPER", "Donor", "DonorPool", "Facts", "facts_of", "keys_of", "surroundings", "draw"]
+__all__ = [
+    "DEFAULT",
+    "MODES",
+    "PAPER",
+    "Donor",
+    "DonorPool",
+    "Facts",
+    "draw",
+    "facts_of",
+    "keys_of",
+    "surroundings",
+]
 
 DEFAULT, PAPER = "default", "paper"
 MODES = (DEFAULT, PAPER)
@@ -38,6 +49,19 @@ class Donor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """What surrounds a word in a multi-word token."""
+
+    beside: Key
+    """The forms of its words, with ``*`` for the word itself."""
+    surface: str | None
+    donates: bool = True
+
+
+ALONE = Range(beside=(), surface=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What the key of a word is made of, beside its own columns."""
 
@@ -46,11 +70,9 @@ class Facts:
     slot: str = ABSENT
     marked: str = ABSENT
     frame: str = ABSENT
-    surroundings: Key = ()
-    surface: str | None = None
+    around: Range = ALONE
     settled: bool = True
     """Whether form, annotation and sentence agree on its gender; else it is neither replaced nor a donor."""
-    donates: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,21 +94,11 @@ class _Cell:
         return self.forms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
-    """What surrounds a word in a multi-word token."""
-
-    beside: Key
-    """The forms of its words, with ``*`` for the word itself."""
-    surface: str
-    donates: bool = True
-
-
 def surroundings(sentence: Sentence, mode: str) -> dict[int, Range]:
     """Return what surrounds each word inside a multi-word token, by the id of the word.
 
-    A donor inside a multi-word token comes from one with the same clitics. In paper mode only the first two words count,
-    donors come from tokens of two words, and so a third clitic is lost from the surface (released CG-TTB).
+    A donor inside a multi-word token comes from one with the same clitics. In paper mode only the first two
+    words count and donors come from tokens of two words: a third clitic is lost (released CG-TTB).
     """
     found: dict[int, Range] = {}
     for token in sentence.tokens:
@@ -94,15 +106,14 @@ def surroundings(sentence: Sentence, mode: str) -> dict[int, Range]:
             continue
         first, last = token.span
         for number in range(first, last + 1):
-            seen = range(first, first + 2) if mode == PAPER and number <= first + 1 else range(first, last + 1)
+            seen = (
+                range(first, first + 2) if mode == PAPER and number <= first + 1 else range(first, last + 1)
+            )
             beside = ("*" if other == number else sentence.words[other - 1].form for other in seen)
             found[number] = Range(
                 beside=tuple(beside), surface=token.form, donates=mode != PAPER or last == first + 1
             )
     return found
-
-
-ALONE = Range(beside=(), surface="")
 
 
 def facts_of(sentence: Sentence, agreement: Agreement | None, paradigms: Paradigms) -> list[Facts]:
@@ -111,26 +122,21 @@ def facts_of(sentence: Sentence, agreement: Agreement | None, paradigms: Paradig
     made = []
     for number, word in enumerate(sentence.words, start=1):
         around = inside.get(number, ALONE)
-        shared = {
-            "word": word,
-            "surroundings": around.beside,
-            "surface": around.surface or None,
-            "donates": around.donates,
-        }
         if agreement is None:
-            made.append(Facts(gender=word.feature("Gender"), **shared))
+            made.append(Facts(word=word, gender=word.feature("Gender"), around=around))
             continue
         gender = agreement.gender(number) or word.feature("Gender")
         found = paradigms.find(word, gender) if gender else None
         verb = word.upos == "VERB"
         made.append(
             Facts(
+                word=word,
                 gender=gender,
+                around=around,
                 slot=paradigms.slot(found) if found else ABSENT,
                 marked="marked" if not verb and agreement.marked(number) else ABSENT,
                 frame=agreement.frame(number) if verb else ABSENT,
                 settled=agreement.settled(number),
-                **shared,
             )
         )
     return made
@@ -150,8 +156,13 @@ def keys_of(
         values = [
             gender if name == "Gender" and gender is not None else features[name] for name in rule.paper
         ]
-        return [(facts.word.upos, *values, *facts.surroundings)]
-    if not rule.key or not facts.settled or facts.word.lemma in rule.keep or any(name not in features for name in rule.requires):
+        return [(facts.word.upos, *values, *facts.around.beside)]
+    if (
+        not rule.key
+        or not facts.settled
+        or facts.word.lemma in rule.keep
+        or any(name not in features for name in rule.requires)
+    ):
         return []
     values_by_name = {name: features.get(name, ABSENT) for name in rule.key if name not in DERIVED}
     if "Gender" in values_by_name:
@@ -168,7 +179,7 @@ def keys_of(
     for step in ((), *rule.ladder):
         dropped |= set(step)
         kept = (f"{name}={value}" for name, value in values_by_name.items() if name not in dropped)
-        keys.append((facts.word.upos, *kept, *facts.surroundings))
+        keys.append((facts.word.upos, *kept, *facts.around.beside))
     return keys
 
 
@@ -187,14 +198,14 @@ class DonorPool:
                 continue
             for number, facts in enumerate(self.facts(sentence, self.agreement(sentence)), start=1):
                 rule = self.grammar.content.get(facts.word.upos)
-                if rule is None or not facts.donates:
+                if rule is None or not facts.around.donates:
                     continue
                 donor = Donor(
                     form=facts.word.form,
                     lemma=facts.word.lemma,
                     sent_id=sentence.sent_id,
                     word=number,
-                    surface=facts.surface,
+                    surface=facts.around.surface,
                 )
                 for key in keys_of(facts, rule, self.mode):
                     self._cells.setdefault(key, _Cell()).add(donor)
@@ -242,4 +253,3 @@ class DonorPool:
 def draw(place: bytes, count: int) -> int:
     """Return a number below `count` that depends on nothing but the place."""
     return int.from_bytes(blake2b(place, digest_size=8).digest(), "big") % count
-

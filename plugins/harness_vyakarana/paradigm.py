@@ -11,7 +11,6 @@ from harness_vyakarana.grammar import CASES, GENDERS, LAST, NUMBERS, Grammar, Pa
 __all__ = ["Cell", "Inflection", "Paradigms", "Place"]
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """What decides on a form beside the gender."""
@@ -66,9 +65,7 @@ class _Paradigm:
     cells: tuple[Cell, ...]
 
     def with_form(self, ending: str, gender: str) -> tuple[Cell, ...]:
-        return tuple(
-            cell for cell in self.cells if ending in cell.forms and cell.gender in (None, gender)
-        )
+        return tuple(cell for cell in self.cells if ending in cell.forms and cell.gender in (None, gender))
 
 
 class Paradigms:

@@ -1,7 +1,7 @@
 """Final consonants that repeat the first consonant of the next word, as Tamil writes them.
 
-A replaced word brings its own final consonant, or stands before another word than in its source: the consonant is made to
-repeat what follows, and dropped before any other letter (Lehmann, A Grammar of Modern Tamil, 1993, section 1.3).
+A replaced word brings its own final consonant, or stands before another word than in its source: the consonant is
+made to repeat what follows, and dropped before any other letter. None is added where the donor had none.
 """
 
 from __future__ import annotations

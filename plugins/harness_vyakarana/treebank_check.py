@@ -58,9 +58,9 @@ def check_colorless(
 ) -> CheckResult:
     """Return what is wrong in a treebank that was generated from `source`.
 
-    Every replaced word must have a donor of the same split, the same UPOS and the same key (`pool`: other donors than those of
-    the source); function words, ids, UPOS, XPOS and heads must be the source's; no variant may be missing; in default
-    mode, every word must agree with the noun that it agrees with in the source.
+    Every replaced word must have a donor of the same split, the same UPOS and the same key (`pool`: other donors
+    than those of the source); function words, ids, UPOS, XPOS and heads must be the source's; no variant may be
+    missing; in default mode, every word must agree with the noun that it agrees with in the source.
     """
     donors = pool if pool is not None else DonorPool(grammar, mode).add(source)
     by_id = {sentence.sent_id: sentence for sentence in source if sentence.sent_id is not None}
@@ -86,7 +86,9 @@ def check_colorless(
         result.violations += _Checker(known[base], sentence, grammar, donors, result).violations()
     wanted = (name for name, base in origin.items() if len(by_id[base].words) >= shortest)
     result.violations += [
-        Violation(sent_id=name, word="", message="the variant is missing") for name in wanted if name not in seen
+        Violation(sent_id=name, word="", message="the variant is missing")
+        for name in wanted
+        if name not in seen
     ]
     return result
 
@@ -141,7 +143,8 @@ class _Checker:
             return
         if word.upos in self.grammar.content:
             yield self._violation(
-                word.id, f"no {word.upos} of the split with the key of {old.form!r} has the form {word.form!r}"
+                word.id,
+                f"no {word.upos} of the split with the key of {old.form!r} has the form {word.form!r}",
             )
         else:
             yield self._violation(word.id, f"the function word {old.form!r} became {word.form!r}")
@@ -154,11 +157,17 @@ class _Checker:
             self.pool.paradigms.shown_gender(word) if self.source.agreement is not None else None
         )
         slots: list[str | None] = [None]
-        if self.source.agreement is not None and gender not in (None, fact.gender) and fact.gender is not None:
+        if (
+            self.source.agreement is not None
+            and gender not in (None, fact.gender)
+            and fact.gender is not None
+        ):
             found = self.pool.paradigms.find(fact.word, fact.gender)
             place = self.source.agreement.place(int(word.id))
             slots = [self.pool.paradigms.slot_in(found, gender, place) if found and gender else None]
-        keys = [key for slot in slots for key in keys_of(fact, rule, self.pool.mode, gender=gender, slot=slot)]
+        keys = [
+            key for slot in slots for key in keys_of(fact, rule, self.pool.mode, gender=gender, slot=slot)
+        ]
         return any(self._in_cell(key, word) for key in keys)
 
     def _in_cell(self, key: tuple[str, ...], word: Token) -> bool:
@@ -198,7 +207,9 @@ class _Checker:
             pairs = list(zip(self.source.sentence.words, self.made.words, strict=True))[first - 1 : last]
             changed = any(old.form != new.form for old, new in pairs)
             if before.form != after.form and not changed:
-                yield self._violation(after.id, f"the range became {after.form!r}, but none of its words changed")
+                yield self._violation(
+                    after.id, f"the range became {after.form!r}, but none of its words changed"
+                )
 
     def _disagreements(self, agreement: Agreement) -> Iterator[Violation]:
         for number, word in enumerate(self.made.words, start=1):
@@ -209,7 +220,8 @@ class _Checker:
             shown = self._shown(word)
             if shown is not None and shown != noun.feature("Gender"):
                 yield self._violation(
-                    word.id, f"{word.form!r} is {shown} but its noun {noun.form!r} is {noun.feature('Gender')}"
+                    word.id,
+                    f"{word.form!r} is {shown} but its noun {noun.form!r} is {noun.feature('Gender')}",
                 )
 
     def _shown(self, word: Token) -> str | None:
