@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from harness_vyakarana.agreement import FREE, Agreement
 from harness_vyakarana.conllu import NONE, Sentence, Token, feats_of
-from harness_vyakarana.donors import PAPER, Donor, DonorPool, Facts, keys_of
+from harness_vyakarana.donors import PAPER, Donor, DonorPool, Facts
 from harness_vyakarana.grammar import Grammar
 from harness_vyakarana.sandhi import with_sandhi
 
@@ -208,10 +208,9 @@ class Generator:
         self, fact: Facts, place: str, gender: str | None, slot: str | None, taken: set[str]
     ) -> Donor | None:
         """Return a donor; `taken` are multi-word tokens in which a word has been replaced already."""
-        rule = self.grammar.content.get(fact.word.upos)
-        if rule is None or (fact.around.surface is not None and fact.around.surface in taken):
+        if fact.around.surface is not None and fact.around.surface in taken:
             return None
-        keys = keys_of(fact, rule, self.mode, gender=gender, slot=slot)
+        keys = self.pool.keys(fact, gender=gender, slot=slot)
         if not keys:
             return None
         donor, step = self.pool.draw(keys, fact.word.form, place.encode())
@@ -301,6 +300,8 @@ def _controllers(agreement: Agreement | None, facts: Sequence[Facts]) -> dict[in
 
 def _with_ranges(sentence: Sentence, words: Sequence[Token], changes: Mapping[int, _Change]) -> list[Token]:
     """Return all lines of a variant: the words as changed, and the ranges with their donors' surface."""
+    if len(words) == len(sentence.tokens):
+        return list(words)
     tokens: list[Token] = []
     for token in sentence.tokens:
         span = token.span

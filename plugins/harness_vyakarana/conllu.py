@@ -86,7 +86,7 @@ class Token:
     @property
     def span(self) -> tuple[int, int] | None:
         """First and last word id of a range, None for anything else."""
-        found = _SPAN_ID.fullmatch(self.id)
+        found = _SPAN_ID.fullmatch(self.id) if "-" in self.id else None
         return (int(found[1]), int(found[2])) if found else None
 
 

@@ -190,6 +190,7 @@ class DonorPool:
         self.grammar, self.mode = grammar, mode
         self.paradigms = Paradigms(grammar)
         self._cells: dict[Key, _Cell] = {}
+        self._keys: dict[tuple[object, ...], list[Key]] = {}
 
     def add(self, sentences: Iterable[Sentence]) -> DonorPool:
         """Add the words of sentences; return the pool."""
@@ -197,8 +198,8 @@ class DonorPool:
             if sentence.sent_id is None:
                 continue
             for number, facts in enumerate(self.facts(sentence, self.agreement(sentence)), start=1):
-                rule = self.grammar.content.get(facts.word.upos)
-                if rule is None or not facts.around.donates:
+                keys = self.keys(facts)
+                if not keys or not facts.around.donates:
                     continue
                 donor = Donor(
                     form=facts.word.form,
@@ -207,7 +208,7 @@ class DonorPool:
                     word=number,
                     surface=facts.around.surface,
                 )
-                for key in keys_of(facts, rule, self.mode):
+                for key in keys:
                     self._cells.setdefault(key, _Cell()).add(donor)
         return self
 
@@ -218,6 +219,29 @@ class DonorPool:
     def agreement(self, sentence: Sentence) -> Agreement | None:
         """Return the agreement of a sentence, None in the paper's mode, which knows of none."""
         return None if self.mode == PAPER else Agreement(sentence, self.grammar, self.paradigms)
+
+    def keys(self, facts: Facts, *, gender: str | None = None, slot: str | None = None) -> list[Key]:
+        """Return `keys_of` a word in this pool's mode; words that are alike are worked out once."""
+        word = facts.word
+        rule = self.grammar.content.get(word.upos)
+        if rule is None:
+            return []
+        alike = (
+            word.upos,
+            word.feats,
+            word.xpos,
+            word.lemma in rule.keep,
+            facts.settled,
+            facts.gender if gender is None else gender,
+            facts.slot if slot is None else slot,
+            facts.marked,
+            facts.frame,
+            facts.around.beside,
+        )
+        known = self._keys.get(alike)
+        if known is None:
+            known = self._keys[alike] = keys_of(facts, rule, self.mode, gender=gender, slot=slot)
+        return known
 
     def draw(self, keys: Sequence[Key], own: str, place: bytes) -> tuple[Donor | None, int]:
         """Return a donor, uniform over the types of the first cell that has one, and the step of the ladder.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from harness_vyakarana.agreement import FREE, Agreement
 from harness_vyakarana.colorless import DROPPED_LENGTH, variant_id
 from harness_vyakarana.conllu import Sentence, Token
-from harness_vyakarana.donors import PAPER, DonorPool, Facts, keys_of
+from harness_vyakarana.donors import PAPER, DonorPool, Facts
 from harness_vyakarana.grammar import Grammar
 from harness_vyakarana.sandhi import bare
 
@@ -150,9 +150,6 @@ class _Checker:
             yield self._violation(word.id, f"the function word {old.form!r} became {word.form!r}")
 
     def _is_donor(self, fact: Facts, word: Token) -> bool:
-        rule = self.grammar.content.get(word.upos)
-        if rule is None:
-            return False
         gender = word.feature("Gender") or (
             self.pool.paradigms.shown_gender(word) if self.source.agreement is not None else None
         )
@@ -165,9 +162,7 @@ class _Checker:
             found = self.pool.paradigms.find(fact.word, fact.gender)
             place = self.source.agreement.place(int(word.id))
             slots = [self.pool.paradigms.slot_in(found, gender, place) if found and gender else None]
-        keys = [
-            key for slot in slots for key in keys_of(fact, rule, self.pool.mode, gender=gender, slot=slot)
-        ]
+        keys = [key for slot in slots for key in self.pool.keys(fact, gender=gender, slot=slot)]
         return any(self._in_cell(key, word) for key in keys)
 
     def _in_cell(self, key: tuple[str, ...], word: Token) -> bool:
