@@ -253,7 +253,18 @@ class Generator:
         if change.donor is not None:
             donor = f"{DONOR_KEY}={change.donor.reference}"
             misc = donor if misc == NONE else f"{misc}|{donor}"
-        return replace(word, form=change.form, lemma=change.lemma, feats=feats, misc=misc)
+        return Token(
+            id=word.id,
+            form=change.form,
+            lemma=change.lemma,
+            upos=word.upos,
+            xpos=word.xpos,
+            feats=feats,
+            head=word.head,
+            deprel=word.deprel,
+            deps=word.deps,
+            misc=misc,
+        )
 
     def _comments(
         self, sentence: Sentence, tokens: Sequence[Token], variant: int, header: Sequence[str]

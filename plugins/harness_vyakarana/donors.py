@@ -258,9 +258,10 @@ class DonorPool:
             count = len(forms) - (own in cell.by_form)
             if count == 0:
                 continue
-            form = forms[draw(place, count)]
+            index = draw(place, count)
+            form = forms[index]
             if count < len(forms) and form >= own:
-                form = forms[draw(place, count) + 1]
+                form = forms[index + 1]
             return cell.by_form[form], step
         return None, len(keys)
 

@@ -40,8 +40,10 @@ def with_sandhi(tokens: Sequence[Token], sandhi: Sandhi, changed: Sequence[bool]
     for position, following in zip(surface, [*surface[1:], None], strict=True):
         touched = changed[position] or (following is not None and changed[following])
         token = tokens[position]
+        if not touched or not token.is_word:
+            continue
         stem = bare(token.form, token.lemma, sandhi)
-        if not touched or not token.is_word or stem == token.form:
+        if stem == token.form:
             continue
         first = "" if following is None else tokens[following].form[:1]
         ending = first + sandhi.suffix if first in sandhi.consonants else ""

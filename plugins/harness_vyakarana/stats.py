@@ -16,7 +16,7 @@ FEATURES = ("Gender", "Number", "Case", "Person", "Tense")
 TASKS = ("pos", "stdp", "gcm", "sva")
 COVERED = 0.20
 """A task is offered if more than this share of the words has its features."""
-NO_TAG = frozenset({"_", "X"})
+NO_TAG = "_"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Stats:
     words: int = 0
     trees: int = 0
     tagged: int = 0
-    """Words with a UPOS other than ``X``."""
+    """Words with a UPOS."""
     covered: Counter[str] = field(default_factory=Counter)
     """Words with a feature."""
     genders: Counter[str] = field(default_factory=Counter)
@@ -67,7 +67,7 @@ def stats_of(sentences: Iterable[Sentence]) -> Stats:
             stats.strict += len(strict_agreement_items(sentence))
         for word in sentence.words:
             features = word.features
-            stats.tagged += word.upos not in NO_TAG
+            stats.tagged += word.upos != NO_TAG
             stats.covered.update(name for name in FEATURES if name in features)
             if "Gender" in features:
                 stats.genders[features["Gender"]] += 1

@@ -8,10 +8,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO
 
-from harness import __version__
 from harness.errors import DataError, Problem, UsageError
 from harness.storage import FileNotWrittenError, publish
 from harness_vyakarana.colorless import DROPPED_LENGTH, Generator, Report
@@ -21,6 +21,7 @@ from harness_vyakarana.grammar import Grammar, grammar_of
 
 __all__ = ["Job", "generate_file", "jobs_of", "language_of", "treebank_files", "written_file"]
 
+DISTRIBUTION = "multilingual-harness"
 SUFFIX = ".conllu"
 _NAME = re.compile(r"([a-z]{2,3})_[^-]+-(?:ud|um)-.+")
 _SPLIT = re.compile(r"(?<![a-z])(train|test)(?![a-z])")
@@ -101,7 +102,7 @@ def generate_file(
     pool = DonorPool(grammar, mode).add(_usable(donors))
     generator = Generator(grammar, pool, seed=seed)
     header = (
-        f"# generator = multilingual-harness {__version__} colorless-green",
+        f"# generator = {DISTRIBUTION} {version(DISTRIBUTION)} colorless-green",
         f"# generated_from = {job.source.name}",
         f"# mode = {mode}, seed = {seed}, language = {job.language}, donors = {donors.name}",
     )
