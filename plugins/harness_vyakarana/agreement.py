@@ -217,6 +217,8 @@ class Agreement:
             yield from self._of_attribute(head, self.heads[head - 1])
         else:
             yield from self._of_clause(number)
+            if head and self.word(head).upos in ("VERB", "AUX"):
+                yield from self._of_clause(head)  # a predicative: खुले रहते थे
 
     def _of_clause(self, verb: int, depth: int = 0) -> Iterator[int]:
         """Subject, object and noun of a complex predicate; then what the clause modifies or shares."""

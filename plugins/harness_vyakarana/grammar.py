@@ -156,6 +156,9 @@ class Sandhi(_Strict):
     consonants: Names
     suffix: str
     """What follows the consonant at the end of a word."""
+    cases: Names = ()
+    """Cases whose forms take the consonant, if they end in one of `endings`."""
+    endings: Names = ()
 
 
 class Grammar(_Strict):

@@ -1,7 +1,7 @@
 """Final consonants that repeat the first consonant of the next word, as Tamil writes them.
 
 A replaced word brings its own final consonant, or stands before another word than in its source: the consonant is
-made to repeat what follows, and dropped before any other letter. None is added where the donor had none.
+made to repeat what follows, and dropped before any other letter. Forms of the cases that the language names get one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def with_sandhi(tokens: Sequence[Token], sandhi: Sandhi, changed: Sequence[bool]
         if not touched or not token.is_word:
             continue
         stem = bare(token.form, token.lemma, sandhi)
-        if stem == token.form:
+        required = token.feature("Case") in sandhi.cases and stem.endswith(sandhi.endings)
+        if stem == token.form and not required:
             continue
         first = "" if following is None else tokens[following].form[:1]
         ending = first + sandhi.suffix if first in sandhi.consonants else ""
