@@ -1,0 +1,324 @@
+"""Which noun every agreeing word takes its gender from, read off the tree of a sentence.
+
+The relations are those of Universal Dependencies; what they are called, and which adposition is ergative, is data of
+the language. A verb agrees with its nominative subject, else with a nominative object (Kachru, Hindi, 2006);
+with neither it stands in the default gender and no variant may change it. A noun counts as controller only where the
+source agrees with it, so that errors of annotation and default agreement leave the word as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness_vyakarana.conllu import Sentence, Token, values_of
+from harness_vyakarana.grammar import Grammar
+from harness_vyakarana.paradigm import Paradigms, Place
+from harness_vyakarana.tree import children_of
+
+__all__ = ["FREE", "Agreement", "is_relation"]
+
+FREE = -1
+"""Controlled by a pronoun that shows no gender: any gender is right, if all words of the clause share it."""
+NONE = 0
+SINGULAR, PLURAL = "Sing", "Plur"
+DEEPEST = 4
+"""Heads that are climbed for a shared subject."""
+OBLIQUE_RELATIONS = ("obl", "advmod", "nmod")
+
+
+def is_relation(deprel: str, names: tuple[str, ...]) -> bool:
+    """Return whether a relation is one of those named, with or without its subtype."""
+    return deprel in names or deprel.partition(":")[0] in names
+
+
+class Agreement:
+    """The agreement of one sentence; words are numbered by their ids."""
+
+    def __init__(self, sentence: Sentence, grammar: Grammar, paradigms: Paradigms) -> None:
+        self.words, self.heads = sentence.words, sentence.heads
+        self.grammar, self.paradigms = grammar, paradigms
+        self.children = children_of(self.heads) if self.heads else [[] for _ in range(len(self.words) + 1)]
+        self._marked: dict[int, bool] = {}
+        self._shown_genders: dict[int, str | None] = {}
+        self._controllers: dict[int, int] = {}
+
+    def word(self, number: int) -> Token:
+        """Return the word with an id."""
+        return self.words[number - 1]
+
+    def gender(self, number: int) -> str | None:
+        """Return the gender of a word, if it is one that variants set.
+
+        That is its feature; where the annotation has none, what the form of an agreeing word shows, if something in the
+        sentence has that gender. None also for a form that contradicts its feature.
+        """
+        stated = self._stated(number)
+        if stated is None or not self.settled(number):
+            return None
+        return stated
+
+    def settled(self, number: int) -> bool:
+        """Return whether form, feature and sentence agree on the gender of a word, or there is none to agree on."""
+        word = self.word(number)
+        if word.upos in self.grammar.nominal:
+            return True
+        shown = self._shown(number)
+        feature = word.feature("Gender")
+        if feature is not None:
+            return shown in (None, feature) or feature not in self.grammar.genders
+        return shown is None or self.controller(number) != NONE
+
+    def _shown(self, number: int) -> str | None:
+        if number not in self._shown_genders:
+            self._shown_genders[number] = self.paradigms.shown_gender(self.word(number))
+        return self._shown_genders[number]
+
+    def _stated(self, number: int) -> str | None:
+        word = self.word(number)
+        value = word.feature("Gender")
+        if value is None and word.upos in self.grammar.shown:
+            value = self._shown(number)
+        return value if value in self.grammar.genders else None
+
+    def has_adposition(self, number: int) -> bool:
+        """Return whether an adposition hangs on the word itself."""
+        names = self.grammar.relations.adposition
+        return any(
+            self.word(child).upos == "ADP" and is_relation(self.word(child).deprel, names) and child > number
+            for child in self.children[number]
+        )
+
+    def marked(self, number: int) -> bool:
+        """Return whether an adposition governs the noun: its own, or that of the phrase it is a part of."""
+        if number not in self._marked:
+            chained = self.grammar.relations.chained
+            found = self.has_adposition(number)
+            if not found and self.heads and is_relation(self.word(number).deprel, chained):
+                head = self.heads[number - 1]
+                found = head > 0 and self.word(head).upos in self.grammar.nominal and self.marked(head)
+            if not found:
+                conjuncts = self._conjuncts(number)
+                found = any(self.has_adposition(other) for other in conjuncts)
+            self._marked[number] = found
+        return self._marked[number]
+
+    def frame(self, number: int) -> str:
+        """Return what a verb has: ``e`` an ergative subject, ``o`` an object or clause, ``p`` a passive auxiliary."""
+        relations = self.grammar.relations
+        found = set()
+        for child in self.children[number]:
+            deprel = self.word(child).deprel
+            if is_relation(deprel, relations.subject) and self.ergative(child):
+                found.add("e")
+            elif is_relation(deprel, relations.object) or is_relation(deprel, relations.clausal):
+                found.add("o")
+            elif is_relation(deprel, relations.passive):
+                found.add("p")
+        return "".join(sorted(found))
+
+    def ergative(self, number: int) -> bool:
+        """Return whether a nominal is ergative: by its adposition, its case or, of pronouns, its ending."""
+        word = self.word(number)
+        markers = self.grammar.ergative
+        if any(self.word(child).form in markers for child in self.children[number]):
+            return True
+        if "Erg" in values_of(word.feature("Case") or ""):
+            return True
+        return word.upos == "PRON" and any(word.form.endswith(marker) for marker in markers)
+
+    def place(self, number: int) -> Place:
+        """Return number, case and place of an agreeing word, for the choice of its form."""
+        word, controller = self.word(number), self.controller(number)
+        attributive = controller > 0 and self._attributive(number, controller)
+        own = word.feature("Number")
+        others = self.word(controller).feature("Number") if controller > 0 else None
+        # A polite subject is singular and its verb plural; an annotation may have either number wrong.
+        plural = not attributive and PLURAL in (own, others)
+        return Place(
+            number=PLURAL if plural else (others or own if attributive else own or others) or SINGULAR,
+            oblique=attributive and self._oblique(controller),
+            last=not attributive and not self._auxiliary_follows(number),
+        )
+
+    def controller(self, number: int) -> int:
+        """Return the id of the noun that a word agrees with, `FREE` for a pronoun without gender, 0 for none."""
+        if number not in self._controllers:
+            self._controllers[number] = self._found_controller(number)
+        return self._controllers[number]
+
+    def _found_controller(self, number: int) -> int:
+        gender = self._stated(number)
+        if gender is None or not self.heads or self._shown(number) not in (None, gender):
+            return NONE
+        free = False
+        for candidate in self._candidates(number):
+            word = self.word(candidate)
+            if word.upos in self.grammar.nominal:
+                if self._stated(candidate) == gender:
+                    return candidate
+            elif word.upos == "PRON" and self._shown(candidate) is None:
+                free = free or word.feature("Gender") in (None, gender)
+        return FREE if free else NONE
+
+    # Candidates, best first ---------------------------------------------------------------------------
+
+    def _candidates(self, number: int) -> Iterator[int]:
+        word, head = self.word(number), self.heads[number - 1]
+        if word.upos == "ADP":
+            yield from self._of_adposition(number, head)
+        elif word.upos == "PRON":
+            yield from self._of_pronoun(number, head)
+        elif word.upos == "AUX" and head and is_relation(word.deprel, self.grammar.relations.auxiliary):
+            yield from self._of_clause(head)
+        elif word.upos in ("VERB", "AUX"):
+            yield from self._of_clause(number)
+        else:
+            yield from self._of_attribute(number, head)
+
+    def _of_adposition(self, number: int, head: int) -> Iterator[int]:
+        """An agreeing adposition stands between its noun and the noun it agrees with."""
+        if head == 0 or self._begins_compound(number, head):
+            return
+        for _ in range(DEEPEST):
+            if not is_relation(self.word(head).deprel, self.grammar.relations.chained):
+                break
+            head = self.heads[head - 1]
+        owner = self.heads[head - 1]
+        if owner > number:
+            yield owner
+
+    def _begins_compound(self, number: int, head: int) -> bool:
+        """Return whether another adposition follows: the gender of कی ओर and के साथ is that of the second."""
+        if any(
+            is_relation(self.word(child).deprel, self.grammar.relations.fixed)
+            for child in self.children[number]
+        ):
+            return True
+        following = number + 1
+        return (
+            following <= len(self.words)
+            and self.heads[following - 1] in (head, number)
+            and self.word(following).upos == "ADP"
+        )
+
+    def _of_pronoun(self, number: int, head: int) -> Iterator[int]:
+        gender = self._stated(number)
+        assert gender is not None
+        if self.paradigms.find(self.word(number), gender) is None:
+            yield number
+        elif head > number and not self.has_adposition(number):
+            yield head
+
+    def _of_attribute(self, number: int, head: int) -> Iterator[int]:
+        word = self.word(number)
+        if head and is_relation(word.deprel, self.grammar.relations.attribute):
+            yield head
+        elif head and is_relation(word.deprel, self.grammar.relations.coordination):
+            yield from self._of_attribute(head, self.heads[head - 1])
+        else:
+            yield from self._of_clause(number)
+            if head and self.word(head).upos in ("VERB", "AUX"):
+                yield from self._of_clause(head)  # a predicative: खुले रहते थे
+
+    def _of_clause(self, verb: int, depth: int = 0) -> Iterator[int]:
+        """Subject, object and noun of a complex predicate; then what the clause modifies or shares."""
+        relations, word = self.grammar.relations, self.word(verb)
+        subjects = [c for c in self.children[verb] if is_relation(self.word(c).deprel, relations.subject)]
+        citation = self._is_citation(verb)
+        if citation and not self._agrees_as_citation(verb):
+            return
+        if not citation:
+            for subject in filter(self._nominative, subjects):
+                # यह and its like announce a clause: the verb stands in the default gender.
+                if not (self.word(subject).lemma in self.grammar.expletive and self._has_clause(verb)):
+                    yield from self._resolved(subject, verb)
+        for names in (relations.object, relations.light):
+            for child in self.children[verb]:
+                nominal = self.word(child).upos in self.grammar.nominal
+                if nominal and is_relation(self.word(child).deprel, names) and self._nominative(child):
+                    yield child
+        if any(is_relation(self.word(c).deprel, ("cop",)) for c in self.children[verb]) and self._nominative(
+            verb
+        ):
+            yield from (verb,) if word.upos in self.grammar.nominal else ()
+        head = self.heads[verb - 1]
+        if subjects or citation or head == 0 or depth >= DEEPEST or self.has_adposition(verb):
+            return
+        if is_relation(word.deprel, ("acl",)) and self.word(head).upos in self.grammar.nominal:
+            yield head
+        elif is_relation(word.deprel, relations.inherited) and not word.deprel.startswith("acl"):
+            yield from self._of_clause(head, depth + 1)
+
+    def _resolved(self, subject: int, verb: int) -> Iterator[int]:
+        """A subject and its conjuncts; for a relative pronoun the noun that its clause modifies."""
+        word = self.word(subject)
+        if word.lemma in self.grammar.relative_pronouns:
+            head = self.heads[verb - 1]
+            if is_relation(self.word(verb).deprel, self.grammar.relations.relative):
+                yield head
+                return
+        yield subject
+        yield from self._conjuncts(subject)
+
+    def _conjuncts(self, number: int) -> list[int]:
+        names = self.grammar.relations.coordination
+        return [child for child in self.children[number] if is_relation(self.word(child).deprel, names)]
+
+    # What a word is ----------------------------------------------------------------------------------
+
+    def _nominative(self, number: int) -> bool:
+        word = self.word(number)
+        if self.has_adposition(number):
+            return False
+        if word.upos == "PRON":
+            return word.feature("Case") in (None, "Nom") and not self.ergative(number)
+        return True
+
+    def _has_clause(self, verb: int) -> bool:
+        names = self.grammar.relations.clausal
+        return any(is_relation(self.word(child).deprel, names) for child in self.children[verb])
+
+    def _is_citation(self, number: int) -> bool:
+        word, gender = self.word(number), self._stated(number)
+        found = self.paradigms.find(word, gender) if gender else None
+        return found is not None and found.paradigm in self.grammar.citation_forms
+
+    def _agrees_as_citation(self, number: int) -> bool:
+        """Return whether an infinitive agrees with its object: करनी है, किताब पढ़नी होगी, but not करने के लिए."""
+        gender = self._stated(number)
+        found = self.paradigms.find(self.word(number), gender) if gender else None
+        if found is None or any(cell.case == "Obl" for cell in found.cells) or self.has_adposition(number):
+            return False
+        if gender != self.grammar.genders[0]:
+            return True
+        around = [*self.children[number], *([self.heads[number - 1]] if self.heads[number - 1] else [])]
+        return any(self.word(other).lemma in self.grammar.obligation for other in around)
+
+    def _attributive(self, number: int, controller: int) -> bool:
+        """Return whether the word stands in the noun phrase of its controller."""
+        node = number
+        for _ in range(DEEPEST):
+            head = self.heads[node - 1]
+            if head == controller:
+                deprel = self.word(node).deprel
+                return not is_relation(deprel, self.grammar.relations.relative) and (
+                    self.word(number).upos != "AUX" or is_relation(deprel, ("acl",))
+                )
+            if head == 0:
+                return False
+            node = head
+        return False
+
+    def _oblique(self, noun: int) -> bool:
+        """Return whether a noun stands in the oblique form: before an adposition, or as a bare adverbial."""
+        if self.marked(noun):
+            return True
+        word = self.word(noun)
+        return word.feature("Case") not in (None, "Nom") and is_relation(word.deprel, OBLIQUE_RELATIONS)
+
+    def _auxiliary_follows(self, number: int) -> bool:
+        head = self.heads[number - 1] if self.word(number).upos == "AUX" else number
+        names = self.grammar.relations.auxiliary
+        return any(
+            child > number and is_relation(self.word(child).deprel, names) for child in self.children[head]
+        )

@@ -1,0 +1,272 @@
+"""Language definitions: what a donor must share, which words agree, and in which forms; data that a plugin can add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from harness.errors import DuplicateNameError, Problem, SpecError, UnknownNameError
+from harness.specs.loading import Document, read_yaml
+
+__all__ = [
+    "CASES",
+    "DERIVED",
+    "GENDERS",
+    "LAST",
+    "NUMBERS",
+    "OPPOSITE_GENDER",
+    "SAME_GENDER",
+    "Grammar",
+    "ParadigmSpec",
+    "Relations",
+    "Substitution",
+    "grammar_of",
+    "load_grammars",
+    "own_folder",
+]
+
+SAME_GENDER, OPPOSITE_GENDER = "same", "opposite"
+DERIVED = frozenset({"xpos", "marked", "inflection", "frame"})
+"""Parts of a key that are no features: the XPOS column; whether a nominal has an adposition; the inflectional slot of
+the form; whether a verb has an ergative subject and an object."""
+
+GENDERS = ("Masc", "Fem", "Neut", "Com")
+NUMBERS = ("Sing", "Plur", "Dual")
+CASES = ("Dir", "Obl")
+LAST = "Last"
+CELL_PARTS = frozenset({*GENDERS, *NUMBERS, *CASES, LAST})
+"""What the name of a cell of a paradigm is made of."""
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _as_forms(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else _as_tuple(value)
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+Forms = Annotated[tuple[str, ...], BeforeValidator(_as_forms)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Substitution(_Strict):
+    """How the words of one part of speech are replaced."""
+
+    paper: Names = ()
+    """Features that a donor shares in paper mode; a word that lacks one is never replaced. Empty: never replaced."""
+    key: Names = ()
+    """The same for the default mode, where lacking a feature is a value too; `DERIVED` names are allowed."""
+    requires: Names = ()
+    """Features without which a word is not replaced in default mode."""
+    ladder: Annotated[tuple[Names, ...], BeforeValidator(_as_tuple)] = ()
+    """What is dropped from `key`, step by step, where no donor is found."""
+    keep: Names = ()
+    """Lemmas that count as function words in default mode."""
+
+    @model_validator(mode="after")
+    def _known(self) -> Substitution:
+        lower = {name for name in self.key if name[:1].islower()} - DERIVED
+        if lower:
+            raise ValueError(f"unknown parts of a key: {', '.join(sorted(lower))}")
+        lost = {name for step in self.ladder for name in step} - set(self.key)
+        if lost:
+            raise ValueError(f"the ladder drops what the key lacks: {', '.join(sorted(lost))}")
+        if "Gender" in {name for step in self.ladder for name in step}:
+            raise ValueError("the ladder cannot drop Gender")
+        return self
+
+
+class ParadigmSpec(_Strict):
+    """Forms of agreeing words by gender, number, case (Dir, Obl) and place (Last: no auxiliary follows)."""
+
+    name: str
+    group: str = ""
+    """Paradigms of one group have the same slots; default: the name."""
+    upos: Names
+    lemmas: Names = ()
+    """Lemmas that inflect so; empty for any."""
+    stems: Names = ()
+    """Closed classes: a form is a stem and an ending. Empty with `open` false: the cells hold whole forms."""
+    open: bool = False
+    """Whether a form of any stem that ends like a cell belongs here."""
+    stem: str = "any"
+    """Open classes: ``any`` stem; ``lemma``: the stem must be the lemma or the lemma less `lemma_ending`;
+    ``citation``: the lemma must end like the first cell."""
+    lemma_ending: str = ""
+    cells: Mapping[str, Forms]
+    """By cell, such as ``Masc Sing Dir``: the spellings of a form or an ending, the usual one first."""
+
+    @model_validator(mode="after")
+    def _readable(self) -> ParadigmSpec:
+        if self.stem not in ("any", "lemma", "citation"):
+            raise ValueError(f"stem is any, lemma or citation, not {self.stem!r}")
+        if not self.cells:
+            raise ValueError("a paradigm needs cells")
+        unknown = {part for cell in self.cells for part in cell.split()} - CELL_PARTS
+        if unknown:
+            raise ValueError(f"unknown parts of a cell: {', '.join(sorted(unknown))}")
+        if self.open and self.stems:
+            raise ValueError("an open paradigm has no stems")
+        return self
+
+
+class Relations(_Strict):
+    """Names of relations; a name without a subtype stands for all its subtypes."""
+
+    subject: Names = ("nsubj",)
+    object: Names = ("obj", "dobj")
+    light: Names = ("compound",)
+    """Nouns of complex predicates."""
+    clausal: Names = ("ccomp", "csubj")
+    passive: Names = ("aux:pass",)
+    adposition: Names = ("case",)
+    auxiliary: Names = ("aux", "cop")
+    attribute: Names = ("amod", "det", "nmod", "nummod", "acl")
+    """Relations of dependents that agree with their head noun."""
+    relative: Names = ("acl:relcl",)
+    coordination: Names = ("conj",)
+    inherited: Names = ("conj", "xcomp")
+    """Clauses that share the subject of their head where they have none."""
+    chained: Names = ("conj", "flat", "compound", "appos")
+    """Parts of a noun phrase that stand in the case of their head."""
+    fixed: Names = ("fixed", "mwe")
+
+
+class Paper(_Strict):
+    """What only the released treebanks do."""
+
+    flips: Names = ()
+    """Parts of speech whose Gender is rewritten by the variant."""
+    adpositions: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
+    """By lemma and new gender: the form, whatever number and case."""
+
+
+class Sandhi(_Strict):
+    """Final consonants that repeat the first consonant of the next word."""
+
+    consonants: Names
+    suffix: str
+    """What follows the consonant at the end of a word."""
+    cases: Names = ()
+    """Cases whose forms take the consonant, if they end in one of `endings`."""
+    endings: Names = ()
+
+
+class Grammar(_Strict):
+    """The definition of one language."""
+
+    language: str
+    name: str
+    transliterator: str | None = None
+    genders: Names = ()
+    """Values of Gender that variants set; others stay."""
+    variants: Names
+    """``same``, ``opposite`` or a gender for every noun."""
+    content: Mapping[str, Substitution]
+    """By UPOS."""
+    nominal: Names = ("NOUN", "PROPN")
+    """Parts of speech whose gender is their own; all others agree."""
+    paper: Paper = Field(default_factory=Paper)
+    relations: Relations = Field(default_factory=Relations)
+    ergative: Names = ()
+    """Lemmas of the ergative adposition, and endings of pronouns that hold it."""
+    relative_pronouns: Names = ()
+    expletive: Names = ()
+    """Lemmas of pronouns that may announce a clause and then control nothing."""
+    shown: Names = ()
+    """Parts of speech whose form tells the gender where the annotation does not."""
+    invariable: Names = ()
+    """Lemmas that end like a citation form but do not inflect."""
+    obligation: Names = ()
+    """Lemmas of verbs beside which an infinitive of the first gender agrees with its object."""
+    citation_forms: Names = ()
+    """Names of paradigms of infinitives, which agree with their object only."""
+    paradigms: Annotated[tuple[ParadigmSpec, ...], BeforeValidator(_as_tuple)] = ()
+    equal_letters: Mapping[str, str] = Field(default_factory=dict)
+    """Spellings that a stem and its lemma may differ in."""
+    sandhi: Sandhi | None = None
+    stale: Names = ("Translit", "LTranslit")
+    """Keys of MISC that no longer hold once a word is replaced."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Grammar:
+        unknown = set(self.variants) - {SAME_GENDER, OPPOSITE_GENDER, *self.genders}
+        if unknown:
+            raise ValueError(f"variants are same, opposite or a gender, not {', '.join(sorted(unknown))}")
+        if OPPOSITE_GENDER in self.variants and len(self.genders) != 2:
+            raise ValueError("the variant 'opposite' needs two genders")
+        if not self.variants:
+            raise ValueError("expected variants")
+        names = [paradigm.name for paradigm in self.paradigms]
+        lost = set(self.citation_forms) - set(names)
+        if lost:
+            raise ValueError(f"no paradigm is named {', '.join(sorted(lost))}")
+        return self
+
+    def opposite(self, gender: str) -> str:
+        """Return the other of two genders."""
+        return self.genders[1 - self.genders.index(gender)]
+
+    def gender_in(self, variant: str, gender: str) -> str:
+        """Return the gender that a noun of `gender` shall have in a variant."""
+        if variant == SAME_GENDER or gender not in self.genders:
+            return gender
+        return self.opposite(gender) if variant == OPPOSITE_GENDER else variant
+
+
+def own_folder() -> Traversable:
+    """Return the folder of the language definitions that come with this plugin."""
+    return files("harness_vyakarana") / "grammars"
+
+
+def load_grammars(folders: Iterable[Traversable] | None = None) -> dict[str, Grammar]:
+    """Return the language definitions of folders (default: our own) by language code.
+
+    Raises `SpecError` with all faults of a file, `DuplicateNameError` for a language that two files define.
+    """
+    found: dict[str, Grammar] = {}
+    origins: dict[str, str] = {}
+    for folder in [own_folder()] if folders is None else folders:
+        for path in sorted(folder.iterdir(), key=lambda item: item.name):
+            if not path.name.endswith((".yaml", ".yml")):
+                continue
+            grammar = _read(read_yaml(path.read_text(encoding="utf-8"), str(path)))
+            if grammar.language in found:
+                raise DuplicateNameError("grammar", grammar.language, origins[grammar.language], str(path))
+            found[grammar.language], origins[grammar.language] = grammar, str(path)
+    return found
+
+
+def grammar_of(language: str, grammars: Mapping[str, Grammar]) -> Grammar:
+    """Return the definition of a language; raises `UnknownNameError`."""
+    if language not in grammars:
+        raise UnknownNameError(
+            "language definition", language, grammars, hint="Give one of them with --language."
+        )
+    return grammars[language]
+
+
+def _read(document: Document) -> Grammar:
+    try:
+        return Grammar.model_validate(document.data)
+    except ValidationError as error:
+        raise SpecError(
+            document.source,
+            [
+                Problem(
+                    message=fault["msg"].removeprefix("Value error, "),
+                    line=document.line_of(fault["loc"]),
+                    key=".".join(map(str, fault["loc"])),
+                )
+                for fault in error.errors()
+            ],
+        ) from error

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness_vyakarana.conllu import Sentence, read_treebank
+from harness_vyakarana.grammar import Grammar, load_grammars
+
+OWN = Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="session")
+def own() -> Path:
+    """The folder of the small treebanks that were written for these tests."""
+    return OWN
+
+
+@pytest.fixture(scope="session")
+def grammars() -> dict[str, Grammar]:
+    return load_grammars()
+
+
+@pytest.fixture(scope="session")
+def hindi() -> tuple[Sentence, ...]:
+    return read_treebank(OWN / "hi_own-ud-test.conllu").sentences
+
+
+@pytest.fixture(scope="session")
+def tamil() -> tuple[Sentence, ...]:
+    return read_treebank(OWN / "ta_own-ud-test.conllu").sentences
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    root = os.environ.get("HARNESS_TEST_DATA")
+    if root is None:
+        pytest.skip("HARNESS_TEST_DATA names no folder of released data")
+    return Path(root)

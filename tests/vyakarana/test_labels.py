@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score
+
+from harness_vyakarana import tree
+from harness_vyakarana.conllu import Sentence, read_treebank
+from harness_vyakarana.labels import (
+    agreement_items,
+    case_labels,
+    depth_label,
+    pos_labels,
+    strict_agreement_items,
+)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[int]:
+    """Heads of a random tree under a random numbering of its words."""
+    count = draw(st.integers(1, 12))
+    order = draw(st.permutations(range(1, count + 1)))
+    heads = [0] * count
+    for position, number in enumerate(order[1:], start=1):
+        heads[number - 1] = order[draw(st.integers(0, position - 1))]
+    return heads
+
+
+def naive_depth(heads: Sequence[int], number: int) -> int:
+    head = heads[number - 1]
+    return 0 if head == 0 else 1 + naive_depth(heads, head)
+
+
+@given(trees())
+def test_depth_is_the_longest_path(heads: list[int]) -> None:
+    assert list(tree.tree_faults(heads)) == []
+    assert tree.depth(heads) == max(naive_depth(heads, number) for number in range(1, len(heads) + 1))
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=6))
+def test_what_is_no_tree_is_found(heads: list[int]) -> None:
+    heads = [min(head, len(heads)) for head in heads]
+
+    def reaches_root(number: int) -> bool:
+        for _ in heads:
+            number = heads[number - 1]
+            if number == 0:
+                return True
+        return False
+
+    is_tree = heads.count(0) == 1 and all(map(reaches_root, range(1, len(heads) + 1)))
+    assert (list(tree.tree_faults(heads)) == []) == is_tree
+
+
+def test_labels_of_a_sentence(hindi: tuple[Sentence, ...]) -> None:
+    sentence = hindi[2]  # मेरी बहन पुराने बाज़ार से लौटी थी ।
+    assert pos_labels(sentence) == ["PRON", "NOUN", "ADJ", "NOUN", "ADP", "VERB", "AUX", "PUNCT"]
+    assert case_labels(sentence) == ["Acc,Gen", "Nom", "Acc", "Acc", None, None, None, None]
+    assert depth_label(sentence) == 2
+    (item,) = agreement_items(sentence)
+    assert (item.word, item.label) == (5, "Sing-Fem")
+    (strict,) = strict_agreement_items(sentence)
+    assert (strict.subject, strict.attractors) == (1, 1)
+
+
+def test_an_ergative_subject_is_no_strict_item(hindi: tuple[Sentence, ...]) -> None:
+    assert [item.label for item in agreement_items(hindi[0])] == ["Sing-Fem"]
+    assert strict_agreement_items(hindi[0]) == []
+
+
+def test_labels_of_ttb(data_root: Path) -> None:
+    """Vyakarana, table 2 (GCM); the other counts were taken from the files with awk."""
+    wanted = {"train": (2868, 262, (1, 11)), "dev": (550, 65, (1, 12)), "test": (814, 98, (2, 10))}
+    for split, (cases, verbs, depths) in wanted.items():
+        sentences = read_treebank(data_root / f"ud/UD_Tamil-TTB/ta_ttb-ud-{split}.conllu").sentences
+        assert sum(label is not None for s in sentences for label in case_labels(s)) == cases
+        assert sum(len(agreement_items(s)) for s in sentences) == verbs
+        found = [depth_label(s) for s in sentences]
+        assert (min(found), max(found)) == depths
+
+
+@pytest.mark.parametrize(("label", "count", "score"), [(3, 332, 0.0716), (4, 376, 0.0898)])
+def test_degenerate_depths_of_the_paper(data_root: Path, label: int, count: int, score: float) -> None:
+    """Table 5 reports constants: CG-TTB's test is four times TTB's train without its sentence of three words."""
+    sentences = read_treebank(data_root / "ud/UD_Tamil-TTB/ta_ttb-ud-train.conllu").sentences
+    gold = [depth_label(s) for s in sentences if len(s.words) > 3 for _ in range(4)]
+    assert (len(gold), gold.count(label)) == (1596, count)
+    constant = f1_score(gold, [label] * len(gold), average="weighted")
+    assert round(constant, 4) == score
+    share = count / len(gold)
+    assert constant == pytest.approx(2 * share**2 / (1 + share))
+
+
+def test_degenerate_case_of_the_paper(data_root: Path) -> None:
+    sentences = read_treebank(data_root / "ud/UD_Tamil-TTB/ta_ttb-ud-train.conllu").sentences
+    gold = [label for s in sentences for label in case_labels(s) if label is not None]
+    assert Counter(gold).most_common(1)[0][0] == "Nom"
+    assert round(f1_score(gold, ["Nom"] * len(gold), average="weighted"), 4) == 0.5603
