@@ -2,4 +2,20 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from harness.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+__all__ = ["harness_register_grammars"]
+
+
+@hookimpl
+def harness_register_grammars() -> Iterable[Traversable]:
+    """Return the folder of language definitions that ship: Hindi, Tamil, Urdu, Marathi."""
+    from importlib.resources import files
+
+    return [files("harness_vyakarana") / "grammars"]

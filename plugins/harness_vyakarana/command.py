@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from harness.errors import UsageError
+from harness_vyakarana.command_code_switch import code_switch
 
 __all__ = ["app"]
 
@@ -148,3 +149,6 @@ def check(
     show_check(result, json_file)
     if result.violations:
         raise typer.Exit(1)
+
+
+app.command("code-switch")(code_switch)
