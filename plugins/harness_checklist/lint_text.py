@@ -219,7 +219,7 @@ def _letter_beside_space(literal: str) -> bool:
 
 
 def _missing_spaces(view: TestView, scripts: frozenset[str]) -> Iterator[Finding]:
-    """Yield texts in which a word that stands by itself elsewhere in the test touches a placeholder or a full stop.
+    """Yield texts in which placeholders touch each other, or a word that stands by itself elsewhere in the test.
 
     Suffixes and prefixes touch placeholders rightly (Quechua ``{first_name}qa``); they do not stand by themselves.
     """
@@ -228,7 +228,10 @@ def _missing_spaces(view: TestView, scripts: frozenset[str]) -> Iterator[Finding
     alone = frozenset(word for text in view.texts for word in _alone(text))
     for text in view.texts:
         touching = [word for word in _touching(text) if word in alone]
-        if touching:
+        if "" in text.literals[1:-1]:
+            message = f"Two placeholders of a {text.role} touch each other."
+            yield view.finding("missing-space", message, text.place, example=text.text)
+        elif touching:
             message = f"{touching[0]!r} touches a placeholder, and is a word by itself elsewhere in the test."
             yield view.finding("missing-space", message, text.place, example=text.text)
         elif re.search(r"[.।۔؟?!](?=[{]|[^\W\d_]{2})", _joined(text)):

@@ -57,6 +57,9 @@ def test_answerable_is_what_a_brute_force_over_all_spans_says(
         ("anything", ". ,", ENGLISH, True),
         ("the big the dog", "a big dog", ENGLISH, False),  # two spaces stay inside
         ("big red the dog", "red a dog", ENGLISH, True),
+        # Only what is stripped beside it keeps b from being an article.
+        ("ab", "aab", Profile(articles=("b",), strip="a"), True),
+        ("ba", "baa", Profile(articles=("b",), strip="a"), True),
     ],
 )
 def test_spans_are_compared_after_the_profile(

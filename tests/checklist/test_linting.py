@@ -103,6 +103,7 @@ FAULTS = [
     ("foreign-names", "[Jan,", "[Иван,"),
     ("missing-space", "{first_name} hat {animal} und {vehicle}", "{first_name} hat {animal}und {vehicle}"),
     ("missing-space", "Hier ist {obj[0]}. {obj[1]}", "Hier ist {obj[0]}.{obj[1]}"),
+    ("missing-space", "Hier ist {obj[0]}. {obj[1]}", "Hier ist {obj[0]}. {obj[1]}{p.v1}"),
     ("missing-full-stop", "Hier ist {obj[0]}. {obj[1]}", "Hier ist {obj[0]} {obj[1]}"),
     ("spelling", "{first_name} besitzt {animal}", "{first_name} bésitzt {animal}"),
     ("stray-space", "{first_name} hat {animal}", "{first_name}  hat {animal}"),
