@@ -39,7 +39,9 @@ def faults(folder: Path, text: str) -> list[str]:
 
 # Round trip -------------------------------------------------------------------------------------------
 
-cell = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp"), blacklist_characters="\t"), min_size=1)
+cell = st.text(
+    st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp"), blacklist_characters="\t"), min_size=1
+)
 ending = st.sampled_from(["\n", "\r\n"])
 
 
