@@ -61,7 +61,7 @@ def colorless_green(
     # Imported here so that help stays fast.
     from harness.cli.display import ConsoleProgress, refuse_file
     from harness_vyakarana.donors import DEFAULT, PAPER
-    from harness_vyakarana.grammar import load_grammars
+    from harness_vyakarana.grammar import grammar_of, load_grammars
     from harness_vyakarana.report_table import show_reports
     from harness_vyakarana.treebank_file import generate_file, jobs_of
 
@@ -69,11 +69,13 @@ def colorless_green(
     jobs = jobs_of(source, output, language=language, swap=not no_swap)
     if pool is not None and len(jobs) > 1:
         raise UsageError("--pool is for one file; the files of a folder have donors of their own.")
+    grammars = load_grammars()
+    for job in jobs:
+        grammar_of(job.language, grammars)
     if source.is_dir():
         output.mkdir(parents=True, exist_ok=True)
     else:
         refuse_file(output)
-    grammars = load_grammars()
     mode = PAPER if compat else DEFAULT
     reports = []
     with ConsoleProgress() as progress:
@@ -131,11 +133,10 @@ def check(
     from harness_vyakarana.grammar import grammar_of, load_grammars
     from harness_vyakarana.report_table import show_check
     from harness_vyakarana.treebank_check import check_colorless
-    from harness_vyakarana.treebank_file import jobs_of
+    from harness_vyakarana.treebank_file import known_language
 
     refuse_file(json_file)
-    code = jobs_of(source, generated, language=language)[0].language
-    grammar = grammar_of(code, load_grammars())
+    grammar = grammar_of(known_language(source, language), load_grammars())
     mode = PAPER if compat else DEFAULT
     donors = DonorPool(grammar, mode).add(read_sentences(pool)) if pool is not None else None
     result = check_colorless(

@@ -19,7 +19,15 @@ from harness_vyakarana.conllu import Sentence, TreebankError, read_sentences, se
 from harness_vyakarana.donors import DonorPool
 from harness_vyakarana.grammar import Grammar, grammar_of
 
-__all__ = ["Job", "generate_file", "jobs_of", "language_of", "treebank_files", "written_file"]
+__all__ = [
+    "Job",
+    "generate_file",
+    "jobs_of",
+    "known_language",
+    "language_of",
+    "treebank_files",
+    "written_file",
+]
 
 DISTRIBUTION = "multilingual-harness"
 SUFFIX = ".conllu"
@@ -43,6 +51,17 @@ def language_of(path: Path) -> str | None:
     return found[1] if found else None
 
 
+def known_language(path: Path, language: str | None) -> str:
+    """Return the language that was given, or the one in the file's name; raises `UsageError` where there is none."""
+    code = language or language_of(path)
+    if code is None:
+        raise UsageError(
+            f"The language of {path.name!r} is unknown: its name does not begin like 'hi_hdtb-ud-'.",
+            hint="Give it with --language, for instance --language hi.",
+        )
+    return code
+
+
 def treebank_files(path: Path) -> list[Path]:
     """Return the CoNLL-U files of a folder by name, or the file itself; raises `DataError` where there are none."""
     if not path.is_dir():
@@ -61,12 +80,7 @@ def jobs_of(source: Path, target: Path, *, language: str | None = None, swap: bo
     """
     jobs = []
     for path in treebank_files(source):
-        code = language or language_of(path)
-        if code is None:
-            raise UsageError(
-                f"The language of {path.name!r} is unknown: its name does not begin like 'hi_hdtb-ud-'.",
-                hint="Give it with --language, for instance --language hi.",
-            )
+        code = known_language(path, language)
         name = _swapped(path.name) if swap else path.name
         jobs.append(Job(source=path, target=target / name if source.is_dir() else target, language=code))
     for job in jobs:

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from harness.errors import DataError, UsageError
+from harness_vyakarana.command import app
+from harness_vyakarana.conllu import read_treebank
+from harness_vyakarana.stats import offers, stats_of
+from harness_vyakarana.treebank_file import jobs_of, language_of
+
+runner = CliRunner()
+
+
+def run(*arguments: object) -> str:
+    result = runner.invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_file_gives_a_file_that_passes_the_check(own: Path, tmp_path: Path) -> None:
+    source, target, table = own / "hi_own-ud-test.conllu", tmp_path / "cg.conllu", tmp_path / "t.json"
+    output = run("colorless-green", source, "--out", target, "--json", table, "--seed", 3)
+    assert "52 sentences from 14 of hi_own-ud-test.conllu (1 dropped as too short)" in output
+    sentences = read_treebank(target).sentences
+    assert [s.sent_id for s in sentences[:5]] == [*(f"hi-01-org{n}" for n in range(1, 5)), "hi-02-org1"]
+    assert any("seed = 3, language = hi" in comment for comment in sentences[0].comments)
+    assert not any("generator" in comment for s in sentences[1:] for comment in s.comments)
+    (row,) = json.loads(table.read_text())
+    assert (row["read"], row["dropped"], row["written"]) == (14, 1, 52)
+    assert row["ladder"]["NOUN:0"] > 0
+    assert ": 0 violations" in run("check", source, target)
+    shard = tmp_path / "shard.conllu"
+    shard.write_bytes(b"".join((source.read_bytes().split(b"\n\n")[3], b"\n\n")))
+    made = tmp_path / "made.conllu"
+    run("colorless-green", shard, "--out", made, "--pool", source, "--language", "hi", "--seed", 3)
+    assert [s.words for s in read_treebank(made).sentences] == [s.words for s in sentences[12:16]]
+
+
+def test_a_folder_gives_a_folder_with_train_and_test_swapped(own: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    text = (own / "ta_own-ud-test.conllu").read_text()
+    for split in ("train", "dev", "test"):
+        (source / f"ta_x-ud-{split}.conllu").write_text(text.replace("= ta-", f"= {split}-"))
+    run("colorless-green", source, "--out", target, "--compat", "paper")
+    first = {path.name: read_treebank(path).sentences[0].sent_id for path in target.iterdir()}
+    assert first == {
+        "ta_x-ud-train.conllu": "test-01-org1",
+        "ta_x-ud-dev.conllu": "dev-01-org1",
+        "ta_x-ud-test.conllu": "train-01-org1",
+    }
+    run("colorless-green", source, "--out", target, "--no-swap", "--drop-shorter-than", 1)
+    assert read_treebank(target / "ta_x-ud-train.conllu").sentences[0].sent_id == "train-01-org1"
+
+
+def test_a_check_that_finds_something_fails(own: Path, tmp_path: Path) -> None:
+    source = own / "ta_own-ud-test.conllu"
+    result = runner.invoke(app, ["check", str(source), str(source)])
+    assert result.exit_code == 1
+    assert "no sentence of the source has this variant" in result.output
+
+
+def test_names_tell_language_and_split(tmp_path: Path) -> None:
+    assert language_of(Path("hi_hdtb-ud-train.conllu")) == "hi"
+    assert language_of(Path("dev.conllu")) is None
+    with pytest.raises(UsageError, match="--language"):
+        jobs_of(Path("dev.conllu"), tmp_path / "x.conllu")
+    with pytest.raises(UsageError, match="would be overwritten"):
+        jobs_of(Path("hi_a-ud-dev.conllu"), Path("hi_a-ud-dev.conllu"))
+    with pytest.raises(DataError, match="found none"):
+        jobs_of(tmp_path, tmp_path / "out")
+
+
+def test_nothing_is_written_where_the_source_is_broken(tmp_path: Path) -> None:
+    source, target = tmp_path / "hi_x-ud-dev.conllu", tmp_path / "out.conllu"
+    source.write_text("1\tघर\tघर\tNOUN\t_\t_\t0\troot\t_\t_\n\n# sent_id = a\n1\tघर\n\n")
+    result = runner.invoke(app, ["colorless-green", str(source), "--out", str(target)])
+    assert isinstance(result.exception, DataError)
+    assert "line 4: sentence 'a': expected 10 columns, found 2" in str(result.exception)
+    source.write_text("1\tघर\tघर\tNOUN\t_\t_\t0\troot\t_\t_\n\n")
+    result = runner.invoke(app, ["colorless-green", str(source), "--out", str(target)])
+    assert "expected '# sent_id = ...', found none" in str(result.exception)
+    assert [path.name for path in tmp_path.iterdir()] == [source.name]
+
+
+def test_stats_tell_which_tasks_a_treebank_carries(own: Path, tmp_path: Path) -> None:
+    output = run("stats", own, "--json", tmp_path / "s.json")
+    assert "hi_own-ud-test.conllu" in output
+    hindi, tamil = json.loads((tmp_path / "s.json").read_text())
+    assert {name: task["offered"] for name, task in hindi["tasks"].items()} == dict.fromkeys(
+        ("pos", "stdp", "gcm", "sva"), True
+    )
+    assert hindi["genders"] == {"Masc": 37, "Fem": 30}  # counted with grep
+    assert tamil["tasks"]["sva"]["items"] == 10
+
+
+def test_stats_say_why_not(tmp_path: Path) -> None:
+    path = tmp_path / "te_x-ud-dev.conllu"
+    path.write_text("# sent_id = a\n1\tx\t_\tVERB\t_\t_\t_\t_\t_\t_\n\n")
+    reasons = {offer.task: offer.reason for offer in offers(stats_of(read_treebank(path).sentences))}
+    assert reasons == {
+        "pos": "",
+        "stdp": "no sentence has a tree",
+        "gcm": "Case on 0% of the words; more than 20% are needed",
+        "sva": "Gender on 0% and Number on 0% of the words; more than 20% are needed",
+    }
+
+
+def test_stats_of_released_treebanks(data_root: Path) -> None:
+    stats = stats_of(read_treebank(data_root / "ud/UD_Hindi-PUD/hi_pud-ud-test.conllu").sentences)
+    assert (stats.sentences, stats.words) == (1000, 23829)
+    assert (sum(stats.cases.values()), sum(stats.agreement.values())) == (10054, 1555)
+    assert round(stats.share("Gender"), 2) == 0.47
+    assert all(offer.offered for offer in offers(stats))
