@@ -21,7 +21,7 @@ from harness_probing.settings import ProbeSettings
 from harness_probing.states import States
 from harness_probing.training import LabelledFeatures, TrainedProbes, train_probes
 
-__all__ = ["FittedProbes", "SplitTargets", "count_confusion", "fit_probes"]
+__all__ = ["FittedProbes", "SplitTargets", "best_layer", "count_confusion", "fit_probes"]
 
 Tensor = torch.Tensor
 ROWS = 4_096

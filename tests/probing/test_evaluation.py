@@ -180,10 +180,13 @@ def test_the_published_view_takes_the_layer_that_is_best_on_test(
     train: Split, dev: Split, held_out: Split, split_targets: SplitTargets
 ) -> None:
     settings = ProbeSettings.preset("paper", batch_size=16, max_epochs=4)
-    evaluator = Evaluator(fit_probes(train.states, dev.states, [split_targets], settings), layers=LAYERS)
+    fitted = fit_probes(train.states, dev.states, [split_targets], settings)[0]
+    # As if dev had preferred the other layer.
+    evaluator = Evaluator([replace(fitted, best_layer=2)], layers=LAYERS)
     list(evaluator.stream(held_out.sentences))
     pos = probe_result(evaluator).problems["pos"]
     assert [row["layer"] for row in pos["layers"]] == [1, 2]
+    assert (pos["best_on_dev"]["layer"], pos["best_on_test"]["layer"]) == (2, 1)
     values = {row["layer"]: row["test"]["weighted_f1"]["value"] for row in pos["layers"]}
     assert pos["headline"]["layer"] == max(values, key=values.__getitem__)
     assert pos["headline"]["chosen_on"] == "test" and pos["headline"]["weighted_f1"]["ci"] is not None

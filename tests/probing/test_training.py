@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score
 from harness.errors import ContractError, DataError, TrainingError, UnknownNameError, UsageError
 from harness_probing.batching import batch_size, dev_weights, epoch_batches
 from harness_probing.features import Scaling, read_features, scaling_of
-from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
+from harness_probing.fitting import FittedProbes, SplitTargets, best_layer, fit_probes
 from harness_probing.settings import PRESETS, ProbeSettings
 from harness_probing.training import LabelledFeatures, initial_weights, train_probes
 from tests.probing.conftest import LAYERS, MakeSplit, Split
@@ -133,6 +133,24 @@ def test_a_seed_gives_the_same_probe_whatever_it_is_trained_with(
     assert not torch.equal(both.weight[0], both.weight[1])
 
 
+def test_the_control_task_changes_nothing_of_the_task(
+    train: Split, dev: Split, split_targets: SplitTargets
+) -> None:
+    # Noisy losses on dev, and control probes that go on when those of the task have stopped.
+    settings = replace(QUICK, average=False, learning_rate=0.1, patience=1, max_epochs=30)
+    with_control = fit_probes(train.states, dev.states, [split_targets], settings)[0]
+    without = fit_probes(train.states, dev.states, [split_targets], replace(settings, control=False))[0]
+    assert (with_control.epochs[:, 1] > with_control.epochs[:, 0] + 1).any()
+    np.testing.assert_array_equal(with_control.epochs[:, 0], without.epochs[:, 0])
+    np.testing.assert_array_equal(with_control.dev_confusion[:, 0], without.dev_confusion[:, 0])
+
+
+def test_the_best_layer_is_not_that_of_the_embeddings() -> None:
+    assert best_layer((0, 1, 2), np.array([0.9, 0.5, 0.6])) == 2
+    assert best_layer((0, 4, 8), np.array([0.9, 0.5, 0.5])) == 4
+    assert best_layer((0,), np.array([0.9])) == 0
+
+
 def test_as_good_as_scikit_learn_in_every_layer(
     train: Split, dev: Split, held_out: Split, split_targets: SplitTargets
 ) -> None:
@@ -157,6 +175,7 @@ def test_a_class_that_train_lacks_is_never_predicted(make_split: MakeSplit, dev:
     targets = SplitTargets(train=lacking.targets, dev=dev.targets)
     fitted = fit_probes(lacking.states, dev.states, [targets], QUICK)[0]
     assert fitted.dev_confusion[..., 3].sum() == 0
+    assert torch.isneginf(fitted.bias[..., 3]).all() and torch.isfinite(fitted.bias[..., :3]).all()
     assert fitted.dev_confusion[:, 0, :, 3].sum() == len(LAYERS) * 2 * fitted.dev_counts[3] > 0
     assert fitted.dev_confusion.sum() == 2 * 2 * len(LAYERS) * len(dev.targets)
 
