@@ -75,8 +75,8 @@ def treebank_files(path: Path) -> list[Path]:
 def jobs_of(source: Path, target: Path, *, language: str | None = None, swap: bool = True) -> list[Job]:
     """Return what becomes of a file or folder: a file gives a file, a folder a folder.
 
-    In a folder, train and test are swapped as published, so that no sentence of the source's training set is trained on
-    twice: the generated train comes from the source's test. Raises `UsageError` where the language is unknown.
+    In a folder, train and test are swapped as published: the generated train comes from the source's test. Raises
+    `UsageError` where the language is unknown or a source would be overwritten.
     """
     jobs = []
     for path in treebank_files(source):
