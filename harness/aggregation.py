@@ -151,8 +151,8 @@ def _by_group(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str
     """Return the matrix of a metric that is given by group, language of the cell x group, and its two halves.
 
     `same_language` takes the fields whose group is the cell's own language, `cross_language` the others, each as
-    the mean of its fields (macro) and over all their observations (micro), as in XTREME-R's Table 14. Groups that are
-    no languages of the task, such as the tests of a checklist, have no halves.
+    the mean of its fields (macro) and over all their observations (micro), as in XTREME-R's Table 14. Where no
+    group is a language of the task, as with the tests of a checklist, there are no halves.
     """
     observed: dict[str, dict[str, list[tuple[float, int]]]] = {}
     bounds: dict[tuple[str, str], dict[str, Any]] = {}
@@ -171,10 +171,8 @@ def _by_group(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str
         for language, row in observed.items()
         for group, scores in row.items()
     }
-    if not {group for _, group in fields} <= set(spec["languages"]):
-        fields_of_halves: dict[tuple[str, str], tuple[float, int]] = {}
-    else:
-        fields_of_halves = fields
+    of_languages = not {group for _, group in fields}.isdisjoint(spec["languages"])
+    fields_of_halves = fields if of_languages else {}
     halves = {
         "same_language": [pair for (language, group), pair in fields_of_halves.items() if language == group],
         "cross_language": [pair for (language, group), pair in fields_of_halves.items() if language != group],
