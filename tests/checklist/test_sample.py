@@ -14,7 +14,7 @@ from harness_checklist.metrics import profile_tag
 from harness_checklist.readers import case_rows
 from harness_checklist.shipped import find_suite
 
-CASES = 3
+CASES = 1
 FOLDER = Path(str(resources.files("harness_task_specs"))) / "sample" / "multichecklist"
 SUITE = find_suite("basics")
 
