@@ -26,6 +26,7 @@ PUBLISHED = {
     "mlqa": 7,  # Lewis et al. (2020); Ruder et al. (2021), Table 1
     "mlqa_cross": 7,
     "pawsx": 7,  # Yang et al. (2019), Table 1: English and six translations
+    "multichecklist": 50,  # Ruder et al. (2021), section 3.4
     "tatoeba": 41,  # Ruder et al. (2021), Table 1
     "udpos": 38,  # Ruder et al. (2021), Table 1
     "udpos_raw": 38,
