@@ -62,12 +62,18 @@ class Agreement:
         """Return whether form, feature and sentence agree on the gender of a word, or there is none to agree on."""
         word = self.word(number)
         if word.upos in self.grammar.nominal:
-            return number not in self._contradicted()
+            return number not in self._contradicted() and not self._contradicts_itself(word)
         shown = self._shown(number)
         feature = word.feature("Gender")
         if feature is not None:
             return shown in (None, feature) or feature not in self.grammar.genders
         return shown is None or self.controller(number) != NONE
+
+    def _contradicts_itself(self, word: Token) -> bool:
+        return any(
+            word.form.endswith(endings) and word.feature(feature.partition("=")[0]) == feature.partition("=")[2]
+            for feature, endings in self.grammar.contradictions.items()
+        )
 
     def _contradicted(self) -> frozenset[int]:
         """Return the common nouns that are singular by their feature and plural by a verb that agrees with them.

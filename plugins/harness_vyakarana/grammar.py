@@ -159,6 +159,8 @@ class Sandhi(_Strict):
     cases: Names = ()
     """Cases whose forms take the consonant, if they end in one of `endings`."""
     endings: Names = ()
+    verb_forms: Mapping[str, Names] = Field(default_factory=dict)
+    """By VerbForm: endings of the forms that take the consonant; an empty one stands for all."""
 
 
 class Grammar(_Strict):
@@ -191,6 +193,9 @@ class Grammar(_Strict):
     citation_forms: Names = ()
     """Names of paradigms of infinitives, which agree with their object only."""
     paradigms: Annotated[tuple[ParadigmSpec, ...], BeforeValidator(_as_tuple)] = ()
+    contradictions: Mapping[str, Names] = Field(default_factory=dict)
+    """By feature and value, ``Case=Nom``: endings of nominals that cannot have it. Such words are faults of the
+    annotation: they stay, and are no donors."""
     equal_letters: Mapping[str, str] = Field(default_factory=dict)
     """Spellings that a stem and its lemma may differ in."""
     sandhi: Sandhi | None = None
