@@ -71,7 +71,8 @@ class Agreement:
 
     def _contradicts_itself(self, word: Token) -> bool:
         return any(
-            word.form.endswith(endings) and word.feature(feature.partition("=")[0]) == feature.partition("=")[2]
+            word.form.endswith(endings)
+            and word.feature(feature.partition("=")[0]) == feature.partition("=")[2]
             for feature, endings in self.grammar.contradictions.items()
         )
 

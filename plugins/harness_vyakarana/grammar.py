@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import DuplicateNameError, Problem, SpecError, UnknownNameError
 from harness.specs.loading import Document, read_yaml
+
+if TYPE_CHECKING:
+    from harness.registry import Registry
 
 __all__ = [
     "CASES",
@@ -27,6 +30,7 @@ __all__ = [
     "grammar_of",
     "load_grammars",
     "own_folder",
+    "registered_grammars",
 ]
 
 SAME_GENDER, OPPOSITE_GENDER = "same", "opposite"
@@ -251,11 +255,19 @@ def load_grammars(folders: Iterable[Traversable] | None = None) -> dict[str, Gra
     return found
 
 
+def registered_grammars(registry: Registry) -> dict[str, Grammar]:
+    """Return the language definitions of all plugins by language code; raises what `load_grammars` raises."""
+    return load_grammars([folder for _, folder in registry.grammar_folders()])
+
+
 def grammar_of(language: str, grammars: Mapping[str, Grammar]) -> Grammar:
     """Return the definition of a language; raises `UnknownNameError`."""
     if language not in grammars:
         raise UnknownNameError(
-            "language definition", language, grammars, hint="Give one of them with --language."
+            "language definition",
+            language,
+            grammars,
+            hint="Give one of them with --language; a plugin can add others (docs/treebanks.md).",
         )
     return grammars[language]
 
