@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from harness_vyakarana.agreement import FREE, Agreement
 from harness_vyakarana.conllu import NONE, Sentence, Token, feats_of
@@ -319,7 +319,7 @@ def _with_ranges(sentence: Sentence, words: Sequence[Token], changes: Mapping[in
         if span is not None:
             inside = (changes.get(number) for number in range(span[0], span[1] + 1))
             surfaces = [c.donor.surface for c in inside if c is not None and c.donor is not None]
-            tokens.append(replace(token, form=surfaces[0]) if surfaces and surfaces[0] else token)
+            tokens.append(token._replace(form=surfaces[0]) if surfaces and surfaces[0] else token)
         elif token.is_word:
             tokens.append(words[int(token.id) - 1])
         else:

@@ -8,7 +8,6 @@ names get one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from harness_vyakarana.conllu import Token
 from harness_vyakarana.grammar import Sandhi
@@ -48,7 +47,7 @@ def with_sandhi(tokens: Sequence[Token], sandhi: Sandhi, changed: Sequence[bool]
             continue
         first = "" if following is None else tokens[following].form[:1]
         ending = first + sandhi.suffix if first in sandhi.consonants else ""
-        made[position] = replace(token, form=stem + ending)
+        made[position] = token._replace(form=stem + ending)
     return made
 
 
