@@ -114,10 +114,12 @@ class Agreement:
     def has_adposition(self, number: int) -> bool:
         """Return whether an adposition hangs on the word itself."""
         names = self.grammar.relations.adposition
-        return any(
-            self.word(child).upos == "ADP" and is_relation(self.word(child).deprel, names) and child > number
-            for child in self.children[number]
-        )
+        for child in self.children[number]:
+            if child > number:
+                word = self.words[child - 1]
+                if word.upos == "ADP" and is_relation(word.deprel, names):
+                    return True
+        return False
 
     def marked(self, number: int) -> bool:
         """Return whether an adposition governs the noun: its own, or that of the phrase it is a part of."""

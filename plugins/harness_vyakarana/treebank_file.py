@@ -113,7 +113,8 @@ def generate_file(
     """
     grammar = grammar_of(job.language, grammars)
     donors = pool_file or job.source
-    pool = DonorPool(grammar, mode).add(_usable(donors))
+    sentences = list(_usable(job.source))
+    pool = DonorPool(grammar, mode).add(_usable(pool_file) if pool_file else sentences)
     generator = Generator(grammar, pool, seed=seed)
     header = (
         f"# generator = {DISTRIBUTION} {version(DISTRIBUTION)} colorless-green",
@@ -121,7 +122,7 @@ def generate_file(
         f"# mode = {mode}, seed = {seed}, language = {job.language}, donors = {donors.name}",
     )
     with written_file(job.target) as file:
-        for sentence in _usable(job.source):
+        for sentence in sentences:
             generator.report.read += 1
             if len(sentence.words) < shortest:
                 generator.report.dropped += 1
