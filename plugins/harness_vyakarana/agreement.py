@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness_vyakarana.conllu import Sentence, Token, values_of
-from harness_vyakarana.grammar import Grammar
+from harness_vyakarana.grammar import MARKED, Grammar
 from harness_vyakarana.paradigm import Paradigms, Place
 from harness_vyakarana.tree import children_of
 
@@ -62,19 +62,28 @@ class Agreement:
         """Return whether form, feature and sentence agree on the gender of a word, or there is none to agree on."""
         word = self.word(number)
         if word.upos in self.grammar.nominal:
-            return number not in self._contradicted() and not self._contradicts_itself(word)
+            return number not in self._contradicted() and not self._contradicts_itself(number)
         shown = self._shown(number)
         feature = word.feature("Gender")
         if feature is not None:
             return shown in (None, feature) or feature not in self.grammar.genders
         return shown is None or self.controller(number) != NONE
 
-    def _contradicts_itself(self, word: Token) -> bool:
-        return any(
-            word.form.endswith(endings)
-            and word.feature(feature.partition("=")[0]) == feature.partition("=")[2]
-            for feature, endings in self.grammar.contradictions.items()
-        )
+    def _contradicts_itself(self, number: int) -> bool:
+        word = self.word(number)
+        for conditions, endings in self.grammar.contradictions.items():
+            if word.form.endswith(endings) and all(
+                self._meets(number, condition) for condition in conditions.split()
+            ):
+                return True
+        return False
+
+    def _meets(self, number: int, condition: str) -> bool:
+        if condition == MARKED:
+            return self.marked(number)
+        name, equals, value = condition.partition("=")
+        word = self.word(number)
+        return word.feature(name) == value if equals else word.upos == name
 
     def _contradicted(self) -> frozenset[int]:
         """Return the common nouns that are singular by their feature and plural by a verb that agrees with them.

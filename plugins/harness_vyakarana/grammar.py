@@ -20,6 +20,7 @@ __all__ = [
     "DERIVED",
     "GENDERS",
     "LAST",
+    "MARKED",
     "NUMBERS",
     "OPPOSITE_GENDER",
     "SAME_GENDER",
@@ -34,7 +35,8 @@ __all__ = [
 ]
 
 SAME_GENDER, OPPOSITE_GENDER = "same", "opposite"
-DERIVED = frozenset({"xpos", "marked", "inflection", "frame"})
+MARKED = "marked"
+DERIVED = frozenset({"xpos", MARKED, "inflection", "frame"})
 """Parts of a key that are no features: the XPOS column; whether a nominal has an adposition; the inflectional slot of
 the form; whether a verb has an ergative subject and an object."""
 
@@ -198,8 +200,8 @@ class Grammar(_Strict):
     """Names of paradigms of infinitives, which agree with their object only."""
     paradigms: Annotated[tuple[ParadigmSpec, ...], BeforeValidator(_as_tuple)] = ()
     contradictions: Mapping[str, Names] = Field(default_factory=dict)
-    """By feature and value, ``Case=Nom``: endings of nominals that cannot have it. Such words are faults of the
-    annotation: they stay, and are no donors."""
+    """By conditions, ``NOUN Gender=Masc marked``: endings that a nominal which meets them all cannot have. Such words
+    are faults of the annotation: they stay, and are no donors."""
     equal_letters: Mapping[str, str] = Field(default_factory=dict)
     """Spellings that a stem and its lemma may differ in."""
     sandhi: Sandhi | None = None

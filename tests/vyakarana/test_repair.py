@@ -100,7 +100,27 @@ def test_a_noun_that_its_verb_contradicts_is_no_donor(
         assert (agreement.controller(4) == noun) is settled
 
 
-def tamil_word(number: int, form: str, feats: str, upos: str = "VERB") -> Token:
+@pytest.mark.parametrize(
+    ("form", "feats", "settled"),
+    [
+        ("लता", "Gender=Fem|Number=Sing", True),
+        ("लताओं", "Gender=Fem|Number=Plur", True),
+        ("लताएं", "Gender=Fem|Number=Plur", False),  # before an adposition it is लताओं
+        ("पौधे", "Gender=Masc|Number=Sing", True),
+        ("पौधा", "Gender=Masc|Number=Sing", False),  # before an adposition it is पौधे
+    ],
+)
+def test_a_direct_form_before_an_adposition_is_a_fault(
+    grammars: dict[str, Grammar], form: str, feats: str, settled: bool
+) -> None:
+    noun = token(1, form, feats, "NOUN")
+    words = (noun, token(2, "में", "_", "ADP")._replace(deprel="case"))
+    sentence = Sentence(sent_id="a", comments=(), tokens=words, words=words, heads=(0, 1))
+    pool = DonorPool(grammars["hi"], DEFAULT)
+    assert Agreement(sentence, grammars["hi"], pool.paradigms).settled(1) is settled
+
+
+def token(number: int, form: str, feats: str, upos: str = "VERB") -> Token:
     return Token(
         id=str(number), form=form, lemma="x", upos=upos, xpos="_", feats=feats,
         head="_", deprel="_", deps="_", misc="_",
@@ -123,7 +143,7 @@ def test_verb_forms_repeat_the_next_consonant(
 ) -> None:
     sandhi = grammars["ta"].sandhi
     assert sandhi is not None
-    tokens = [tamil_word(1, form, feats), tamil_word(2, following, "_")]
+    tokens = [token(1, form, feats), token(2, following, "_")]
     assert with_sandhi(tokens, sandhi, [True, False])[0].form == expected
 
 
@@ -131,7 +151,7 @@ def test_a_form_that_contradicts_its_case_stays_and_is_no_donor(grammars: dict[s
     grammar = grammars["ta"]
     feats = "Animacy=Anim|Case=Nom|Gender=Com|Number=Plur|Person=3"
     nouns = tuple(
-        tamil_word(n, form, feats, "NOUN") for n, form in enumerate(("போட்டிகளின்", "மக்கள்", "புலிகள்"), start=1)
+        token(n, form, feats, "NOUN") for n, form in enumerate(("போட்டிகளின்", "மக்கள்", "புலிகள்"), start=1)
     )
     sentence = Sentence(sent_id="a", comments=(), tokens=nouns, words=nouns, heads=(0, 1, 1))
     generator = Generator(grammar, DonorPool(grammar, DEFAULT).add([sentence]))
