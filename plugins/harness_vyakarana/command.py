@@ -154,6 +154,8 @@ def check(
     )
     show_check(result, json_file)
     if result.violations:
+        if compat is None:
+            typer.echo("A treebank that was generated with --compat paper, or released, is checked with it.")
         raise typer.Exit(1)
 
 

@@ -26,16 +26,11 @@ def split(
     # Imported here so that help stays fast.
     from harness.cli.display import print_table
     from harness.errors import UsageError
-    from harness.storage import FileNotWrittenError
     from harness_vyakarana.split import ratios_of, split_file
 
     shares = ratios_of(ratios)
     if source.is_dir():
         raise UsageError(f"{str(source)!r} is a folder, expected one .conllu file to split.")
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileNotWrittenError(output, error) from error
     parts = split_file(source, output, shares, seed=seed)
     total = sum(part.sentences for part in parts)
     print_table(

@@ -167,8 +167,12 @@ def read_treebank(path: Path) -> Treebank:
     return Treebank(path=path, sentences=sentences, notices=tuple(notices))
 
 
-def read_sentences(path: Path, notices: list[Problem] | None = None) -> Iterator[Sentence]:
+def read_sentences(
+    path: Path, notices: list[Problem] | None = None, *, named: bool = False
+) -> Iterator[Sentence]:
     """Yield the sentences of a file one by one, and add what is odd in it to `notices`.
+
+    With `named`, a sentence without a sent_id is a fault, not just odd.
 
     Raises `TreebankError` after the last sentence, with all faults; sentences with a fault are not yielded.
     """
@@ -181,7 +185,7 @@ def read_sentences(path: Path, notices: list[Problem] | None = None) -> Iterator
         sentence = _sentence(block, check)
         identifier = check.sent_id
         if identifier is None:
-            check.notice(block.line, "the sentence has no sent_id")
+            (check.fault if named else check.notice)(block.line, "expected '# sent_id = ...', found none")
         elif identifier in seen:
             check.fault(block.line, f"the sent_id was given before, on line {seen[identifier]}")
         else:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from harness.errors import Problem, UsageError
-from harness_vyakarana.conllu import Sentence, TreebankError, read_sentences, sentence_text
+from harness.errors import UsageError
+from harness.storage import FileNotWrittenError
+from harness_vyakarana.conllu import Sentence, read_sentences, sentence_text
 from harness_vyakarana.treebank_file import SUFFIX, written_file
 
 __all__ = ["SPLITS", "SplitPart", "ratios_of", "split_file", "units_of"]
@@ -68,15 +69,9 @@ def split_file(source: Path, folder: Path, ratios: Sequence[int], *, seed: int =
     Raises:
         TreebankError: The source has faults, or a sentence without an id.
         UsageError: There are too few units, or the source would be overwritten.
+        StorageError: A file cannot be written.
     """
-    sentences = list(read_sentences(source))
-    problems = [
-        Problem(message="expected '# sent_id = ...', found none", line=sentence.line)
-        for sentence in sentences
-        if sentence.sent_id is None
-    ]
-    if problems:
-        raise TreebankError(source, problems)
+    sentences = list(read_sentences(source, named=True))
     units = units_of(sentences)
     chosen = _assigned(units, ratios, seed)
     targets = {name: folder / f"{name}{SUFFIX}" for name, share in zip(SPLITS, ratios, strict=True) if share}
@@ -91,6 +86,10 @@ def split_file(source: Path, folder: Path, ratios: Sequence[int], *, seed: int =
             f"has {len(sentences)} sentences in {len(chosen)} documents or groups that stay whole.",
             hint="Give other --ratios or another --seed; without its '# newdoc' lines it is split by sentences.",
         )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileNotWrittenError(folder, error) from error
     parts = []
     for name, path in targets.items():
         own = [sentence for sentence, unit in zip(sentences, units, strict=True) if chosen[unit] == name]
