@@ -184,8 +184,10 @@ def read_sentences(
         check = _Check(notices=notices if notices is not None else [])
         sentence = _sentence(block, check)
         identifier = check.sent_id
-        if identifier is None:
-            (check.fault if named else check.notice)(block.line, "expected '# sent_id = ...', found none")
+        if identifier is None and named:
+            check.fault(block.line, "expected '# sent_id = ...', found none")
+        elif identifier is None:
+            check.notice(block.line, "the sentence has no sent_id")
         elif identifier in seen:
             check.fault(block.line, f"the sent_id was given before, on line {seen[identifier]}")
         else:
