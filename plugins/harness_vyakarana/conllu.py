@@ -150,10 +150,7 @@ def values_of(value: str) -> tuple[str, ...]:
 
 def sentence_text(sentence: Sentence) -> str:
     """Return the lines of a sentence and the blank lines after it, as in the file it was read from."""
-    lines = [
-        *sentence.comments,
-        *map("\t".join, sentence.tokens),
-    ]
+    lines = [*sentence.comments, *map("\t".join, sentence.tokens)]
     if not sentence.endings:
         return sentence.before + "\n".join(lines) + "\n" + sentence.after
     body = "".join(line + ending for line, ending in zip(lines, sentence.endings, strict=True))
