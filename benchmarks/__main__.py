@@ -11,15 +11,18 @@ from benchmarks import (
     decoder_scores,
     diagnosis,
     encoder_inference,
+    generation,
     journal,
     large_vocabulary,
     memory,
     planning,
+    probing,
     processes,
     prompt_building,
     retrieval,
     run_overhead,
     startup,
+    transliteration,
     vllm_client,
 )
 
@@ -50,6 +53,10 @@ def main() -> None:
     # The last ones end with a status where they miss their limit.
     planning.main([])
     memory.main([])
+    generation.main([])
+    transliteration.main([])
+    probing.main(["--memory"])
+    probing.main([])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness_vyakarana.conllu import Sentence, Token, values_of
-from harness_vyakarana.grammar import Grammar
+from harness_vyakarana.grammar import MARKED, Grammar
 from harness_vyakarana.paradigm import Paradigms, Place
 from harness_vyakarana.tree import children_of
 
@@ -41,6 +41,7 @@ class Agreement:
         self._marked: dict[int, bool] = {}
         self._shown_genders: dict[int, str | None] = {}
         self._controllers: dict[int, int] = {}
+        self._of_other_number: frozenset[int] | None = None
 
     def word(self, number: int) -> Token:
         """Return the word with an id."""
@@ -61,12 +62,51 @@ class Agreement:
         """Return whether form, feature and sentence agree on the gender of a word, or there is none to agree on."""
         word = self.word(number)
         if word.upos in self.grammar.nominal:
-            return True
+            return number not in self._contradicted() and not self._contradicts_itself(number)
         shown = self._shown(number)
         feature = word.feature("Gender")
         if feature is not None:
             return shown in (None, feature) or feature not in self.grammar.genders
         return shown is None or self.controller(number) != NONE
+
+    def _contradicts_itself(self, number: int) -> bool:
+        word = self.word(number)
+        for conditions, endings in self.grammar.contradictions.items():
+            if word.form.endswith(endings) and all(
+                self._meets(number, condition) for condition in conditions.split()
+            ):
+                return True
+        return False
+
+    def _meets(self, number: int, condition: str) -> bool:
+        if condition == MARKED:
+            return self.marked(number)
+        name, equals, value = condition.partition("=")
+        word = self.word(number)
+        return word.feature(name) == value if equals else word.upos == name
+
+    def _contradicted(self) -> frozenset[int]:
+        """Return the common nouns that are singular by their feature and plural by a verb that agrees with them.
+
+        The form of many nouns is the same in both numbers, and treebanks call it singular: a donor that is
+        singular would not fit the verb. Several subjects together have a plural verb.
+        """
+        if self._of_other_number is None:
+            self._of_other_number = frozenset()
+            verbs = [
+                number
+                for number, word in enumerate(self.words, start=1)
+                if word.upos in ("VERB", "AUX") and word.feature("Number") == PLURAL
+            ]
+            nouns = {noun for noun in map(self._found_controller, verbs) if noun > 0}
+            self._of_other_number = frozenset(
+                noun
+                for noun in nouns
+                if self.word(noun).upos == "NOUN"
+                and self.word(noun).feature("Number") == SINGULAR
+                and not self._conjuncts(noun)
+            )
+        return self._of_other_number
 
     def _shown(self, number: int) -> str | None:
         if number not in self._shown_genders:
@@ -83,10 +123,12 @@ class Agreement:
     def has_adposition(self, number: int) -> bool:
         """Return whether an adposition hangs on the word itself."""
         names = self.grammar.relations.adposition
-        return any(
-            self.word(child).upos == "ADP" and is_relation(self.word(child).deprel, names) and child > number
-            for child in self.children[number]
-        )
+        for child in self.children[number]:
+            if child > number:
+                word = self.words[child - 1]
+                if word.upos == "ADP" and is_relation(word.deprel, names):
+                    return True
+        return False
 
     def marked(self, number: int) -> bool:
         """Return whether an adposition governs the noun: its own, or that of the phrase it is a part of."""
@@ -151,8 +193,11 @@ class Agreement:
         if gender is None or not self.heads or self._shown(number) not in (None, gender):
             return NONE
         free = False
+        contradicted = self._contradicted()
         for candidate in self._candidates(number):
             word = self.word(candidate)
+            if candidate in contradicted:
+                return NONE
             if word.upos in self.grammar.nominal:
                 if self._stated(candidate) == gender:
                     return candidate
@@ -186,6 +231,18 @@ class Agreement:
         owner = self.heads[head - 1]
         if owner > number:
             yield owner
+        following = number + 1
+        if following <= len(self.words) and owner and self.heads[following - 1] == owner:
+            yield following
+        if owner == 0:
+            yield from self._of_clause(head)  # a predicate: किताब राम की है
+        elif owner > number and self.word(owner).upos in ("VERB", "AUX") and not self._may_be_oblique(number):
+            yield from self._of_clause(owner)  # a predicative: यह हवा जैसी होती है
+
+    def _may_be_oblique(self, number: int) -> bool:
+        gender = self._stated(number)
+        found = self.paradigms.find(self.word(number), gender) if gender else None
+        return found is None or any(cell.case == "Obl" for cell in found.cells)
 
     def _begins_compound(self, number: int, head: int) -> bool:
         """Return whether another adposition follows: the gender of कی ओर and के साथ is that of the second."""
@@ -285,10 +342,9 @@ class Agreement:
 
     def _agrees_as_citation(self, number: int) -> bool:
         """Return whether an infinitive agrees with its object: करनी है, किताब पढ़नी होगी, but not करने के लिए."""
-        gender = self._stated(number)
-        found = self.paradigms.find(self.word(number), gender) if gender else None
-        if found is None or any(cell.case == "Obl" for cell in found.cells) or self.has_adposition(number):
+        if self._may_be_oblique(number) or self.has_adposition(number):
             return False
+        gender = self._stated(number)
         if gender != self.grammar.genders[0]:
             return True
         around = [*self.children[number], *([self.heads[number - 1]] if self.heads[number - 1] else [])]
@@ -296,6 +352,8 @@ class Agreement:
 
     def _attributive(self, number: int, controller: int) -> bool:
         """Return whether the word stands in the noun phrase of its controller."""
+        if self.word(number).upos == "ADP" and controller == number + 1:
+            return True
         node = number
         for _ in range(DEEPEST):
             head = self.heads[node - 1]

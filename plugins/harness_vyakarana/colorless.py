@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from harness_vyakarana.agreement import FREE, Agreement
 from harness_vyakarana.conllu import NONE, Sentence, Token, feats_of
@@ -81,6 +81,11 @@ def text_of(tokens: Sequence[Token], *, spaced: bool = False) -> str:
     """Return the text of a sentence by ``SpaceAfter=No``, or with a space after every token."""
     pieces: list[str] = []
     inside = 0
+    if not spaced and all(token.id.isdigit() for token in tokens):
+        closed = (NO_SPACE in token.misc and NO_SPACE in token.misc.split("|") for token in tokens)
+        return "".join(
+            token.form if joined else token.form + " " for token, joined in zip(tokens, closed, strict=True)
+        ).rstrip(" ")
     for token in tokens:
         span = token.span
         if span is not None:
@@ -113,6 +118,7 @@ class Generator:
         facts = self.pool.facts(sentence, agreement)
         controllers = _controllers(agreement, facts)
         made = []
+        genders = Counter(gender for word in sentence.words if (gender := word.feature("Gender")) is not None)
         for number, variant in enumerate(self.grammar.variants):
             place = f"{self.seed}\0{sentence.sent_id}\0{number}\0"
             if agreement is None:
@@ -120,6 +126,9 @@ class Generator:
             else:
                 changes = self._agreeing(facts, agreement, controllers, variant, place)
             made.append(self._written(sentence, changes, number, header if number == 0 else ()))
+            self._count(sentence, made[-1], changes, number, genders)
+        for word in sentence.words:
+            self.report.words[word.upos] += len(made)
         return made
 
     # The released treebanks -----------------------------------------------------------------------------
@@ -227,12 +236,14 @@ class Generator:
     def _written(
         self, sentence: Sentence, changes: Mapping[int, _Change], variant: int, header: Sequence[str]
     ) -> Sentence:
-        words = [self._word(word, changes.get(number)) for number, word in enumerate(sentence.words, start=1)]
+        words = [
+            word if (change := changes.get(number)) is None else self._word(word, change)
+            for number, word in enumerate(sentence.words, start=1)
+        ]
         tokens = _with_ranges(sentence, words, changes)
         if self.mode != PAPER and self.grammar.sandhi is not None:
             tokens = with_sandhi(tokens, self.grammar.sandhi, _changed(sentence.tokens, tokens))
             words = [token for token in tokens if token.is_word]
-        self._count(sentence, words, variant)
         return Sentence(
             sent_id=variant_id(sentence.sent_id or "", variant),
             comments=self._comments(sentence, tokens, variant, header),
@@ -242,9 +253,7 @@ class Generator:
             line=sentence.line,
         )
 
-    def _word(self, word: Token, change: _Change | None) -> Token:
-        if change is None:
-            return word
+    def _word(self, word: Token, change: _Change) -> Token:
         feats, misc = word.feats, word.misc
         if change.gender is not None and word.feature("Gender") not in (None, change.gender):
             feats = feats_of({**word.features, "Gender": change.gender})
@@ -287,16 +296,27 @@ class Generator:
         )
         return (*header, *kept, *lines)
 
-    def _count(self, sentence: Sentence, words: Sequence[Token], variant: int) -> None:
+    def _count(
+        self,
+        source: Sentence,
+        made: Sentence,
+        changes: Mapping[int, _Change],
+        variant: int,
+        genders: Counter[str],
+    ) -> None:
+        """Count a variant; `genders` are those of the source's words."""
         report = self.report
         report.written += 1
-        for old, new in zip(sentence.words, words, strict=True):
-            report.words[new.upos] += 1
-            if new.misc is not old.misc and f"{DONOR_KEY}=" in new.misc and new.form != old.form:
+        for gender, count in genders.items():
+            report.genders[variant, gender] += count
+        for number, change in changes.items():
+            old, new = source.words[number - 1], made.words[number - 1]
+            if change.donor is not None and new.form != old.form:
                 report.replaced[new.upos] += 1
-            gender = new.feature("Gender")
-            if gender is not None:
-                report.genders[variant, gender] += 1
+            before, after = old.feature("Gender"), new.feature("Gender")
+            if before is not None and after is not None and before != after:
+                report.genders[variant, before] -= 1
+                report.genders[variant, after] += 1
 
 
 def _controllers(agreement: Agreement | None, facts: Sequence[Facts]) -> dict[int, int]:
@@ -319,7 +339,7 @@ def _with_ranges(sentence: Sentence, words: Sequence[Token], changes: Mapping[in
         if span is not None:
             inside = (changes.get(number) for number in range(span[0], span[1] + 1))
             surfaces = [c.donor.surface for c in inside if c is not None and c.donor is not None]
-            tokens.append(replace(token, form=surfaces[0]) if surfaces and surfaces[0] else token)
+            tokens.append(token._replace(form=surfaces[0]) if surfaces and surfaces[0] else token)
         elif token.is_word:
             tokens.append(words[int(token.id) - 1])
         else:

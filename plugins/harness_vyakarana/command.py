@@ -9,11 +9,14 @@ import typer
 
 from harness.errors import UsageError
 from harness_vyakarana.command_code_switch import code_switch
+from harness_vyakarana.command_split import split
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Generate, check and describe treebanks in CoNLL-U."
+    add_completion=False,
+    no_args_is_help=True,
+    help="Generate, check, split and describe treebanks in CoNLL-U.",
 )
 
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the table to this file.")]
@@ -59,9 +62,10 @@ def colorless_green(
     In a folder, train and test are swapped as published: the generated train comes from the source's test.
     """
     # Imported here so that help stays fast.
+    from harness.api import open_session
     from harness.cli.display import ConsoleProgress, refuse_file
     from harness_vyakarana.donors import DEFAULT, PAPER
-    from harness_vyakarana.grammar import grammar_of, load_grammars
+    from harness_vyakarana.grammar import grammar_of, registered_grammars
     from harness_vyakarana.report_table import show_reports
     from harness_vyakarana.treebank_file import generate_file, jobs_of
 
@@ -69,7 +73,7 @@ def colorless_green(
     jobs = jobs_of(source, output, language=language, swap=not no_swap)
     if pool is not None and len(jobs) > 1:
         raise UsageError("--pool is for one file; the files of a folder have donors of their own.")
-    grammars = load_grammars()
+    grammars = registered_grammars(open_session().registry)
     for job in jobs:
         grammar_of(job.language, grammars)
     if source.is_dir():
@@ -127,16 +131,17 @@ def check(
     json_file: Json = None,
 ) -> None:
     """Check a generated treebank against its source: donors, function words, structure, variants, agreement."""
+    from harness.api import open_session
     from harness.cli.display import refuse_file
     from harness_vyakarana.conllu import read_sentences, read_treebank
     from harness_vyakarana.donors import DEFAULT, PAPER, DonorPool
-    from harness_vyakarana.grammar import grammar_of, load_grammars
+    from harness_vyakarana.grammar import grammar_of, registered_grammars
     from harness_vyakarana.report_table import show_check
     from harness_vyakarana.treebank_check import check_colorless
     from harness_vyakarana.treebank_file import known_language
 
     refuse_file(json_file)
-    grammar = grammar_of(known_language(source, language), load_grammars())
+    grammar = grammar_of(known_language(source, language), registered_grammars(open_session().registry))
     mode = PAPER if compat else DEFAULT
     donors = DonorPool(grammar, mode).add(read_sentences(pool)) if pool is not None else None
     result = check_colorless(
@@ -149,7 +154,10 @@ def check(
     )
     show_check(result, json_file)
     if result.violations:
+        if compat is None:
+            typer.echo("A treebank that was generated with --compat paper, or released, is checked with it.")
         raise typer.Exit(1)
 
 
 app.command("code-switch")(code_switch)
+app.command()(split)

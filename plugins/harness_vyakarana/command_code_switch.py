@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 __all__ = ["code_switch", "language_of", "switched_files"]
 
+if TYPE_CHECKING:
+    from harness.registry import Registry
+    from harness.transliterators import Transliterator
+
+DEFAULT_ENGINE = "rules"
 EXAMPLES = 5
 
 
 def code_switch(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A CoNLL-U file, or a folder of them.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="A file for a file, a folder for a folder.")],
-    engine: Annotated[str, typer.Option(help="The transliterator.")] = "rules",
+    out: Annotated[
+        Path, typer.Option("--output", "--out", "-o", help="A file for a file, a folder for a folder.")
+    ],
+    engine: Annotated[
+        str | None,
+        typer.Option(help="The transliterator; default: that of the language definition, else rules."),
+    ] = None,
     ratio: Annotated[float, typer.Option(help="Share of the tokens that are switched.")] = 1.0,
     noise: Annotated[float, typer.Option(help="Share of them that are spelt in another way.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Decides which.")] = 0,
@@ -32,15 +42,13 @@ def code_switch(
     from harness.storage import FileNotWrittenError
     from harness_vyakarana.code_switch import CodeSwitch, SwitchCounts, code_switch_file
 
-    transliterator = open_session().registry.transliterators.get(engine)
-    if transliterator.ready is not None:
-        transliterator.ready()
+    registry = open_session().registry
     jobs = [
         (
             path,
             target,
             CodeSwitch(
-                engine=transliterator,
+                engine=_engine(engine, language or language_of(path), registry),
                 language=language or language_of(path),
                 ratio=ratio,
                 noise=noise,
@@ -57,15 +65,30 @@ def code_switch(
         except OSError as error:
             raise FileNotWrittenError(target, error) from error
         total.add(code_switch_file(path, target, switch))
+    used = {switch.engine.name: switch.engine for _, _, switch in jobs}.values()
+    names = ", ".join(f"{one.name} {one.version} ({one.licence})" for one in used)
     typer.echo(
         f"{total.switched} of {total.tokens} tokens switched, {total.respelt} respelt, in {total.sentences} sentences "
-        f"of {len(jobs)} file(s), by {transliterator.name} {transliterator.version} ({transliterator.licence})."
+        f"of {len(jobs)} file(s), by {names}."
     )
     if total.unknown:
         shown = ", ".join(f"{form} ({count})" for form, count in total.unknown.most_common(EXAMPLES))
         typer.echo(
             f"{total.unknown.total()} tokens still hold letters that it has no rule for: {shown}.", err=True
         )
+
+
+def _engine(name: str | None, language: str, registry: Registry) -> Transliterator:
+    """Return the engine that was named, or else that of the language's definition."""
+    from harness_vyakarana.grammar import registered_grammars
+
+    if name is None:
+        grammar = registered_grammars(registry).get(language)
+        name = (grammar.transliterator if grammar is not None else None) or DEFAULT_ENGINE
+    transliterator = registry.transliterators.get(name)
+    if transliterator.ready is not None:
+        transliterator.ready()
+    return transliterator
 
 
 def switched_files(source: Path, out: Path) -> list[tuple[Path, Path]]:

@@ -14,6 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 from sys import intern
 from types import MappingProxyType
+from typing import NamedTuple
 
 from harness.errors import DataError, Problem
 from harness_vyakarana.tree import tree_faults
@@ -31,13 +32,16 @@ __all__ = [
     "values_of",
 ]
 
-COLUMNS = 10
+COLUMNS, FEATS = 10, 5
 SHOWN_FAULTS = 50
 NONE = "_"
 _BYTE_ORDER_MARK = "\ufeff"
 _SPAN_ID = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
 _EMPTY_NODE_ID = re.compile(r"(?:0|[1-9][0-9]*)\.[1-9][0-9]*")
 _HEAD = re.compile(r"0|[1-9][0-9]*")
+_NUMBERS = tuple(map(str, range(1, 1001)))
+_NUMBER_OF = {text: number for number, text in enumerate(("0", *_NUMBERS))}
+"""The ids and heads of all but the longest sentences, so that no text is parsed again and again."""
 
 
 class TreebankError(DataError):
@@ -53,9 +57,11 @@ class TreebankError(DataError):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
-    """One line of a sentence: a word, the range of a multi-word token or an empty node; columns as they stand."""
+class Token(NamedTuple):
+    """One line of a sentence: a word, the range of a multi-word token or an empty node; columns as they stand.
+
+    A named tuple, since millions of them are made: a frozen dataclass takes seven times as long.
+    """
 
     id: str
     """``3``, ``3-4`` or ``3.1``."""
@@ -144,13 +150,7 @@ def values_of(value: str) -> tuple[str, ...]:
 
 def sentence_text(sentence: Sentence) -> str:
     """Return the lines of a sentence and the blank lines after it, as in the file it was read from."""
-    lines = [
-        *sentence.comments,
-        *(
-            f"{t.id}\t{t.form}\t{t.lemma}\t{t.upos}\t{t.xpos}\t{t.feats}\t{t.head}\t{t.deprel}\t{t.deps}\t{t.misc}"
-            for t in sentence.tokens
-        ),
-    ]
+    lines = [*sentence.comments, *map("\t".join, sentence.tokens)]
     if not sentence.endings:
         return sentence.before + "\n".join(lines) + "\n" + sentence.after
     body = "".join(line + ending for line, ending in zip(lines, sentence.endings, strict=True))
@@ -164,8 +164,12 @@ def read_treebank(path: Path) -> Treebank:
     return Treebank(path=path, sentences=sentences, notices=tuple(notices))
 
 
-def read_sentences(path: Path, notices: list[Problem] | None = None) -> Iterator[Sentence]:
+def read_sentences(
+    path: Path, notices: list[Problem] | None = None, *, named: bool = False
+) -> Iterator[Sentence]:
     """Yield the sentences of a file one by one, and add what is odd in it to `notices`.
+
+    With `named`, a sentence without a sent_id is a fault, not just odd.
 
     Raises `TreebankError` after the last sentence, with all faults; sentences with a fault are not yielded.
     """
@@ -177,7 +181,9 @@ def read_sentences(path: Path, notices: list[Problem] | None = None) -> Iterator
         check = _Check(notices=notices if notices is not None else [])
         sentence = _sentence(block, check)
         identifier = check.sent_id
-        if identifier is None:
+        if identifier is None and named:
+            check.fault(block.line, "expected '# sent_id = ...', found none")
+        elif identifier is None:
             check.notice(block.line, "the sentence has no sent_id")
         elif identifier in seen:
             check.fault(block.line, f"the sent_id was given before, on line {seen[identifier]}")
@@ -271,7 +277,10 @@ def _sentence(block: _Block, check: _Check) -> Sentence | None:
             numbers.append(number)
     if check.faults:
         return None
-    words = tuple(token for token in tokens if token.id.isdigit())
+    plain = tuple(token.id for token in tokens) == _NUMBERS[: len(tokens)]
+    words = tuple(tokens) if plain else tuple(token for token in tokens if token.id.isdigit())
+    if not plain:
+        _check_ids(tokens, numbers, check)
     heads = _structure(tokens, numbers, words, block, check)
     return Sentence(
         sent_id=check.sent_id,
@@ -287,6 +296,12 @@ def _sentence(block: _Block, check: _Check) -> Sentence | None:
 
 
 def _decoded(block: _Block, check: _Check) -> tuple[list[str], tuple[str, ...]]:
+    whole = b"".join(block.raw)
+    if whole.endswith(b"\n") and b"\r" not in whole:
+        try:
+            return whole[:-1].decode().split("\n"), ()
+        except UnicodeDecodeError:
+            pass  # It is told below, by line.
     lines: list[str] = []
     endings: list[str] = []
     plain = True
@@ -326,21 +341,17 @@ def _token(line: str, number: int, check: _Check) -> Token | None:
     if "" in cells:
         check.fault(number, f"column {cells.index('') + 1} is empty ('_' stands for nothing)")
         return None
-    identifier, form, lemma, upos, xpos, feats, head, deprel, deps, misc = cells
+    feats = cells[FEATS]
     if feats != NONE and feats.count("=") < feats.count("|") + 1:
         check.notice(number, f"FEATS are not Name=Value: {feats!r}")
-    return Token(
-        id=identifier,
-        form=form,
-        lemma=lemma,
-        upos=intern(upos),
-        xpos=intern(xpos),
-        feats=intern(feats),
-        head=head,
-        deprel=intern(deprel),
-        deps=deps,
-        misc=misc,
+    # Columns of few values: one copy of each is kept.
+    cells[3], cells[4], cells[FEATS], cells[7] = (
+        intern(cells[3]),
+        intern(cells[4]),
+        intern(feats),
+        intern(cells[7]),
     )
+    return Token._make(cells)
 
 
 # Structure --------------------------------------------------------------------------------------------
@@ -350,7 +361,6 @@ def _structure(
     tokens: Sequence[Token], numbers: Sequence[int], words: Sequence[Token], block: _Block, check: _Check
 ) -> tuple[int, ...]:
     """Return the heads of the words after all checks that need the whole sentence."""
-    _check_ids(tokens, numbers, check)
     if not words:
         check.fault(block.line, "expected the words of a sentence, found none")
         return ()
@@ -361,16 +371,23 @@ def _structure(
         check.notice(block.line, "the sentence has no tree")
         return ()
     lines = [number for token, number in zip(tokens, numbers, strict=True) if token.id.isdigit()]
-    heads: list[int] = []
-    for head, line in zip(given, lines, strict=True):
-        if not _HEAD.fullmatch(head) or int(head) > len(words):
-            check.fault(line, f"expected a head from 0 to {len(words)}, found {head!r}")
-        else:
-            heads.append(int(head))
+    heads = [_NUMBER_OF.get(head, -1) for head in given]
+    if min(heads) < 0 or max(heads) > len(words):
+        heads = _parsed_heads(given, lines, check)
     if not check.faults:
         for position, message in tree_faults(heads):
             check.fault(lines[position], message)
     return tuple(heads)
+
+
+def _parsed_heads(given: Sequence[str], lines: Sequence[int], check: _Check) -> list[int]:
+    heads: list[int] = []
+    for head, line in zip(given, lines, strict=True):
+        if not _HEAD.fullmatch(head) or int(head) > len(given):
+            check.fault(line, f"expected a head from 0 to {len(given)}, found {head!r}")
+        else:
+            heads.append(int(head))
+    return heads
 
 
 def _check_ids(tokens: Sequence[Token], numbers: Sequence[int], check: _Check) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -116,8 +116,13 @@ def surroundings(sentence: Sentence, mode: str) -> dict[int, Range]:
     return found
 
 
-def facts_of(sentence: Sentence, agreement: Agreement | None, paradigms: Paradigms) -> list[Facts]:
-    """Return the facts of every word; without `agreement` those of the paper's mode."""
+def facts_of(
+    sentence: Sentence, agreement: Agreement | None, paradigms: Paradigms, content: Container[str]
+) -> list[Facts]:
+    """Return the facts of every word; without `agreement` those of the paper's mode.
+
+    Words of other parts of speech than `content` are never replaced: of them only the gender is told.
+    """
     inside = surroundings(sentence, PAPER if agreement is None else DEFAULT)
     made = []
     for number, word in enumerate(sentence.words, start=1):
@@ -126,6 +131,9 @@ def facts_of(sentence: Sentence, agreement: Agreement | None, paradigms: Paradig
             made.append(Facts(word=word, gender=word.feature("Gender"), around=around))
             continue
         gender = agreement.gender(number) or word.feature("Gender")
+        if word.upos not in content:
+            made.append(Facts(word=word, gender=gender, around=around))
+            continue
         found = paradigms.find(word, gender) if gender else None
         verb = word.upos == "VERB"
         made.append(
@@ -214,7 +222,7 @@ class DonorPool:
 
     def facts(self, sentence: Sentence, agreement: Agreement | None) -> list[Facts]:
         """Return the facts of every word of a sentence, given its `agreement` in this pool's mode."""
-        return facts_of(sentence, agreement, self.paradigms)
+        return facts_of(sentence, agreement, self.paradigms, self.grammar.content)
 
     def agreement(self, sentence: Sentence) -> Agreement | None:
         """Return the agreement of a sentence, None in the paper's mode, which knows of none."""

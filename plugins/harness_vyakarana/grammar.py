@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import DuplicateNameError, Problem, SpecError, UnknownNameError
 from harness.specs.loading import Document, read_yaml
 
+if TYPE_CHECKING:
+    from harness.registry import Registry
+
 __all__ = [
     "CASES",
     "DERIVED",
     "GENDERS",
     "LAST",
+    "MARKED",
     "NUMBERS",
     "OPPOSITE_GENDER",
     "SAME_GENDER",
@@ -27,10 +31,12 @@ __all__ = [
     "grammar_of",
     "load_grammars",
     "own_folder",
+    "registered_grammars",
 ]
 
 SAME_GENDER, OPPOSITE_GENDER = "same", "opposite"
-DERIVED = frozenset({"xpos", "marked", "inflection", "frame"})
+MARKED = "marked"
+DERIVED = frozenset({"xpos", MARKED, "inflection", "frame"})
 """Parts of a key that are no features: the XPOS column; whether a nominal has an adposition; the inflectional slot of
 the form; whether a verb has an ergative subject and an object."""
 
@@ -159,6 +165,8 @@ class Sandhi(_Strict):
     cases: Names = ()
     """Cases whose forms take the consonant, if they end in one of `endings`."""
     endings: Names = ()
+    verb_forms: Mapping[str, Names] = Field(default_factory=dict)
+    """By VerbForm: endings of the forms that take the consonant; an empty one stands for all."""
 
 
 class Grammar(_Strict):
@@ -191,6 +199,9 @@ class Grammar(_Strict):
     citation_forms: Names = ()
     """Names of paradigms of infinitives, which agree with their object only."""
     paradigms: Annotated[tuple[ParadigmSpec, ...], BeforeValidator(_as_tuple)] = ()
+    contradictions: Mapping[str, Names] = Field(default_factory=dict)
+    """By conditions, ``NOUN Gender=Masc marked``: endings that a nominal which meets them all cannot have. Such words
+    are faults of the annotation: they stay, and are no donors."""
     equal_letters: Mapping[str, str] = Field(default_factory=dict)
     """Spellings that a stem and its lemma may differ in."""
     sandhi: Sandhi | None = None
@@ -246,11 +257,19 @@ def load_grammars(folders: Iterable[Traversable] | None = None) -> dict[str, Gra
     return found
 
 
+def registered_grammars(registry: Registry) -> dict[str, Grammar]:
+    """Return the language definitions of all plugins by language code; raises what `load_grammars` raises."""
+    return load_grammars([folder for _, folder in registry.grammar_folders()])
+
+
 def grammar_of(language: str, grammars: Mapping[str, Grammar]) -> Grammar:
     """Return the definition of a language; raises `UnknownNameError`."""
     if language not in grammars:
         raise UnknownNameError(
-            "language definition", language, grammars, hint="Give one of them with --language."
+            "language definition",
+            language,
+            grammars,
+            hint="Give one of them with --language; a plugin can add others (docs/treebanks.md).",
         )
     return grammars[language]
 

@@ -83,6 +83,7 @@ class Paradigms:
         self._genders = grammar.genders
         self._equal = str.maketrans(dict(grammar.equal_letters))
         self._found: dict[tuple[str, str, str, str], Inflection | None] = {}
+        self._shown: dict[tuple[str, str, str], str | None] = {}
 
     def _add_closed(self, paradigm: _Paradigm) -> None:
         endings = {form for cell in paradigm.cells for form in cell.forms}
@@ -100,8 +101,11 @@ class Paradigms:
 
     def shown_gender(self, word: Token) -> str | None:
         """Return the gender that the form of a word shows, None where it shows none or more than one."""
-        shown = [gender for gender in self._genders if self.find(word, gender) is not None]
-        return shown[0] if len(shown) == 1 else None
+        key = (word.upos, word.form, word.lemma)
+        if key not in self._shown:
+            shown = [gender for gender in self._genders if self.find(word, gender) is not None]
+            self._shown[key] = shown[0] if len(shown) == 1 else None
+        return self._shown[key]
 
     def _all(self, word: Token, gender: str) -> Iterator[Inflection]:
         for paradigm, stem, ending in self._closed.get((word.upos, word.form), ()):

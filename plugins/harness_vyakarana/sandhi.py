@@ -1,13 +1,13 @@
 """Final consonants that repeat the first consonant of the next word, as Tamil writes them.
 
 A replaced word brings its own final consonant, or stands before another word than in its source: the consonant is
-made to repeat what follows, and dropped before any other letter. Forms of the cases that the language names get one.
+made to repeat what follows, and dropped before any other letter. Forms of the cases and verb forms that the language
+names get one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from harness_vyakarana.conllu import Token
 from harness_vyakarana.grammar import Sandhi
@@ -43,10 +43,15 @@ def with_sandhi(tokens: Sequence[Token], sandhi: Sandhi, changed: Sequence[bool]
         if not touched or not token.is_word:
             continue
         stem = bare(token.form, token.lemma, sandhi)
-        required = token.feature("Case") in sandhi.cases and stem.endswith(sandhi.endings)
-        if stem == token.form and not required:
+        if stem == token.form and not _takes_consonant(token, stem, sandhi):
             continue
         first = "" if following is None else tokens[following].form[:1]
         ending = first + sandhi.suffix if first in sandhi.consonants else ""
-        made[position] = replace(token, form=stem + ending)
+        made[position] = token._replace(form=stem + ending)
     return made
+
+
+def _takes_consonant(token: Token, stem: str, sandhi: Sandhi) -> bool:
+    if token.feature("Case") in sandhi.cases and stem.endswith(sandhi.endings):
+        return True
+    return stem.endswith(sandhi.verb_forms.get(token.feature("VerbForm") or "", ()))

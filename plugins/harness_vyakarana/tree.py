@@ -20,6 +20,8 @@ def tree_faults(heads: Sequence[int]) -> Iterator[tuple[int, str]]:
     reached = [False] * (len(heads) + 1)
     reached[0] = True
     for start in range(1, len(heads) + 1):
+        if reached[start]:
+            continue
         path: list[int] = []
         on_path: set[int] = set()
         node = start

@@ -64,6 +64,8 @@ def known_language(path: Path, language: str | None) -> str:
 
 def treebank_files(path: Path) -> list[Path]:
     """Return the CoNLL-U files of a folder by name, or the file itself; raises `DataError` where there are none."""
+    if not path.exists():
+        raise DataError(f"{path}: expected a .conllu file or a folder of them, found nothing.")
     if not path.is_dir():
         return [path]
     files = sorted(path.glob(f"*{SUFFIX}"))
@@ -113,7 +115,8 @@ def generate_file(
     """
     grammar = grammar_of(job.language, grammars)
     donors = pool_file or job.source
-    pool = DonorPool(grammar, mode).add(_usable(donors))
+    sentences = list(_usable(job.source))
+    pool = DonorPool(grammar, mode).add(_usable(pool_file) if pool_file else sentences)
     generator = Generator(grammar, pool, seed=seed)
     header = (
         f"# generator = {DISTRIBUTION} {version(DISTRIBUTION)} colorless-green",
@@ -121,7 +124,7 @@ def generate_file(
         f"# mode = {mode}, seed = {seed}, language = {job.language}, donors = {donors.name}",
     )
     with written_file(job.target) as file:
-        for sentence in _usable(job.source):
+        for sentence in sentences:
             generator.report.read += 1
             if len(sentence.words) < shortest:
                 generator.report.dropped += 1
@@ -136,17 +139,18 @@ def generate_file(
 
 def _usable(path: Path) -> Iterator[Sentence]:
     """Yield the sentences of a file; raises `TreebankError` where one has no sent_id or no tree."""
-    problems = []
-    for sentence in read_sentences(path):
-        key = f"sentence {sentence.sent_id!r}" if sentence.sent_id else ""
-        if sentence.sent_id is None:
-            problems.append(Problem(message="expected '# sent_id = ...', found none", line=sentence.line))
-        elif not sentence.heads:
-            problems.append(Problem(message="expected heads, found none", line=sentence.line, key=key))
-        else:
-            yield sentence
+    problems: list[Problem] = []
+    try:
+        for sentence in read_sentences(path, named=True):
+            if sentence.heads:
+                yield sentence
+            else:
+                key = f"sentence {sentence.sent_id!r}"
+                problems.append(Problem(message="expected heads, found none", line=sentence.line, key=key))
+    except TreebankError as error:
+        problems += error.problems
     if problems:
-        raise TreebankError(path, problems)
+        raise TreebankError(path, sorted(problems, key=lambda problem: problem.line or 0))
 
 
 @contextmanager

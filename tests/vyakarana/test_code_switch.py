@@ -129,7 +129,7 @@ def _sentences(count: int, length: int = 10) -> list[Sentence]:
         deps="_",
         misc="_",
     )
-    tokens = tuple(replace(word, id=str(place), head=str(place - 1)) for place in range(1, length + 1))
+    tokens = tuple(word._replace(id=str(place), head=str(place - 1)) for place in range(1, length + 1))
     comments = ("# text = " + " ".join(["அவர்"] * length),)
     return [
         Sentence(
@@ -222,7 +222,7 @@ def test_any_text_goes_through(
 ) -> None:
     [sample] = _sentences(1, len(rows))
     tokens = tuple(
-        replace(token, form=form, lemma=lemma, misc=misc)
+        token._replace(form=form, lemma=lemma, misc=misc)
         for token, (form, lemma, misc) in zip(sample.tokens, rows, strict=True)
     )
     text = "".join(form for form, _, _ in rows)
@@ -246,7 +246,7 @@ def _other_comments(sentence: Sentence) -> list[str]:
 
 def _assert_parallel(source: Sentence, switched: Sentence) -> None:
     def rest(token: Token) -> Token:
-        return replace(token, form="", lemma="", misc="")
+        return token._replace(form="", lemma="", misc="")
 
     assert [rest(token) for token in switched.tokens] == [rest(token) for token in source.tokens]
     assert _other_comments(switched) == _other_comments(source)

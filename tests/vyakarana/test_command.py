@@ -10,7 +10,7 @@ from harness.errors import DataError, UsageError
 from harness_vyakarana.command import app
 from harness_vyakarana.conllu import read_treebank
 from harness_vyakarana.stats import offers, stats_of
-from harness_vyakarana.treebank_file import jobs_of, language_of
+from harness_vyakarana.treebank_file import jobs_of, known_language, language_of
 
 runner = CliRunner()
 
@@ -68,11 +68,16 @@ def test_names_tell_language_and_split(tmp_path: Path) -> None:
     assert language_of(Path("hi_hdtb-ud-train.conllu")) == "hi"
     assert language_of(Path("dev.conllu")) is None
     with pytest.raises(UsageError, match="--language"):
-        jobs_of(Path("dev.conllu"), tmp_path / "x.conllu")
+        known_language(Path("dev.conllu"), None)
+    (tmp_path / "one").mkdir()
+    own = tmp_path / "one" / "hi_a-ud-dev.conllu"
+    own.touch()
     with pytest.raises(UsageError, match="would be overwritten"):
-        jobs_of(Path("hi_a-ud-dev.conllu"), Path("hi_a-ud-dev.conllu"))
+        jobs_of(own, own)
     with pytest.raises(DataError, match="found none"):
         jobs_of(tmp_path, tmp_path / "out")
+    with pytest.raises(DataError, match="found nothing"):
+        jobs_of(tmp_path / "none.conllu", tmp_path / "out")
 
 
 def test_nothing_is_written_where_the_source_is_broken(tmp_path: Path) -> None:
@@ -81,9 +86,14 @@ def test_nothing_is_written_where_the_source_is_broken(tmp_path: Path) -> None:
     result = runner.invoke(app, ["colorless-green", str(source), "--out", str(target)])
     assert isinstance(result.exception, DataError)
     assert "line 4: sentence 'a': expected 10 columns, found 2" in str(result.exception)
-    source.write_text("1\tघर\tघर\tNOUN\t_\t_\t0\troot\t_\t_\n\n")
+    assert "line 1: expected '# sent_id = ...', found none" in str(result.exception)
+    source.write_text("# sent_id = b\n1\tघर\tघर\tNOUN\t_\t_\t_\troot\t_\t_\n\n1\tघर\n\n")
     result = runner.invoke(app, ["colorless-green", str(source), "--out", str(target)])
-    assert "expected '# sent_id = ...', found none" in str(result.exception)
+    assert str(result.exception).splitlines()[1:] == [
+        "  line 1: sentence 'b': expected heads, found none",
+        "  line 4: expected 10 columns, found 2",
+        "  line 4: expected '# sent_id = ...', found none",
+    ]
     assert [path.name for path in tmp_path.iterdir()] == [source.name]
 
 

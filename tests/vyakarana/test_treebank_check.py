@@ -55,7 +55,7 @@ def test_violations_are_found(
 ) -> None:
     made = generated(hindi, grammars["hi"], DEFAULT)
     position = next(i for i, s in enumerate(made) if s.sent_id == "hi-02-org1")
-    made[position] = with_word(made[position], number, lambda word: replace(word, **change))
+    made[position] = with_word(made[position], number, lambda word: word._replace(**change))
     violations = check_colorless(hindi, made, grammars["hi"], DEFAULT).violations
     assert message in " ".join(map(str, violations))
     assert {violation.sent_id for violation in violations} == {"hi-02-org1"}
@@ -77,7 +77,7 @@ def test_a_range_changes_only_with_its_words(
     made = generated(tamil, grammars["ta"], DEFAULT)
     position = next(i for i, s in enumerate(made) if s.sent_id == "ta-05-org1")
     words = tamil[4].words
-    tokens = [replace(made[position].tokens[0], form="x"), *words]
+    tokens = [made[position].tokens[0]._replace(form="x"), *words]
     made[position] = replace(made[position], tokens=tuple(tokens), words=words)
     violations = [str(v) for v in check_colorless(tamil, made, grammars["ta"], DEFAULT).violations]
     assert violations == ["ta-05-org1:1-2: the range became 'x', but none of its words changed"]
