@@ -1,7 +1,7 @@
 """F1 over classes and accuracy of labels, each item having one label or a list of them.
 
-Source: ``f1_score`` (``average="weighted"`` and ``"macro"``) and ``accuracy_score`` of scikit-learn. Weighted F1 is what
-Vyakarana (Patil et al., MRL 2021, section 4) reports.
+Source: ``f1_score`` (``average="weighted"`` and ``"macro"``) and ``accuracy_score`` of scikit-learn. Weighted F1 is
+what Vyakarana (Patil et al., MRL 2021, section 4) reports.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _NO_CLASS = -1
 """A prediction that is none of the task's labels: wrong, and no class of its own."""
 
 
-def weighted_f1(predictions: Sequence[Any], references: Sequence[Any], context: MetricContext) -> MetricResult:
+def weighted_f1(
+    predictions: Sequence[Any], references: Sequence[Any], context: MetricContext
+) -> MetricResult:
     """Return the mean of the F1 of the classes, weighted by how often each is gold.
 
     An item is a label or a list of labels (one a word); a prediction may be a mapping with the key ``label``. Anything
@@ -124,7 +126,9 @@ def _table(owners: npt.NDArray[np.int64], classes: npt.NDArray[np.int64], shape:
     return cells.reshape(shape).astype(np.float64)
 
 
-def _pairs(predictions: Sequence[Any], references: Sequence[Any]) -> list[tuple[Sequence[Any], Sequence[str]]]:
+def _pairs(
+    predictions: Sequence[Any], references: Sequence[Any]
+) -> list[tuple[Sequence[Any], Sequence[str]]]:
     """Return the predicted and the gold labels of every item, as lists; raises `ValueError` where they do not fit."""
     check_pairs(predictions, references)
     pairs: list[tuple[Sequence[Any], Sequence[str]]] = []
@@ -133,7 +137,9 @@ def _pairs(predictions: Sequence[Any], references: Sequence[Any]) -> list[tuple[
             pairs.append(([_single(prediction, index)], [reference]))
             continue
         if isinstance(prediction, str | Mapping) or prediction is None:
-            raise ValueError(f"Item {index}: expected a list of labels as the prediction, found {prediction!r}.")
+            raise ValueError(
+                f"Item {index}: expected a list of labels as the prediction, found {prediction!r}."
+            )
         if len(prediction) != len(reference):
             raise ValueError(
                 f"Item {index}: expected {len(reference)} predicted labels, one for each gold label, found "

@@ -1,4 +1,4 @@
-"""The reader of the four tasks of Vyakarana (Patil et al., MRL 2021, section 4): a treebank in, the items of a task out."""
+"""The reader of the four tasks of Vyakarana (Patil et al., MRL 2021, section 4): a treebank in, items out."""
 
 from __future__ import annotations
 
