@@ -38,6 +38,7 @@ def _kind_modules() -> list[ModuleType]:
         span_extraction,
         text_marking,
         token_tagging,
+        word_labelling,
     )
 
     return [
@@ -48,6 +49,7 @@ def _kind_modules() -> list[ModuleType]:
         span_extraction,
         text_marking,
         token_tagging,
+        word_labelling,
     ]
 
 

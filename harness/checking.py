@@ -200,6 +200,7 @@ def _sources(spec: TaskSpec | TrainingSpec, registry: Registry) -> Iterator[Foun
         for where, part in _parts(path, source):
             yield from _reader(where, part, source, registry)
             yield from _labels(where, part, labels)
+            yield from _served(where, part, spec)
 
 
 def _further_sources(spec: TaskSpec) -> Iterator[tuple[KeyPath, Source]]:
@@ -234,6 +235,8 @@ def _parts(path: KeyPath, source: Source) -> Iterator[tuple[KeyPath, Part]]:
         for index, item in enumerate(source.local):
             if isinstance(item, LocalSource):
                 yield (*path, "local", index), item
+    if isinstance(source.sample, LocalSource):
+        yield (*path, "sample"), source.sample
     if source.hub is not None:
         yield (*path, "hub"), source.hub
 
@@ -256,3 +259,19 @@ def _labels(path: KeyPath, part: Part, labels: tuple[str, ...]) -> Iterator[Foun
     for raw, label in (part.label_map or {}).items():
         if labels and label not in labels:
             yield (*path, "label_map", raw), str(UnknownNameError("label", label, labels))
+
+
+def _served(path: KeyPath, part: Part, spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
+    """Yield axes and values of ``only`` that the document does not have: such an alternative is never read."""
+    if not isinstance(part, LocalSource):
+        return
+    axes = spec.axes if isinstance(spec, TaskSpec) else {}
+    known: dict[str, Sequence[str]] = {"language": list(spec.languages), **axes}
+    for name, values in part.served.items():
+        if name not in known:
+            yield (*path, "only", name), str(UnknownNameError("axis", name, known))
+            continue
+        for value in values:
+            if value not in known[name]:
+                unknown = UnknownNameError(f"value of {name!r}", value, known[name])
+                yield (*path, "only", name), str(unknown)

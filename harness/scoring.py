@@ -74,8 +74,8 @@ class CellScorer:
     """Scores a cell whose items come chunk by chunk, in their order.
 
     Of a metric that is declared `by_item` it keeps 8 bytes an item, or 4 bytes for each count of an item, which are
-    exact up to 2^24. For the others it keeps the predictions and references of the cell as JSON, and computes them at
-    the end.
+    exact up to 2^24, and scores the groups of the items too. For the others it keeps the predictions and references of
+    the cell as JSON, and computes them at the end.
 
     Args:
         metrics: What to score with.
@@ -92,6 +92,7 @@ class CellScorer:
         self._sums: dict[str, Floats] = {}
         self._kept: list[str] = []
         self._clusters = ClusterCodes()
+        self._groups: list[str | None] = []
         self._count = 0
 
     def add(self, items: Sequence[ScoreInput]) -> Mapping[str, list[Any]]:
@@ -110,6 +111,7 @@ class CellScorer:
         if len(contributions) < len(self._metrics):
             self._kept += [_packed(item) for item in labelled]
         self._clusters.add([item.cluster for item in labelled])
+        self._groups += [item.group for item in labelled]
         self._count += len(labelled)
         return contributions
 
@@ -179,9 +181,28 @@ class CellScorer:
     def _total(self, metric: Metric) -> MetricResult:
         if metric.name in self._sums:
             assert metric.from_counts is not None
-            return MetricResult(value=metric.from_counts(self._sums[metric.name]))
+            return MetricResult(
+                value=metric.from_counts(self._sums[metric.name]), groups=self._group_scores(metric)
+            )
         items = np.concatenate(self._means[metric.name])
-        return MetricResult(value=float(items.mean()), items=items)
+        return MetricResult(value=float(items.mean()), items=items, groups=self._group_scores(metric))
+
+    def _group_scores(self, metric: Metric) -> dict[str, GroupScore]:
+        """Return the scores of the groups of the items, in the order in which they come."""
+        names = dict.fromkeys(name for name in self._groups if name is not None)
+        if not names:
+            return {}
+        owners = np.array(self._groups, dtype=object)
+        scores = {}
+        for name in names:
+            own = owners == name
+            if metric.from_counts is not None and metric.name in self._sums:
+                rows = np.concatenate(self._rows[metric.name])[own]
+                value = metric.from_counts(rows.sum(axis=0, dtype=np.float64))
+            else:
+                value = float(np.concatenate(self._means[metric.name])[own].mean())
+            scores[name] = GroupScore(value=value, n=int(own.sum()))
+        return scores
 
 
 def score_cell(

@@ -12,6 +12,7 @@ __all__ = [
     "Candidate",
     "ClassificationExample",
     "Example",
+    "LabelledWords",
     "MarkedText",
     "MultipleChoiceExample",
     "Prediction",
@@ -107,6 +108,17 @@ class TaggedSentence(Example):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledWords(Example):
+    """A sentence of which some words carry a label, such as those with a grammatical case."""
+
+    tokens: tuple[str, ...]
+    targets: tuple[int, ...]
+    """0-based positions of the words with a label, rising."""
+    labels: tuple[str, ...] | None
+    """The gold label of every target; None where the published file has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BitextExample(Example):
     """A sentence (the query) and its translation (the target)."""
 
@@ -174,7 +186,7 @@ class Prediction:
     """What a model answered for one item, as plain JSON values.
 
     ``output`` by kind: classification ``{"label": str, "scores": [float, ...]}``; spans ``{"text": str,
-    "start": int, "end": int, "score": float}``; tags ``[str, ...]``; bitext ``{"candidate": str,
+    "start": int, "end": int, "score": float}``; tags and labels of words ``[str, ...]``; bitext ``{"candidate": str,
     "similarity": float}`` (the id of the top candidate); multiple choice ``{"label": str, "scores": [float, ...]}``
     (the name of the choice field); ranked retrieval ``{"candidates": [str, ...], "further": [str, ...]}`` (ids, best
     first, at most 20 and those after them); marked text ``{"spans": [[start, end, tag], ...]}``.

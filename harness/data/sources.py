@@ -77,7 +77,9 @@ def _alternatives(source: Source, codes: Mapping[str, str], owner: str) -> tuple
             label_map=source.label_map or {},
         )
         return (only,)
-    return tuple(_local_files(source, item, codes, owner) for item in source.alternatives)
+    return tuple(
+        _local_files(source, item, codes, owner) for item in source.alternatives if item.serves(codes)
+    )
 
 
 def _local_files(source: Source, item: LocalSource, codes: Mapping[str, str], owner: str) -> LocalFiles:
@@ -108,12 +110,12 @@ def _hub_files(hub: HubSource | None, codes: Mapping[str, str], owner: str) -> H
 
 
 def _sample_files(source: Source, codes: Mapping[str, str], owner: str) -> LocalFiles | None:
-    return (
-        None
-        if source.sample is None
-        else LocalFiles(
-            paths=(_fill(source.sample, codes, owner),), reader="jsonl", label_map=source.label_map or {}
-        )
+    if source.sample is None:
+        return None
+    if isinstance(source.sample, LocalSource):
+        return _local_files(source, source.sample, codes, owner)
+    return LocalFiles(
+        paths=(_fill(source.sample, codes, owner),), reader="jsonl", label_map=source.label_map or {}
     )
 
 

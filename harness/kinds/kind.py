@@ -17,7 +17,17 @@ from harness.errors import DataError, near_names
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import Phrases, TaskSpec, TrainingSpec
 
-__all__ = ["ReadContext", "TaskKind", "cluster_of", "iter_examples", "label_of", "read_examples", "text_of"]
+__all__ = [
+    "ReadContext",
+    "TaskKind",
+    "cluster_of",
+    "group_of",
+    "iter_examples",
+    "label_of",
+    "meta_of",
+    "read_examples",
+    "text_of",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,3 +225,21 @@ def cluster_of(row: Row, context: ReadContext) -> str | None:
         return None
     value = str(row.fields[context.cluster])
     return value if len(value) <= 24 else hashlib.blake2b(value.encode(), digest_size=8).hexdigest()
+
+
+def group_of(row: Row) -> str | None:
+    """Return the field ``group``: the subset of the items that is also scored by itself; None where there is none."""
+    group = row.fields.get("group")
+    return None if group is None else str(group)
+
+
+def meta_of(row: Row) -> dict[str, str]:
+    """Return the field ``meta``, further attributes by name; raises `DataError` where it is no mapping."""
+    given = row.fields.get("meta")
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise DataError(
+            f"{row.where}: expected the field 'meta' as attributes by name, found {type(given).__name__}."
+        )
+    return {str(name): str(value) for name, value in given.items()}

@@ -12,7 +12,7 @@ from harness.capabilities import Capability, Classifies, Head, TextInput
 from harness.data.records import ClassificationExample, Prediction, Row
 from harness.errors import ContractError
 from harness.kinds.choosing import choice_methods
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, label_of, text_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, label_of, meta_of, text_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import TaskSpec
@@ -26,6 +26,8 @@ class SequenceClassificationSpec(TaskSpec):
     kind: Literal["sequence_classification"]
     inputs: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
     labels: Annotated[tuple[str, ...], Field(min_length=2)]
+    mask_word: Annotated[str, Field(pattern=r"^\S+$")] | None = None
+    """The word of the input that stands for a masked one: what reads words gives the model its own mask there."""
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -42,6 +44,8 @@ def _example(row: Row, number: int, context: ReadContext) -> ClassificationExamp
     return ClassificationExample(
         id=str(row.fields.get("id", number)),
         cluster=cluster_of(row, context),
+        group=group_of(row),
+        meta=meta_of(row),
         inputs={name: text_of(row, name, context) for name in context.inputs},
         label=label_of(row, context),
         labels=context.labels,
@@ -99,7 +103,7 @@ KIND = TaskKind(
     name="sequence_classification",
     spec_model=SequenceClassificationSpec,
     head=Head.CLASSIFICATION,
-    methods=("head", "rank", "generate"),
+    methods=("head", "rank", "generate", "probe"),
     example=_example,
     reference=_reference,
     summary="a text or a pair of texts gets one label",

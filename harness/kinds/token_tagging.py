@@ -12,7 +12,7 @@ from pydantic import Field
 from harness.capabilities import Capability, GenerateOptions, Generates, Head, Tags
 from harness.data.records import Prediction, Row, TaggedSentence
 from harness.errors import ContractError, DataError, near_names
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, meta_of
 from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.prompts.asking import generate_answers
 from harness.prompts.preset import PromptItem
@@ -50,10 +50,11 @@ def _example(row: Row, number: int, context: ReadContext) -> TaggedSentence:
     return TaggedSentence(
         id=str(row.fields.get("id", number)),
         cluster=cluster_of(row, context),
+        group=group_of(row),
         tokens=tokens,
         tags=tags,
         text=text if isinstance(text, str) else None,
-        meta={"sent_id": str(sentence_id)} if sentence_id else {},
+        meta={**({"sent_id": str(sentence_id)} if sentence_id else {}), **meta_of(row)},
     )
 
 
@@ -150,7 +151,7 @@ KIND = TaskKind(
     name="token_tagging",
     spec_model=TokenTaggingSpec,
     head=Head.TAGGING,
-    methods=("head", "generate"),
+    methods=("head", "generate", "probe"),
     example=_example,
     reference=_reference,
     summary="every token of a sentence gets a tag",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.metrics import chunk, classification, mlqa, ranking, retrieval, span, squad, translation
+from harness.metrics import chunk, classification, label, mlqa, ranking, retrieval, span, squad, translation
 from harness.metrics.metric import Metric
 
 __all__ = ["METRICS"]
@@ -15,6 +15,7 @@ _TAGS = frozenset({"token_tagging"})
 _MARKED = frozenset({"text_marking"})
 _BITEXT = frozenset({"bitext_retrieval"})
 _RANKED = frozenset({"ranked_retrieval"})
+_LABELLED = frozenset({"sequence_classification", "token_tagging", "word_labelling"})
 _BY_RANK = frozenset({"rank"})
 
 _XTREME = "google-research/xtreme evaluate.py"
@@ -25,6 +26,8 @@ _CONLL = "Tjong Kim Sang and De Meulder (2003), section 2.3, on characters; XTRE
 _BROWN = "Brown et al. (2020), Language Models are Few-Shot Learners, section 2.4"
 _GAO = "Gao (2021), Multiple Choice Normalization in LM Evaluation"
 _HOLTZMAN = "Holtzman et al. (2021), Surface Form Competition"
+_SKLEARN = "scikit-learn"
+_VYAKARANA = f"Patil et al. (2021), Vyakarana, section 4; {_SKLEARN} f1_score"
 _XTREME_R = "Ruder et al. (2021), XTREME-R; google-research/xtreme"
 
 METRICS: Final[tuple[Metric, ...]] = (
@@ -34,6 +37,33 @@ METRICS: Final[tuple[Metric, ...]] = (
         kinds=_LABELS,
         description="Share of items whose predicted label equals the gold label.",
         source=_XTREME,
+        by_item=True,
+    ),
+    Metric(
+        name="weighted_f1",
+        compute=label.weighted_f1,
+        kinds=_LABELLED,
+        description="Mean F1 of the classes, weighted by how often each is gold.",
+        source=_VYAKARANA,
+        from_counts=label.weighted_f1_from_counts,
+        by_item=True,
+    ),
+    Metric(
+        name="macro_f1",
+        compute=label.macro_f1,
+        kinds=_LABELLED,
+        description="Plain mean of the F1 of the classes that are gold or predicted.",
+        source=f"{_SKLEARN} f1_score",
+        from_counts=label.macro_f1_from_counts,
+        by_item=True,
+    ),
+    Metric(
+        name="label_accuracy",
+        compute=label.label_accuracy,
+        kinds=_LABELLED,
+        description="Share of labels, over all items, that were predicted.",
+        source=f"{_SKLEARN} accuracy_score",
+        from_counts=label.label_accuracy_from_counts,
         by_item=True,
     ),
     Metric(

@@ -7,7 +7,7 @@ only this kind has.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -59,6 +59,21 @@ class LocalSource(SpecModel):
     columns: tuple[str, ...] | dict[str, str] | None = None
     label_map: dict[str, str] | None = None
     options: dict[str, str] | None = None
+    only: dict[str, str | tuple[str, ...]] = {}
+    """``language`` or an axis of the task -> the values that it serves; cells with others pass it over."""
+
+    def serves(self, conditions: Mapping[str, str]) -> bool:
+        """Return whether it is for a cell; a condition that is not known, or still ``{axis}``, rules nothing out."""
+        for name, wanted in self.served.items():
+            value = conditions.get(name)
+            if value is not None and value != f"{{{name}}}" and value not in wanted:
+                return False
+        return True
+
+    @property
+    def served(self) -> dict[str, tuple[str, ...]]:
+        """``language`` or axis -> the values that it serves."""
+        return {name: (value,) if isinstance(value, str) else value for name, value in self.only.items()}
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -89,7 +104,8 @@ class Source(SpecModel):
 
     local: str | tuple[str | LocalSource, ...] | None = None
     hub: HubSource | None = None
-    sample: str | None = None
+    sample: str | LocalSource | None = None
+    """Below the folder ``sample`` beside the spec: JSON lines, or what the reader that it names reads."""
     reader: str = "tsv"
     columns: tuple[str, ...] | dict[str, str] | None = None
     label_map: dict[str, str] | None = None

@@ -15,8 +15,9 @@ the harness have; a task with fewer languages lowers `sample_languages`, `sample
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +25,11 @@ import pytest
 
 from harness.api import Session, data_options, evaluate, open_session, prepare
 from harness.checking import task_problems
+from harness.data.sources import DataFinder
+from harness.errors import MissingDataError
+from harness.fit_planning import find_split
+from harness.kinds.kind import ReadContext, read_examples
+from harness.methods import FITTING_PROTOCOLS
 from harness.plan import RunConfig
 from harness.reading import CellReader
 from harness.specs.catalog import TaskEntry
@@ -61,8 +67,10 @@ class SpecContract:
         return session.catalog.task(task)
 
     @pytest.fixture
-    def sample(self, session: Session, task: str) -> Sample:
+    def sample(self, session: Session, task: str, entry: TaskEntry) -> Sample:
         """Return the examples of the embedded sample; those of a pool have been looked up in it."""
+        if not _is_fitted(entry):
+            return dict(_sample_of(session, entry))
         prepared = prepare(RunConfig(tasks=(task,), model="baseline:majority", data=data_options(["sample"])))
         reader = CellReader(session.registry, prepared.finder)
         return {
@@ -128,10 +136,20 @@ class SpecContract:
             assert {cell: own for cell, own in ids.items() if own != ids[first]} == {}
 
     def test_the_baseline_gets_a_score_in_every_language_of_the_sample(
-        self, task: str, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, task: str, entry: TaskEntry, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A model that needs no download is trained, predicts and is scored."""
+        """A model that needs no download is trained, predicts and is scored.
+
+        A task whose protocols fine-tune no model has nothing for it: then it is told why, for every language.
+        """
         monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+        if not _is_fitted(entry):
+            config = RunConfig(tasks=(task,), model="baseline:char-ngram", data=data_options(["sample"]))
+            plan = prepare(config).plan
+            assert not plan.cells
+            assert {skip.language for skip in plan.skipped} == set(entry.spec.languages)
+            assert all(skip.reason for skip in plan.skipped)
+            return
         run = evaluate(
             task,
             "baseline:char-ngram",
@@ -153,3 +171,36 @@ class SpecContract:
             values = [score["value"] for score in cell["metrics"].values()]
             assert values
             assert all(math.isfinite(value) and 0 <= value <= 1 for value in values)
+
+
+def _is_fitted(entry: TaskEntry) -> bool:
+    """Return whether some protocol of the task fine-tunes a model, which is what a baseline can do."""
+    return not FITTING_PROTOCOLS.isdisjoint(entry.spec.protocols)
+
+
+def _sample_of(session: Session, entry: TaskEntry) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    """Yield the examples of every test file of the sample: no plan of a baseline has cells that name them."""
+    spec = entry.spec
+    kind = session.registry.kinds.get(spec.kind)
+    finder = DataFinder(data_options(["sample"]), session.registry, Path("unused"))
+    for code, *values in itertools.product(spec.languages, *spec.axes.values()):
+        source = spec.source(code, "test")
+        if source is None:
+            continue
+        conditions = dict(zip(spec.axes, values, strict=True))
+        language, folder = entry.languages.get(code), entry.folders.get(code)
+        try:
+            found = find_split(finder, source, spec.task, language, "test", folder, conditions)
+        except MissingDataError:
+            continue
+        context = ReadContext(
+            owner=spec.task,
+            language=code,
+            split="test",
+            inputs=spec.input_names,
+            labels=spec.label_names,
+            label_map=found.label_map,
+            cluster=spec.cluster,
+            phrases=spec.input_phrases,
+        )
+        yield (code, *values), read_examples(kind, finder.rows(found), context)

@@ -10,7 +10,9 @@ from harness.hookspecs import hookimpl
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["harness_register_grammars"]
+    from harness.data.readers.reader import Reader
+
+__all__ = ["harness_register_grammars", "harness_register_readers"]
 
 
 @hookimpl
@@ -19,3 +21,11 @@ def harness_register_grammars() -> Iterable[Traversable]:
     from importlib.resources import files
 
     return [files("harness_vyakarana") / "grammars"]
+
+
+@hookimpl
+def harness_register_readers() -> Iterable[Reader]:
+    """Return the reader of the four tasks."""
+    from harness_vyakarana.readers import READERS
+
+    return READERS

@@ -23,6 +23,7 @@ PERFECT: dict[str, tuple[list[Any], list[Any]]] = {
         [["the cat sat down"]],
     ),
     "token_tagging": ([["NOUN"]], [["NOUN"]]),
+    "word_labelling": ([["a", "b"]], [["a", "b"]]),
     "text_marking": ([{"spans": [[0, 4, "NOUN"]]}], [[[0, 4, "NOUN"]]]),
     "bitext_retrieval": ([{"candidate": "a", "similarity": 1.0}], ["a"]),
     "ranked_retrieval": ([{"candidates": ["a"]}], [["a"]]),
@@ -31,7 +32,7 @@ PERFECT: dict[str, tuple[list[Any], list[Any]]] = {
 
 def test_names_are_unique() -> None:
     names = [metric.name for metric in METRICS]
-    assert len(set(names)) == len(names) == 22
+    assert len(set(names)) == len(names) == 25
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
@@ -40,6 +41,7 @@ def test_declaration_and_perfect_answers(metric: Metric) -> None:
     assert metric.source
     for kind in metric.kinds:
         predictions, references = PERFECT[kind]
-        result = metric.compute(predictions, references, MetricContext(language="en", labels=("a", "b")))
+        labels = ("NOUN",) if kind == "token_tagging" else ("a", "b")
+        result = metric.compute(predictions, references, MetricContext(language="en", labels=labels))
         assert result.value == 1.0
         assert (result.items is None) == (result.counts is not None) == (metric.from_counts is not None)

@@ -41,7 +41,9 @@ def test_everything_in_it_is_ours(names: set[str]) -> None:
     assert tops >= {"harness", "harness_baseline", "harness_hf", "harness_hub", "harness_task_specs"}
 
 
-@pytest.mark.parametrize("pattern", ["*.py", "*.yaml", "*.jsonl", "*.tsv", "*.json", "py.typed", "README.md"])
+@pytest.mark.parametrize(
+    "pattern", ["*.py", "*.yaml", "*.jsonl", "*.conllu", "*.tsv", "*.json", "py.typed", "README.md"]
+)
 def test_every_file_of_the_packages_is_in_it(names: set[str], pattern: str) -> None:
     wanted = {
         path.relative_to(ROOT / root).as_posix()

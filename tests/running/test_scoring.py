@@ -21,6 +21,7 @@ from harness.statistics import ClusterCodes, clustered_mean, count_interval, see
 
 METRICS = list(open_session().registry.metrics)
 LABELS = ("a", "b", "c")
+TAGS = ("O", "B-PER", "I-PER", "I-LOC", "NOUN", "SCONJ")
 WORDS = st.lists(st.sampled_from(["the", "cat", "sat", "down", "die", "Katze"]), max_size=4).map(" ".join)
 NUMBERS = st.floats(min_value=-9, max_value=-0.1)
 
@@ -42,7 +43,7 @@ def _ranked(draw: st.DrawFn) -> tuple[Any, Any]:
 
 @st.composite
 def _tagged(draw: st.DrawFn) -> tuple[Any, Any]:
-    tag = st.sampled_from(["O", "B-PER", "I-PER", "I-LOC", "NOUN", "SCONJ"])
+    tag = st.sampled_from(TAGS)
     size = draw(st.integers(0, 5))
     side = st.lists(tag, min_size=size, max_size=size)
     return draw(side), draw(side)
@@ -68,6 +69,7 @@ PAIRS: dict[str, st.SearchStrategy[tuple[Any, Any]]] = {
         st.lists(WORDS, min_size=1, max_size=3),
     ),
     "token_tagging": _tagged(),
+    "word_labelling": _tagged(),
     "text_marking": st.tuples(st.builds(lambda spans: {"spans": spans}, _MARKS), _MARKS),
     "bitext_retrieval": st.tuples(
         st.builds(lambda name: {"candidate": name}, st.sampled_from("abc")), st.sampled_from("abc")
@@ -75,6 +77,7 @@ PAIRS: dict[str, st.SearchStrategy[tuple[Any, Any]]] = {
     "ranked_retrieval": _queried(),
 }
 CONTEXT = MetricContext(language="de", labels=LABELS)
+TAGGED = replace(CONTEXT, labels=TAGS)
 
 
 def _inputs(pairs: Sequence[tuple[Any, Any]], clusters: Sequence[str | None]) -> list[ScoreInput]:
@@ -85,9 +88,9 @@ def _inputs(pairs: Sequence[tuple[Any, Any]], clusters: Sequence[str | None]) ->
 
 
 def _by_chunks(
-    metrics: Sequence[Metric], items: Sequence[ScoreInput], size: int
+    metrics: Sequence[Metric], items: Sequence[ScoreInput], size: int, context: MetricContext = CONTEXT
 ) -> tuple[CellScores, dict[str, list[Any]]]:
-    scorer = CellScorer(metrics, CONTEXT)
+    scorer = CellScorer(metrics, context)
     contributions: dict[str, list[Any]] = {}
     for start in range(0, len(items), size):
         for name, values in scorer.add(items[start : start + size]).items():
@@ -110,9 +113,10 @@ def test_the_size_of_chunks_changes_nothing(metric: Metric, data: st.DataObject)
     cluster = st.one_of(st.none(), st.sampled_from("xyz"))
     clusters = data.draw(st.lists(cluster, min_size=len(pairs), max_size=len(pairs)))
     items = _inputs(pairs, clusters)
-    whole = replace(CONTEXT, clusters=clusters, groups=[None] * len(pairs), tags=[{}] * len(pairs))
+    context = TAGGED if kind in {"token_tagging", "word_labelling"} else CONTEXT
+    whole = replace(context, clusters=clusters, groups=[None] * len(pairs), tags=[{}] * len(pairs))
     result = metric.compute([pair[0] for pair in pairs], [pair[1] for pair in pairs], whole)
-    scores, contributions = _by_chunks([metric], items, data.draw(st.integers(1, 12)))
+    scores, contributions = _by_chunks([metric], items, data.draw(st.integers(1, 12)), context)
     own = scores.metrics[metric.name]
     assert (own.value, own.groups) == (result.value, result.groups)
     rows = result.counts if result.items is None else result.items
@@ -135,7 +139,7 @@ def test_the_size_of_chunks_changes_nothing(metric: Metric, data: st.DataObject)
         codes = _codes(clusters)
         seed = seed_of("", "de", metric.name)
         assert own.interval == count_interval(result.counts, codes, metric.from_counts, seed=seed)
-    assert score_cell([metric], items, CONTEXT) == CellScores(
+    assert score_cell([metric], items, context) == CellScores(
         metrics=scores.metrics, items={metric.name: rows.tolist()}
     )
 
@@ -174,6 +178,40 @@ def test_a_set_level_metric_gets_a_bootstrap_interval_whose_seed_is_kept() -> No
         "ci": None,
         "ci_method": "one cluster",
     }
+
+
+@pytest.mark.parametrize("size", [1, 4, 60])
+@pytest.mark.parametrize("name", ["chunk_f1", "weighted_f1", "label_accuracy"])
+def test_the_groups_of_items_are_scored_too(name: str, size: int) -> None:
+    [metric] = [metric for metric in METRICS if metric.name == name]
+    tags = replace(CONTEXT, labels=("B-PER", "I-PER", "B-LOC", "O"))
+    names = ["org1", "org2", None]
+    items = [replace(item, group=names[index % 7 % 3]) for index, item in enumerate(_tagging(60))]
+    scorer = CellScorer([metric], tags)
+    for start in range(0, len(items), size):
+        scorer.add(items[start : start + size])
+    groups = scorer.finish().metrics[name].groups
+    assert list(groups) == ["org1", "org2"]
+    for group, score in groups.items():
+        own = [item for item in items if item.group == group]
+        alone = score_cell([metric], own, tags).metrics[name]
+        assert score.value == pytest.approx(alone.value)
+        assert score.n == len(own)
+        assert alone.groups == {group: score}
+
+
+def test_groups_of_a_mean_are_means() -> None:
+    [metric] = [metric for metric in METRICS if metric.name == "accuracy"]
+    items = [
+        ScoreInput(id=str(number), prediction="a", reference="ab"[number // 3], group="xyx"[number % 3])
+        for number in range(6)
+    ]
+    scores = score_cell([metric], items, CONTEXT).metrics["accuracy"]
+    assert {name: (group.value, group.n) for name, group in scores.groups.items()} == {
+        "x": (0.5, 4),
+        "y": (0.5, 2),
+    }
+    assert score_cell([metric], _inputs([("a", "a")], [None]), CONTEXT).metrics["accuracy"].groups == {}
 
 
 def test_counts_are_kept_as_four_bytes_each() -> None:

@@ -189,7 +189,7 @@ def test_the_files_are_those_that_are_listed() -> None:
     found = {path.relative_to(SAMPLE).with_suffix("").as_posix() for path in SAMPLE.rglob("*.jsonl")}
     # Those of multichecklist are drawn from a suite: tests/checklist/test_sample.py draws them again.
     assert {name for name in found if not name.startswith("multichecklist/")} == set(COUNTS)
-    assert {path.suffix for path in SAMPLE.rglob("*") if path.is_file()} == {".jsonl", ".md"}
+    assert {path.suffix for path in SAMPLE.rglob("*") if path.is_file()} == {".conllu", ".jsonl", ".md"}
 
 
 def test_the_sample_is_small() -> None:

@@ -1,0 +1,99 @@
+"""Word labelling: some words of a sentence carry a label, such as their grammatical case (Vyakarana)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from harness.data.records import LabelledWords, Row
+from harness.errors import DataError, near_names
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, meta_of
+from harness.methods import Method
+from harness.specs.schema import TaskSpec
+
+__all__ = ["KIND", "METHODS", "WordLabellingSpec"]
+
+
+class WordLabellingSpec(TaskSpec):
+    """The spec of a word labelling task."""
+
+    kind: Literal["word_labelling"]
+    labels: Annotated[tuple[str, ...], Field(min_length=2)]
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The labels in the order of the spec."""
+        return self.labels
+
+
+def _example(row: Row, number: int, context: ReadContext) -> LabelledWords:
+    tokens = tuple(str(token) for token in row.fields.get("tokens") or ())
+    if not tokens:
+        raise DataError(f"{row.where}: expected a sentence with tokens, found none.")
+    given = row.fields.get("labels")
+    if given is None:
+        targets, labels = _given_targets(row, len(tokens)), None
+    else:
+        if len(given) != len(tokens):
+            raise DataError(
+                f"{row.where}: the sentence has {len(tokens)} tokens and {len(given)} labels; expected one a "
+                "token, null for words without."
+            )
+        targets = tuple(position for position, label in enumerate(given) if label is not None)
+        labels = tuple(_label(str(given[position]), row, context) for position in targets)
+    return LabelledWords(
+        id=str(row.fields.get("id", number)),
+        cluster=cluster_of(row, context),
+        group=group_of(row),
+        meta=meta_of(row),
+        tokens=tokens,
+        targets=targets,
+        labels=labels,
+    )
+
+
+def _given_targets(row: Row, size: int) -> tuple[int, ...]:
+    """Return the positions whose labels an unlabelled file asks for; raises `DataError` where it does not say."""
+    given = row.fields.get("targets")
+    if not isinstance(given, list | tuple) or not all(type(position) is int for position in given):
+        raise DataError(
+            f"{row.where}: expected 'labels', or 'targets' with the positions of the words to be labelled, found "
+            f"{given!r}."
+        )
+    targets = tuple(given)
+    if sorted(set(targets)) != list(targets) or (targets and not 0 <= targets[0] <= targets[-1] < size):
+        raise DataError(
+            f"{row.where}: expected 'targets' rising from 0 to {size - 1}, found {', '.join(map(str, targets))}."
+        )
+    return targets
+
+
+def _label(raw: str, row: Row, context: ReadContext) -> str:
+    label = context.label_map.get(raw, raw)
+    if label not in context.labels:
+        near = near_names(label, context.labels)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise DataError(
+            f"{row.where}: the label {raw!r} in this sentence is none of {'; '.join(context.labels)} "
+            f"(task {context.owner!r}).{meant}"
+        )
+    return label
+
+
+def _reference(example: Any) -> list[str] | None:
+    return None if example.labels is None else list(example.labels)
+
+
+METHODS: Final[tuple[Method, ...]] = ()
+"""None in the core: the method ``probe`` comes from a plugin."""
+
+KIND = TaskKind(
+    name="word_labelling",
+    spec_model=WordLabellingSpec,
+    head=None,
+    methods=("probe",),
+    example=_example,
+    reference=_reference,
+    summary="some words of a sentence get a label",
+)
