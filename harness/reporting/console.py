@@ -12,11 +12,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from harness.reporting.probing.console import render_probing
 from harness.reporting.score import Score
 from harness.reporting.summary import Column, Summary, summarise
 from harness.results import Run
 
-__all__ = ["render_matrices", "render_summary", "render_text"]
+__all__ = ["render_matrices", "render_probes", "render_summary", "render_text"]
 
 LABEL_WIDTH = 22
 WIDEST_LABEL = 30
@@ -47,6 +48,7 @@ def render_summary(summary: Summary, *, width: int) -> RenderableType:
         parts.append(_table(summary, columns, intervals=intervals))
     parts += _matrices(summary)
     parts += _suites(summary)
+    parts += render_probing(summary.probing, width=width)
     legend = "Scores x100."
     if intervals:
         legend += " ± half the 95 % interval."
@@ -149,6 +151,15 @@ def _matrices(summary: Summary, *, large: bool = False) -> list[RenderableType]:
 def render_matrices(summary: Summary) -> RenderableType:
     """Return all matrices of a summary, large ones too."""
     return Group(*(_matrices(summary, large=True) or [Text("This run has no matrix.")]))
+
+
+def render_probes(summary: Summary, *, width: int) -> RenderableType:
+    """Return the probing report of a summary with all its tables."""
+    warning = (
+        [Panel(Text(SAMPLE_WARNING, style="bold"), box=box.ASCII, expand=False)] if summary.sample else []
+    )
+    whole = render_probing(summary.probing, width=width, whole=True)
+    return Group(*warning, *(whole or [Text("This run has no probes.")]))
 
 
 def _plain_table(corner: str, heads: Sequence[str]) -> Table:

@@ -11,6 +11,7 @@ from typing import Any
 from harness.languages import known_languages
 from harness.plan import reason_without_language
 from harness.reporting.matrix import Matrix, is_crossed, matrices
+from harness.reporting.probing.report import ProbingReport, probing_report
 from harness.reporting.score import Score, half_width
 from harness.reporting.suite import SuiteTable, published_rows, suite_tables
 from harness.results import Run
@@ -32,6 +33,8 @@ METRIC_SHORT = {
     "exact_match": "EM",
     "mlqa_f1": "F1",
     "mlqa_exact_match": "EM",
+    "weighted_f1": "wF1",
+    "macro_f1": "mF1",
     "chunk_f1": "F1",
     "span_f1": "span F1",
     "token_accuracy": "acc",
@@ -101,6 +104,8 @@ class Summary:
     matrices: tuple[Matrix, ...]
     skipped: tuple[SkippedGroup, ...]
     notes: tuple[str, ...]
+    probing: ProbingReport
+    """Of all given runs; empty where nothing was probed."""
 
 
 def summarise(runs: Sequence[Run], published: Sequence[Mapping[str, Any]] | None = None) -> Summary:
@@ -126,6 +131,7 @@ def summarise(runs: Sequence[Run], published: Sequence[Mapping[str, Any]] | None
         matrices=matrices(run, METRIC_SHORT),
         skipped=_skipped(run),
         notes=(*_notes(run), *_published_notes(published)),
+        probing=probing_report(runs),
     )
 
 

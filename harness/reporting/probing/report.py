@@ -1,0 +1,93 @@
+"""All that is reported of the probes of runs, by language and method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.languages import known_languages
+from harness.reporting.probing.baseline import baseline_table, detail_table, unseen_table, variant_table
+from harness.reporting.probing.curve import Curve, curves
+from harness.reporting.probing.localisation import Localisation, localisation_table, localisations
+from harness.reporting.probing.probe import Probe, read_probes
+from harness.reporting.probing.progression import difference_table, progressions, score_table
+from harness.reporting.probing.table import ProbeTable
+from harness.results import Run
+
+__all__ = ["ProbingReport", "ProbingSection", "probing_report"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbingSection:
+    """The probes of one language and method."""
+
+    title: str
+    scores: tuple[ProbeTable, ...]
+    """The main table, the differences, the baselines: what a summary shows."""
+    further: tuple[ProbeTable, ...]
+    """What fills a page of its own: further scores, gender variants, unseen types."""
+    curves: tuple[Curve, ...]
+    localisations: tuple[Localisation, ...]
+
+    @property
+    def tables(self) -> tuple[ProbeTable, ...]:
+        """All tables."""
+        return (*self.scores, *self.further)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbingReport:
+    """Empty where nothing was probed."""
+
+    sections: tuple[ProbingSection, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is something to show."""
+        return bool(self.sections or self.notes)
+
+
+def probing_report(runs: Sequence[Run]) -> ProbingReport:
+    """Return the report of the probes of runs."""
+    probes, notes = read_probes(runs)
+    groups: dict[tuple[str, str], list[Probe]] = {}
+    for probe in probes:
+        groups.setdefault((probe.language, probe.method), []).append(probe)
+    # Tasks without the axis of treebanks have tables of their own.
+    parts = [
+        (key, part)
+        for key, own in groups.items()
+        for part in ([one for one in own if one.treebank], [one for one in own if not one.treebank])
+        if part
+    ]
+    sections = tuple(_section(language, method, own) for (language, method), own in parts)
+    return ProbingReport(sections=sections, notes=notes)
+
+
+def _section(language: str, method: str, probes: Sequence[Probe]) -> ProbingSection:
+    table = known_languages()
+    name = f"{table.get(language).name} ({language})" if language in table else language
+    models = dict.fromkeys(probe.model for probe in probes)
+    of_model = f" of {next(iter(models))}" if len(models) == 1 else ""
+    own_curves = curves(probes)
+    places = localisations(own_curves)
+    found = progressions(probes)
+    head = f"{name}, {method}"
+    scores = (
+        score_table(found, probes, f"{head}: last and best layer"),
+        difference_table(found, f"{head}: differences between treebanks"),
+        baseline_table(probes, f"{head}: baselines and controls"),
+        localisation_table(places, f"{head}: where in their depth models keep it"),
+    )
+    further = (
+        detail_table(probes, f"{head}: further scores and counts"),
+        variant_table(probes, f"{head}: gender variants"),
+        unseen_table(probes, f"{head}: word types that train lacks"),
+    )
+    return ProbingSection(
+        title=f"Probing{of_model}: {head}",
+        scores=tuple(one for one in scores if one is not None),
+        further=tuple(one for one in further if one is not None),
+        curves=tuple(own_curves),
+        localisations=tuple(places),
+    )
