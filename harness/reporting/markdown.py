@@ -81,7 +81,7 @@ def _probing(section: ProbingSection) -> list[str]:
 
 
 def _probe_table(table: ProbeTable) -> list[str]:
-    heads = " | ".join(_escape(_joined(head)) for head in table.heads)
+    heads = " | ".join(map(_escape, table.plain_heads))
     lines = ["", f"### {_escape(table.title)}", "", f"| {_escape(table.corner)} | {heads} |"]
     lines.append("| --- |" + " ---: |" * len(table.heads))
     for row in table.rows:
@@ -92,19 +92,13 @@ def _probe_table(table: ProbeTable) -> list[str]:
     return [*lines, "", *(f"- {_escape(note)}" for note in table.notes)]
 
 
-def _joined(head: str) -> str:
-    """Return a head of several lines as one, a word that is broken with a hyphen as a whole."""
-    return head.replace("-\n", "").replace("\n", " ")
-
-
 def _curve_row(curve: Curve) -> str:
     probe = curve.probe
-    name = _escape(" ".join(part for part in (probe.model, probe.title, probe.treebank) if part))
     low, high = curve.limits
     lines = " | ".join(
         f"`{line}`" if (line := sparkline(own, curve.limits)) else "-" for own in curve.lines.values()
     )
-    return f"| {name} | {lines} | {low * 100:.1f} | {high * 100:.1f} | {probe.best['layer']} |"
+    return f"| {_escape(probe.name)} | {lines} | {low * 100:.1f} | {high * 100:.1f} | {probe.best['layer']} |"
 
 
 def _score(score: Score) -> str:

@@ -123,17 +123,16 @@ def _detail_fields(probe: Probe) -> tuple[str, ...]:
 
 
 def _coverage(probe: Probe) -> Iterator[str]:
-    name = " ".join(part for part in (probe.model, probe.title, probe.treebank) if part)
     items = probe.problem["items"]
     if items["missing_in_train"]:
         yield (
-            f"{name}: train lacks {', '.join(items['missing_in_train'])}, which "
+            f"{probe.name}: train lacks {', '.join(items['missing_in_train'])}, which "
             f"{items['test_items_of_missing_classes']:,} test items have; they count as wrong."
         )
     for split, counts in probe.details.get("coverage", {}).items():
         for key, told in (("truncated_sentences", "sentences cut"), ("empty_words", "words without a piece")):
             if counts.get(key):
-                yield f"{name}: {counts[key]:,} {told} in {split}."
+                yield f"{probe.name}: {counts[key]:,} {told} in {split}."
 
 
 def variant_table(probes: Sequence[Probe], title: str) -> ProbeTable | None:

@@ -106,7 +106,7 @@ def _curve_table(curves: Sequence[Curve], width: int) -> Table:
         if head != last and (probe.treebank or several):
             shown.add_row(Text(head))
         last = head
-        name = Text(f"  {probe.treebank or probe.title}" if probe.treebank or several else head)
+        name = Text(f"  {probe.treebank_name or probe.title}" if probe.treebank or several else head)
         numbers = (*map(percent, curve.limits), str(probe.best["layer"]))
         if beside:
             shown.add_row(name, *own, *numbers)

@@ -26,7 +26,7 @@ def localisations(curves: Sequence[Curve]) -> list[Localisation]:
     """Return what several models were probed for, in the order of the curves."""
     groups: dict[str, list[Curve]] = {}
     for curve in curves:
-        groups.setdefault(f"{curve.probe.title} {curve.probe.treebank}".rstrip(), []).append(curve)
+        groups.setdefault(f"{curve.probe.title} {curve.probe.treebank_name}".rstrip(), []).append(curve)
     return [
         Localisation(title=title, curves=tuple(own))
         for title, own in groups.items()

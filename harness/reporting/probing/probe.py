@@ -9,15 +9,24 @@ from typing import Any
 from harness.reporting.system_name import system_names
 from harness.results import Run
 
-__all__ = ["METRIC", "Probe", "at_layer", "has_probes", "ordered_treebanks", "read_probes"]
+__all__ = [
+    "METRIC",
+    "TREEBANK_NAMES",
+    "Probe",
+    "at_layer",
+    "conditions_of",
+    "is_probed",
+    "ordered_treebanks",
+    "read_probes",
+]
 
 SCHEMA = 1
 METRIC = "weighted_f1"
 """The published score (Patil et al. 2021)."""
 TREEBANK = "treebank"
 """The axis whose values stand beside each other."""
-TREEBANKS = ("original", "cg", "cscg")
-"""In the order of the paper; others come behind."""
+TREEBANK_NAMES = {"original": "original", "cg": "CG", "cscg": "csCG"}
+"""In the order of the paper, as it calls them; others come behind under their own names."""
 
 Block = Mapping[str, Any]
 Entry = Mapping[str, Any]
@@ -49,6 +58,16 @@ class Probe:
     def title(self) -> str:
         """The task with its view."""
         return f"{self.task} {self.view}".rstrip()
+
+    @property
+    def treebank_name(self) -> str:
+        """What reports call the treebank."""
+        return TREEBANK_NAMES.get(self.treebank, self.treebank)
+
+    @property
+    def name(self) -> str:
+        """Model, task, view and treebank."""
+        return " ".join(part for part in (self.model, self.title, self.treebank_name) if part)
 
     @property
     def problem(self) -> Mapping[str, Any]:
@@ -97,9 +116,10 @@ def at_layer(entries: Sequence[Entry], layer: int) -> Entry | None:
     return next((entry for entry in entries if entry["layer"] == layer), None)
 
 
-def has_probes(run: Run) -> bool:
-    """Whether the run has results of probing."""
-    return any(_kept(cell) is not None for cell in run.cells)
+def is_probed(cell: Mapping[str, Any]) -> bool:
+    """Whether a cell of ``results.json`` holds probes that can be read."""
+    kept = _kept(cell)
+    return kept is not None and kept.get("schema") == SCHEMA
 
 
 def _kept(cell: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -107,6 +127,11 @@ def _kept(cell: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return None
     found: Mapping[str, Any] | None = (cell.get("details") or {}).get("probing")
     return found
+
+
+def conditions_of(view: Mapping[str, str]) -> str:
+    """Return the conditions of a cell as the summary writes them: ``inputs=full treebank=cg``."""
+    return " ".join(f"{key}={value}" for key, value in sorted(view.items()))
 
 
 def read_probes(runs: Sequence[Run]) -> tuple[tuple[Probe, ...], tuple[str, ...]]:
@@ -123,7 +148,7 @@ def read_probes(runs: Sequence[Run]) -> tuple[tuple[Probe, ...], tuple[str, ...]
             kept = _kept(cell)
             if kept is None:
                 continue
-            if kept.get("schema") != SCHEMA:
+            if not is_probed(cell):
                 notes.append(
                     f"The probing results of {name} have the schema {kept.get('schema')!r}, not {SCHEMA}: "
                     "another version of the harness wrote them, and they are not shown."
@@ -138,7 +163,7 @@ def _probe(run: Run, name: str, cell: Mapping[str, Any], kept: Mapping[str, Any]
     return Probe(
         model=name,
         task=cell["task"],
-        view=" ".join(f"{key}={value}" for key, value in sorted(view.items())),
+        view=conditions_of(view),
         treebank=str(cell["view"].get(TREEBANK, "")),
         language=cell["language"],
         method=cell["method"],
@@ -165,7 +190,5 @@ def _groups(run: Run, cell: Mapping[str, Any]) -> dict[str, tuple[float, int]]:
 def ordered_treebanks(probes: Sequence[Probe]) -> tuple[str, ...]:
     """Return the treebanks of probes, those of the paper first and in its order."""
     found = dict.fromkeys(probe.treebank for probe in probes)
-    return (
-        *(name for name in TREEBANKS if name in found),
-        *(name for name in found if name not in TREEBANKS),
-    )
+    known = [name for name in TREEBANK_NAMES if name in found]
+    return (*known, *(name for name in found if name not in TREEBANK_NAMES))

@@ -14,7 +14,7 @@ from typing import Literal
 
 from harness.reporting.contrast import Contrast, Estimate, contrast
 from harness.reporting.number import NOTHING, percent, signed
-from harness.reporting.probing.probe import METRIC, Probe, ordered_treebanks
+from harness.reporting.probing.probe import METRIC, TREEBANK_NAMES, Probe, ordered_treebanks
 from harness.reporting.probing.table import ProbeRow, ProbeTable, titled
 
 __all__ = [
@@ -29,7 +29,8 @@ __all__ = [
 
 Which = Literal["last", "best"]
 WHICH: tuple[Which, ...] = ("last", "best")
-SHORT = {"original": "original", "cg": "CG", "cscg": "csCG", "": ""}
+HEADS = {**TREEBANK_NAMES, "original": "orig"}
+"""Short enough for a terminal of 80 columns."""
 AVERAGE = "Average"
 
 
@@ -181,7 +182,7 @@ def _steps(
 def score_table(found: Sequence[Progression], probes: Sequence[Probe], title: str) -> ProbeTable:
     """Return the scores: of every treebank the last layer, and the best one with its interval and number."""
     treebanks = ordered_treebanks(probes)
-    heads = [f"{SHORT.get(name, name)}\n{which}".lstrip() for name in treebanks for which in WHICH]
+    heads = [f"{HEADS.get(name, name)}\n{which}".lstrip() for name in treebanks for which in WHICH]
     models = list(dict.fromkeys(one.model for one in found))
     rows: list[ProbeRow] = []
     for model in models:
@@ -213,7 +214,7 @@ def _score_text(one: Progression, treebank: str, which: Which) -> str:
     if which == "last":
         return text
     if score.interval is not None:
-        text += f" ±{percent((score.interval[1] - score.interval[0]) / 2)}"
+        text += f"±{percent((score.interval[1] - score.interval[0]) / 2)}"
     return text if probe is None else f"{text} ({probe.best['layer']})"
 
 
@@ -249,7 +250,7 @@ def difference_table(found: Sequence[Progression], title: str) -> ProbeTable | N
             own += [ProbeRow(label=one.title, level=1)] if laters else []
             for later in laters:
                 earlier = one.steps[later, "last"].earlier
-                name = f"{SHORT.get(later, later)} - {SHORT.get(earlier, earlier)}"
+                name = f"{TREEBANK_NAMES.get(later, later)} - {TREEBANK_NAMES.get(earlier, earlier)}"
                 own.append(
                     ProbeRow(
                         label=name,

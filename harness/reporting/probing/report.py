@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from harness.languages import known_languages
 from harness.reporting.probing.baseline import baseline_table, detail_table, unseen_table, variant_table
 from harness.reporting.probing.curve import Curve, curves
 from harness.reporting.probing.localisation import Localisation, localisation_table, localisations
-from harness.reporting.probing.probe import Probe, read_probes
+from harness.reporting.probing.probe import Probe, conditions_of, is_probed, read_probes
 from harness.reporting.probing.progression import difference_table, progressions, score_table
 from harness.reporting.probing.table import ProbeTable
 from harness.results import Run
@@ -41,6 +42,8 @@ class ProbingReport:
 
     sections: tuple[ProbingSection, ...] = ()
     notes: tuple[str, ...] = ()
+    shown: frozenset[tuple[str, str, str]] = frozenset()
+    """Task, method and conditions of the first run's cells whose scores stand here for all their languages."""
 
     def __bool__(self) -> bool:
         """Whether there is something to show."""
@@ -61,7 +64,19 @@ def probing_report(runs: Sequence[Run]) -> ProbingReport:
         if part
     ]
     sections = tuple(_section(language, method, own) for (language, method), own in parts)
-    return ProbingReport(sections=sections, notes=notes)
+    return ProbingReport(sections=sections, notes=notes, shown=_shown(runs[0]))
+
+
+def _shown(run: Run) -> frozenset[tuple[str, str, str]]:
+    """Return what of a run needs no other table."""
+    scored = [cell for cell in run.cells if cell["status"] == "ok"]
+    having = {(*_key(cell), cell["language"]) for cell in scored if is_probed(cell)}
+    lacking = {key for cell in scored if (*(key := _key(cell)), cell["language"]) not in having}
+    return frozenset((task, method, view) for task, method, view, _ in having) - lacking
+
+
+def _key(cell: Mapping[str, Any]) -> tuple[str, str, str]:
+    return cell["task"], cell["method"], conditions_of(cell["view"])
 
 
 def _section(language: str, method: str, probes: Sequence[Probe]) -> ProbingSection:

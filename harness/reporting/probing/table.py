@@ -30,6 +30,11 @@ class ProbeTable:
     rows: tuple[ProbeRow, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def plain_heads(self) -> list[str]:
+        """The heads on one line each, a word that is broken with a hyphen as a whole."""
+        return [head.replace("-\n", "").replace("\n", " ") for head in self.heads]
+
 
 def titled(model: str, rows: Iterable[ProbeRow], *, alone: bool) -> list[ProbeRow]:
     """Return the rows of a model, under its name where there are others."""
@@ -56,6 +61,6 @@ def rows_by_task(
             if heads != (model, probe.title):
                 rows.append(ProbeRow(label=probe.title, level=1))
                 heads = (model, probe.title)
-            rows.append(ProbeRow(label=probe.treebank, fields=own, level=2))
+            rows.append(ProbeRow(label=probe.treebank_name, fields=own, level=2))
         found += titled(model, rows, alone=len(models) == 1)
     return found

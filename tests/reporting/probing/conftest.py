@@ -32,7 +32,7 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
 }
 TREEBANKS = {"original": 1.0, "cg": 0.75, "cscg": 0.5}
 """How much of the separation a treebank leaves."""
-MODELS = {"hf:first": (0.2, 0.6, 1.1, 1.6, 1.2, 0.9, 0.7), "hf:second": (0.3, 1.4, 0.9, 0.5)}
+MODELS = {"hf:first": (0.2, 0.4, 0.7, 0.9, 0.75, 0.6, 0.5), "hf:second": (0.2, 0.8, 0.6, 0.3)}
 """How far apart the classes are in each layer."""
 VARIANTS = ("org1", "org2", "org3", "org4")
 PER_SENTENCE = 5
@@ -51,7 +51,8 @@ def _split(
         own = np.minimum(rng.geometric(0.45, size=PER_SENTENCE) - 1, len(classes) - 1)
         noise = rng.normal(size=(len(separation), PER_SENTENCE, DIMENSION))
         vectors = (np.array(separation)[:, None, None] * means[own] + noise).astype(np.float32)
-        types = tuple(f"w{label}-{rng.integers(0, 20)}" for label in own)
+        # Some words say their class, others do not.
+        types = tuple(f"w{label if rng.random() < 0.5 else 9}-{rng.integers(0, 20)}" for label in own)
         target = SentenceTargets(vectors=range(PER_SENTENCE), classes=own.tolist(), types=types)
         states.append(vectors)
         targets.append(target)
@@ -167,8 +168,8 @@ def vyakarana_cells(model: str) -> list[dict[str, Any]]:
     cells: list[dict[str, Any]] = []
     for task, view in tasks:
         for treebank, share in TREEBANKS.items():
-            share *= 0.9 if view.get("inputs") == "case_only" else 1.0
-            details = make_details(task, [share * one for one in MODELS[model]])
+            part = share * (0.9 if view.get("inputs") == "case_only" else 1.0)
+            details = make_details(task, [part * one for one in MODELS[model]])
             cells += make_cells(task, {**view, "treebank": treebank}, details)
     return cells
 
