@@ -103,8 +103,14 @@ def _curve(line: Line, across: Scale, up: Scale) -> Element:
     style = f"curve s{line.group % COLOURS}" + ("" if line.stroke == "solid" else f" {line.stroke}")
     path = "M" + "L".join(f"{across(x)},{up(y)}" for x, y in line.points)
     marks: list[Child] = [element("path", element("title", line.label), d=path, class_=style)]
+    # Beside each other, since those of several curves stand at the same x.
+    aside = 3 * (line.group % COLOURS) - 3
     marks += [
-        element("path", d=f"M{across(x)},{up(low)}V{up(high)}", class_="whisker")
+        element(
+            "path",
+            d=f"M{round(across(x) + aside, 1)},{up(low)}V{up(high)}",
+            class_=f"curve s{line.group % COLOURS}",
+        )
         for x, low, high in line.whiskers
     ]
     if line.stroke == "solid":

@@ -19,7 +19,7 @@ from harness.reporting.probing.table import ProbeTable
 
 __all__ = ["Sparkline", "render_probing"]
 
-WIDEST_LABEL = 28
+WIDEST_LABEL = 30
 NUMBERS = 20
 """Width of the columns behind the curves."""
 

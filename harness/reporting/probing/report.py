@@ -56,15 +56,15 @@ def probing_report(runs: Sequence[Run]) -> ProbingReport:
     groups: dict[tuple[str, str], list[Probe]] = {}
     for probe in probes:
         groups.setdefault((probe.language, probe.method), []).append(probe)
-    # Tasks without the axis of treebanks have tables of their own.
-    parts = [
-        (key, part)
-        for key, own in groups.items()
-        for part in ([one for one in own if one.treebank], [one for one in own if not one.treebank])
-        if part
-    ]
-    sections = tuple(_section(language, method, own) for (language, method), own in parts)
-    return ProbingReport(sections=sections, notes=notes, shown=_shown(runs[0]))
+    sections = []
+    for (language, method), own in groups.items():
+        # Tasks without the axis of treebanks have tables of their own.
+        having = [one for one in own if one.treebank]
+        others = [one for one in own if not one.treebank]
+        head = f"{_language_name(language)}, {method}"
+        sections += [_section(head, having)] if having else []
+        sections += [_section(f"{head}, other tasks" if having else head, others)] if others else []
+    return ProbingReport(sections=tuple(sections), notes=notes, shown=_shown(runs[0]))
 
 
 def _shown(run: Run) -> frozenset[tuple[str, str, str]]:
@@ -79,15 +79,17 @@ def _key(cell: Mapping[str, Any]) -> tuple[str, str, str]:
     return cell["task"], cell["method"], conditions_of(cell["view"])
 
 
-def _section(language: str, method: str, probes: Sequence[Probe]) -> ProbingSection:
+def _language_name(code: str) -> str:
     table = known_languages()
-    name = f"{table.get(language).name} ({language})" if language in table else language
+    return f"{table.get(code).name} ({code})" if code in table else code
+
+
+def _section(head: str, probes: Sequence[Probe]) -> ProbingSection:
     models = dict.fromkeys(probe.model for probe in probes)
     of_model = f" of {next(iter(models))}" if len(models) == 1 else ""
     own_curves = curves(probes)
     places = localisations(own_curves)
     found = progressions(probes)
-    head = f"{name}, {method}"
     scores = (
         score_table(found, probes, f"{head}: last and best layer"),
         difference_table(found, f"{head}: differences between treebanks"),
