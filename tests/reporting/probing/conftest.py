@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,45 +81,50 @@ def vyakarana_cells(model: str) -> list[dict[str, Any]]:
     return cells
 
 
+def write_probed_run(path: Path, cells: Sequence[dict[str, Any]], *, model: str, data: str = "local") -> Run:
+    """Write a run of cells."""
+    folder = RunFolder(path)
+    folder.create()
+    specs = {
+        task: {
+            "kind": "token_tagging",
+            "metrics": ["weighted_f1"],
+            "headline": ["weighted_f1"],
+            "metric_options": {},
+            "labels": ["a", "b"],
+            "parallel": False,
+            "source": "hi",
+            "axes": sorted(next(cell["view"] for cell in cells if cell["task"] == task)),
+            "chance": None,
+            "languages": {code: ["Indo-European", "Deva"] for code in ("hi", "mr")},
+        }
+        for task in dict.fromkeys(cell["task"] for cell in cells)
+    }
+    folder.write_manifest(
+        {"model": model, "tasks": specs, "suites": [], "published": [], "command": ["harness", "eval"]}
+    )
+    folder.write_results(
+        {
+            "schema": 1,
+            "run": {"id": "r", "data": data, "created": "2026-01-01", "harness": "0.1.0", "seconds": 1.0},
+            "model": {"adapter": "hf", "ref": model},
+            "fits": {},
+            "notes": [],
+            "cells": list(cells),
+            "tasks": aggregate_tasks(cells, specs),
+            "suites": [],
+        }
+    )
+    return Run(folder.path)
+
+
 @pytest.fixture
 def write_probes(tmp_path: Path) -> WriteProbes:
     """Return a function that writes a run of cells."""
     numbers = iter(range(100))
 
     def write(*cells: dict[str, Any], model: str = "hf:first", data: str = "local") -> Run:
-        folder = RunFolder(tmp_path / f"run-{next(numbers)}")
-        folder.create()
-        specs = {
-            task: {
-                "kind": "token_tagging",
-                "metrics": ["weighted_f1"],
-                "headline": ["weighted_f1"],
-                "metric_options": {},
-                "labels": ["a", "b"],
-                "parallel": False,
-                "source": "hi",
-                "axes": sorted(next(cell["view"] for cell in cells if cell["task"] == task)),
-                "chance": None,
-                "languages": {code: ["Indo-European", "Deva"] for code in ("hi", "mr")},
-            }
-            for task in dict.fromkeys(cell["task"] for cell in cells)
-        }
-        folder.write_manifest(
-            {"model": model, "tasks": specs, "suites": [], "published": [], "command": ["harness", "eval"]}
-        )
-        folder.write_results(
-            {
-                "schema": 1,
-                "run": {"id": "r", "data": data, "created": "2026-01-01", "harness": "0.1.0", "seconds": 1.0},
-                "model": {"adapter": "hf", "ref": model},
-                "fits": {},
-                "notes": [],
-                "cells": list(cells),
-                "tasks": aggregate_tasks(cells, specs),
-                "suites": [],
-            }
-        )
-        return Run(folder.path)
+        return write_probed_run(tmp_path / f"run-{next(numbers)}", cells, model=model, data=data)
 
     return write
 
