@@ -18,6 +18,8 @@ __all__ = [
 ]
 
 EMBEDDINGS = 0
+NAMED = 3
+"""Probes that a note names."""
 BASELINE_HEADS = (
     "best",
     "majo-\nrity",
@@ -90,7 +92,7 @@ def detail_table(probes: Sequence[Probe], title: str) -> ProbeTable:
     """Return the further scores of the best layer, their spread over seeds, and what they are counted over."""
     notes = [
         "At the best layer. SD: over the seeds of the probes, points. Clusters: source sentences.",
-        *dict.fromkeys(note for probe in probes for note in _coverage(probe)),
+        *_coverage_notes(probes),
     ]
     return ProbeTable(
         title=title,
@@ -122,17 +124,28 @@ def _detail_fields(probe: Probe) -> tuple[str, ...]:
     )
 
 
+def _coverage_notes(probes: Sequence[Probe]) -> Iterator[str]:
+    """Yield what did not reach the probes, each with the probes that it is said of."""
+    found: dict[str, list[str]] = {}
+    for probe in probes:
+        for told in _coverage(probe):
+            found.setdefault(told, []).append(probe.name)
+    for told, names in found.items():
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        yield f"{told}: {', '.join(names[:NAMED])}{more}."
+
+
 def _coverage(probe: Probe) -> Iterator[str]:
     items = probe.problem["items"]
     if items["missing_in_train"]:
         yield (
-            f"{probe.name}: train lacks {', '.join(items['missing_in_train'])}, which "
-            f"{items['test_items_of_missing_classes']:,} test items have; they count as wrong."
+            f"Train lacks {', '.join(items['missing_in_train'])}, which "
+            f"{items['test_items_of_missing_classes']:,} test items have, and which count as wrong"
         )
     for split, counts in probe.details.get("coverage", {}).items():
-        for key, told in (("truncated_sentences", "sentences cut"), ("empty_words", "words without a piece")):
+        for key, told in (("truncated_sentences", "Sentences cut"), ("empty_words", "Words without a piece")):
             if counts.get(key):
-                yield f"{probe.name}: {counts[key]:,} {told} in {split}."
+                yield f"{told} in {split}, {counts[key]:,}"
 
 
 def variant_table(probes: Sequence[Probe], title: str) -> ProbeTable | None:

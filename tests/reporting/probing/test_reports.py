@@ -165,8 +165,13 @@ def test_what_was_cut_and_what_train_lacks_is_told(write_probes: WriteProbes) ->
     details["problem"]["items"] |= {"missing_in_train": ["SYM"], "test_items_of_missing_classes": 7}
     own, _ = read_probes([write_probes(*make_cells("p", {"treebank": "cg"}, details))])
     notes = detail_table(own, "T").notes
-    assert "hf:first p CG: 2 sentences cut in test." in notes
-    assert "hf:first p CG: train lacks SYM, which 7 test items have; they count as wrong." in notes
+    assert "Sentences cut in test, 2: hf:first p CG." in notes
+    assert "Train lacks SYM, which 7 test items have, and which count as wrong: hf:first p CG." in notes
+
+
+def test_a_note_on_many_probes_stands_once(probes: tuple[Probe, ...]) -> None:
+    [note] = [note for note in detail_table(probes, "T").notes if note.startswith("Sentences cut")]
+    assert note.endswith("and 9 more.")
 
 
 def test_models_are_laid_over_each_other_by_depth(vyakarana: Run, other_vyakarana: Run) -> None:
