@@ -104,6 +104,12 @@ def test_scores_stand_in_one_table_only(vyakarana: Run, write_probes: WriteProbe
     assert "Marathi" in text
 
 
+def test_an_axis_of_treebanks_has_no_halves_of_languages(vyakarana: Run, cli: Cli) -> None:
+    _, stdout, _ = cli("report", vyakarana.path, "--matrices")
+    assert "Mean: " in stdout
+    assert "across languages" not in stdout
+
+
 def _row(table: ProbeTable, task: str, treebank: str) -> tuple[str, ...]:
     labels = [row.label for row in table.rows]
     start = labels.index(task)
