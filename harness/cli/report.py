@@ -25,6 +25,9 @@ def report(
     matrices: Annotated[
         bool, typer.Option("--matrices", help="Print only the matrices, large ones too.")
     ] = False,
+    probing: Annotated[
+        bool, typer.Option("--probing", help="Print only the probes of layers, with all their tables.")
+    ] = False,
     with_published: Annotated[
         bool, typer.Option("--with-published", help="Show published scores of the run's suites.")
     ] = False,
@@ -32,7 +35,8 @@ def report(
     """Print or write the report of a run; baselines that were run beside it are shown too."""
     from harness.api import open_session, published_documents
     from harness.cli.display import broken_told, stdout, write_file, write_rows
-    from harness.reporting.console import render_matrices, render_summary
+    from harness.reporting.console import render_matrices, render_probes, render_summary
+    from harness.reporting.probing.rows import probe_rows
     from harness.reporting.rows import cell_rows
     from harness.reporting.summary import summarise
     from harness.results import Run, with_baselines
@@ -45,12 +49,17 @@ def report(
     if with_published:
         runs[0].manifest["published"] = published_documents(session.catalog, runs[0].manifest["suites"])
     if json_file is not None:
-        write_rows(json_file, cell_rows(runs))
+        write_rows(json_file, probe_rows(runs) if probing else cell_rows(runs))
     if output is not None:
         write_file(output, chosen.render(runs))
     elif format_name == "console":
         console = stdout()
         summary = summarise(runs)
-        console.print(render_matrices(summary) if matrices else render_summary(summary, width=console.width))
+        if matrices:
+            console.print(render_matrices(summary))
+        elif probing:
+            console.print(render_probes(summary, width=console.width))
+        else:
+            console.print(render_summary(summary, width=console.width))
     else:
         typer.echo(chosen.render(runs), nl=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harness.markup.element import Child, Element, element
 
-__all__ = ["Scale", "data_table", "figure", "marker", "number", "swatches"]
+__all__ = ["COLOURS", "Scale", "data_table", "figure", "marker", "number", "swatches"]
 
 NOTHING = "There are no values"
 SHAPES = 4

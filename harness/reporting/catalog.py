@@ -9,6 +9,7 @@ from harness.reporting.console import render_text
 from harness.reporting.formats import ReportFormat
 from harness.reporting.latex import render_latex
 from harness.reporting.markdown import render_markdown
+from harness.reporting.probing.rows import render_probe_csv
 from harness.reporting.rows import render_csv, render_json
 
 if TYPE_CHECKING:
@@ -30,5 +31,8 @@ FORMATS = (
     ReportFormat(name="html", suffix=".html", render=_render_html, summary="one self-contained page"),
     ReportFormat(name="latex", suffix=".tex", render=render_latex, summary="tables of the summary in LaTeX"),
     ReportFormat(name="csv", suffix=".csv", render=render_csv, summary="one row a metric and cell"),
+    ReportFormat(
+        name="probing-csv", suffix=".csv", render=render_probe_csv, summary="one row a probed layer"
+    ),
     ReportFormat(name="json", suffix=".json", render=render_json, summary="results.json, baselines included"),
 )

@@ -12,11 +12,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from harness.reporting.probing.console import render_probing
 from harness.reporting.score import Score
 from harness.reporting.summary import Column, Summary, summarise
 from harness.results import Run
 
-__all__ = ["render_matrices", "render_summary", "render_text"]
+__all__ = ["render_matrices", "render_probes", "render_summary", "render_text"]
 
 LABEL_WIDTH = 22
 WIDEST_LABEL = 30
@@ -42,15 +43,17 @@ def render_summary(summary: Summary, *, width: int) -> RenderableType:
     if summary.sample:
         parts.append(Panel(Text(SAMPLE_WARNING, style="bold"), box=box.ASCII, expand=False))
     parts.append(Text(summary.title, style="bold"))
-    intervals = _fits(summary, summary.columns, width, intervals=True)
-    for columns in _chunks(summary, width):
+    shown = [column for column in summary.columns if column.key not in summary.probing.shown]
+    intervals = bool(shown) and _fits(summary, shown, width, intervals=True)
+    for columns in _chunks(summary, shown, width):
         parts.append(_table(summary, columns, intervals=intervals))
     parts += _matrices(summary)
     parts += _suites(summary)
+    parts += render_probing(summary.probing, width=width)
     legend = "Scores x100."
     if intervals:
         legend += " ± half the 95 % interval."
-    if summary.columns:
+    if shown:
         legend += " Beside a family: its mean."
     parts.append(Text(f"{legend} Mean: unweighted over languages. Transfer gap: source minus the others."))
     parts += [Padding(Text(note), (0, 0, 0, 2)) for note in summary.notes]
@@ -58,10 +61,10 @@ def render_summary(summary: Summary, *, width: int) -> RenderableType:
     return Group(*parts)
 
 
-def _chunks(summary: Summary, width: int) -> list[tuple[Column, ...]]:
+def _chunks(summary: Summary, shown: Sequence[Column], width: int) -> list[tuple[Column, ...]]:
     chunks: list[tuple[Column, ...]] = []
     current: tuple[Column, ...] = ()
-    for column in summary.columns:
+    for column in shown:
         if current and not _fits(summary, (*current, column), width, intervals=False):
             chunks.append(current)
             current = ()
@@ -132,7 +135,11 @@ def _suites(summary: Summary) -> list[RenderableType]:
 
 def _matrices(summary: Summary, *, large: bool = False) -> list[RenderableType]:
     parts: list[RenderableType] = []
+    # The axis of treebanks has tables of its own.
+    probed = {task for task, _, _ in summary.probing.shown}
     for matrix in summary.matrices:
+        if matrix.task in probed and not large:
+            continue
         if not matrix.is_small and not large:
             parts.append(
                 Text(f"{matrix.title}: {matrix.notes[0]} The matrix: harness report RUN --matrices", "")
@@ -149,6 +156,15 @@ def _matrices(summary: Summary, *, large: bool = False) -> list[RenderableType]:
 def render_matrices(summary: Summary) -> RenderableType:
     """Return all matrices of a summary, large ones too."""
     return Group(*(_matrices(summary, large=True) or [Text("This run has no matrix.")]))
+
+
+def render_probes(summary: Summary, *, width: int) -> RenderableType:
+    """Return the probing report of a summary with all its tables."""
+    warning = (
+        [Panel(Text(SAMPLE_WARNING, style="bold"), box=box.ASCII, expand=False)] if summary.sample else []
+    )
+    whole = render_probing(summary.probing, width=width, whole=True)
+    return Group(*warning, *(whole or [Text("This run has no probes.")]))
 
 
 def _plain_table(corner: str, heads: Sequence[str]) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.reporting.console import SAMPLE_WARNING
+from harness.reporting.probing.table import ProbeTable
 from harness.reporting.score import Score
 from harness.reporting.summary import Summary, summarise
 from harness.results import Run
@@ -45,7 +46,10 @@ def render_latex(runs: Sequence[Run]) -> str:
         lines += _small(suite.title, "model", suite.heads, suite.rows)
     for matrix in summary.matrices:
         lines += _small(matrix.title, matrix.corner, matrix.columns, matrix.rows)
-    lines += [f"% {_one_line(note)}" for note in summary.notes]
+    for part in summary.probing.sections:
+        for table in part.tables:
+            lines += _probes(table)
+    lines += [f"% {_one_line(note)}" for note in (*summary.notes, *summary.probing.notes)]
     lines += [
         f"% {group.status}: {group.task} {' '.join(group.languages)}: {_one_line(group.reason)}"
         for group in summary.skipped
@@ -88,6 +92,16 @@ def _small(
     for label, scores in rows:
         yield _row(escape_latex(label), scores)
     yield from _closed()
+
+
+def _probes(table: ProbeTable) -> Iterator[str]:
+    yield from _opened(table.title, table.corner, table.plain_heads)
+    for row in table.rows:
+        indent = r"\quad " * max(0, row.level - 1)
+        fields = row.fields or ("",) * len(table.heads)
+        yield " & ".join([indent + escape_latex(row.label), *map(escape_latex, fields)]) + r" \\"
+    yield from _closed()
+    yield from (f"% {_one_line(note)}" for note in table.notes)
 
 
 def _opened(title: str, corner: str, heads: Sequence[str]) -> Iterator[str]:

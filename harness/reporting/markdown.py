@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.reporting.console import SAMPLE_WARNING
+from harness.reporting.probing.curve import Curve, sparkline
+from harness.reporting.probing.report import ProbingSection
+from harness.reporting.probing.table import ProbeTable
 from harness.reporting.score import Score
 from harness.reporting.summary import summarise
 from harness.results import Run
@@ -36,6 +39,9 @@ def render_markdown(runs: Sequence[Run]) -> str:
         lines += _small_table(matrix.title, matrix.corner, matrix.columns, matrix.rows, matrix.notes)
     for suite in summary.suites:
         lines += _small_table(suite.title, "model", suite.heads, suite.rows, suite.notes)
+    for part in summary.probing.sections:
+        lines += _probing(part)
+    lines += [f"- {_escape(note)}" for note in summary.probing.notes]
     lines += ["", "Scores x100, with half the 95 % interval. Mean: unweighted over languages.", ""]
     lines += [f"- {_escape(note)}" for note in summary.notes]
     for group in summary.skipped:
@@ -63,6 +69,36 @@ def _small_table(
         for label, scores in rows
     ]
     return [*lines, "", *(f"- {_escape(note)}" for note in notes)]
+
+
+def _probing(section: ProbingSection) -> list[str]:
+    lines = ["", f"## {_escape(section.title)}"]
+    for table in section.tables:
+        lines += _probe_table(table)
+    lines += ["", "### Layer curves", "", "| task | probe | control | random | low | high | best |"]
+    lines.append("| --- | --- | --- | --- | ---: | ---: | ---: |")
+    return [*lines, *(_curve_row(curve) for curve in section.curves)]
+
+
+def _probe_table(table: ProbeTable) -> list[str]:
+    heads = " | ".join(map(_escape, table.plain_heads))
+    lines = ["", f"### {_escape(table.title)}", "", f"| {_escape(table.corner)} | {heads} |"]
+    lines.append("| --- |" + " ---: |" * len(table.heads))
+    for row in table.rows:
+        if row.fields:
+            lines.append(f"| {_escape(row.label)} | " + " | ".join(map(_escape, row.fields)) + " |")
+        else:
+            lines.append(f"| **{_escape(row.label)}** |" + " |" * len(table.heads))
+    return [*lines, "", *(f"- {_escape(note)}" for note in table.notes)]
+
+
+def _curve_row(curve: Curve) -> str:
+    probe = curve.probe
+    low, high = curve.limits
+    lines = " | ".join(
+        f"`{line}`" if (line := sparkline(own, curve.limits)) else "-" for own in curve.lines.values()
+    )
+    return f"| {_escape(probe.name)} | {lines} | {low * 100:.1f} | {high * 100:.1f} | {probe.best['layer']} |"
 
 
 def _score(score: Score) -> str:

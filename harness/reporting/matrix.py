@@ -28,6 +28,8 @@ class Matrix:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Score, ...]], ...]
     notes: tuple[str, ...] = ()
+    task: str = ""
+    """Whose axis it is; empty for a metric by group."""
     heat: bool = False
     """Whether its fields are error rates that a page may colour."""
 
@@ -90,16 +92,20 @@ def _crossed(run: Run, task: str, spec: Mapping[str, Any], short: Mapping[str, s
                 for field, values in fields.items()
             }
             named = " ".join([protocol, *(f"{name}={value}" for name, value in view)])
+            by_language = not {column for _, column in fields}.isdisjoint(spec["languages"])
             same = [score.value or 0.0 for (row, column), score in known.items() if row == column]
             other = [score.value or 0.0 for (row, column), score in known.items() if row != column]
             yield Matrix(
+                task=task,
                 title=f"{task} {short.get(metric, metric)} ({named}), {len(fields)} of {_asked(run, task, axis)} pairs",
                 corner=f"language \\ {axis.replace('_', ' ')}",
                 columns=tuple(columns),
                 rows=tuple(
                     (row, tuple(known.get((row, column), Score()) for column in columns)) for row in rows
                 ),
-                notes=(_halves(same, other),),
+                notes=(
+                    _halves(same, other) if by_language else f"Mean: {fmean([*same, *other]) * 100:.1f}.",
+                ),
             )
 
 

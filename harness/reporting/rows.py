@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.results import Run
 
-__all__ = ["cell_rows", "render_csv", "render_json"]
+__all__ = ["cell_rows", "inert", "render_csv", "render_json"]
 
 COLUMNS = (
     "model",
@@ -70,11 +70,12 @@ def render_csv(runs: Sequence[Run]) -> str:
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
     for row in cell_rows(runs):
-        writer.writerow({name: _inert(value) for name, value in row.items()})
+        writer.writerow({name: inert(value) for name, value in row.items()})
     return out.getvalue()
 
 
-def _inert(value: Any) -> Any:
+def inert(value: Any) -> Any:
+    """Return a text that a spreadsheet would run as a formula with a quote before it; other values as they are."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "@", "-")) else value
 
 

@@ -11,6 +11,8 @@ from typing import Any
 from harness.languages import known_languages
 from harness.plan import reason_without_language
 from harness.reporting.matrix import Matrix, is_crossed, matrices
+from harness.reporting.probing.probe import conditions_of
+from harness.reporting.probing.report import ProbingReport, probing_report
 from harness.reporting.score import Score, half_width
 from harness.reporting.suite import SuiteTable, published_rows, suite_tables
 from harness.results import Run
@@ -32,6 +34,8 @@ METRIC_SHORT = {
     "exact_match": "EM",
     "mlqa_f1": "F1",
     "mlqa_exact_match": "EM",
+    "weighted_f1": "wF1",
+    "macro_f1": "mF1",
     "chunk_f1": "F1",
     "span_f1": "span F1",
     "token_accuracy": "acc",
@@ -51,6 +55,11 @@ class Column:
     method: str
     view: str
     metric: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Task, method and view: what the report of probes goes by."""
+        return self.task, self.method, self.view
 
     @property
     def title(self) -> str:
@@ -101,6 +110,8 @@ class Summary:
     matrices: tuple[Matrix, ...]
     skipped: tuple[SkippedGroup, ...]
     notes: tuple[str, ...]
+    probing: ProbingReport
+    """Of all given runs; empty where nothing was probed."""
 
 
 def summarise(runs: Sequence[Run], published: Sequence[Mapping[str, Any]] | None = None) -> Summary:
@@ -126,6 +137,7 @@ def summarise(runs: Sequence[Run], published: Sequence[Mapping[str, Any]] | None
         matrices=matrices(run, METRIC_SHORT),
         skipped=_skipped(run),
         notes=(*_notes(run), *_published_notes(published)),
+        probing=probing_report(runs),
     )
 
 
@@ -140,9 +152,12 @@ def _columns(run: Run, specs: Mapping[str, Any]) -> tuple[Column, ...]:
 
 
 def _column(cell: Mapping[str, Any], metric: str) -> Column:
-    view = " ".join(f"{name}={value}" for name, value in sorted(cell["view"].items()))
     return Column(
-        task=cell["task"], protocol=cell["protocol"], method=cell["method"], view=view, metric=metric
+        task=cell["task"],
+        protocol=cell["protocol"],
+        method=cell["method"],
+        view=conditions_of(cell["view"]),
+        metric=metric,
     )
 
 
@@ -231,8 +246,7 @@ def _score(cells: Sequence[Mapping[str, Any]], metric: str) -> Score:
 
 def _task_row(run: Run, column: Column) -> Mapping[str, Any] | None:
     for row in run.results["tasks"]:
-        view = " ".join(f"{name}={value}" for name, value in sorted(row["view"].items()))
-        same = (row["task"], row["protocol"], view, row["metric"])
+        same = (row["task"], row["protocol"], conditions_of(row["view"]), row["metric"])
         if same == (column.task, column.protocol, column.view, column.metric):
             found: Mapping[str, Any] = row
             return found

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.diagnosis import LEAST_ITEMS, SIGNIFICANCE
-from harness.reporting.html.contrast import Contrast, contrast, estimate_of_row, mean_of_others, score_of
+from harness.reporting.contrast import Contrast, contrast
+from harness.reporting.html.estimate import estimate_of_row, mean_of_others, score_of
 from harness.reporting.html.material import Material
 from harness.reporting.html.weakness import Weakness, by_attribute, interval_of
 from harness.reporting.summary import METRIC_SHORT

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.diagnosis import LEAST_ITEMS
 from harness.languages import known_languages
 from harness.markup.element import Child, Element, element
-from harness.reporting.html.contrast import Estimate, contrast, mean_of_others, score_of
+from harness.reporting.contrast import Estimate, contrast
+from harness.reporting.html.estimate import mean_of_others, score_of
 from harness.reporting.html.items import WorstItem, item_element
 from harness.reporting.html.layout import (
     NOTHING,

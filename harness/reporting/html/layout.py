@@ -6,10 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from harness.markup.element import Child, Element, element
+from harness.reporting.number import NOTHING, interval_text, percent, signed
 
-__all__ = ["anchor", "fold", "interval_text", "notes", "percent", "section", "signed", "table"]
-
-NOTHING = "-"
+__all__ = ["NOTHING", "anchor", "fold", "interval_text", "notes", "percent", "section", "signed", "table"]
 
 
 def anchor(prefix: str, *names: str) -> str:
@@ -89,22 +88,3 @@ def table(
         role="region",
         aria_label=caption,
     )
-
-
-def percent(value: float | None) -> str:
-    """Return a fraction times 100 as all reports print it; ``-`` for None."""
-    # Adding zero turns a rounded -0.0 into 0.0.
-    return NOTHING if value is None else f"{round(value * 100, 1) + 0.0:.1f}"
-
-
-def signed(value: float | None) -> str:
-    """Return a difference of fractions times 100, with its sign."""
-    return NOTHING if value is None else f"{round(value * 100, 1) + 0.0:+.1f}"
-
-
-def interval_text(interval: Sequence[float] | None) -> str:
-    """Return ``18.4 to 48.2``; ``-`` where there is no interval."""
-    if interval is None or any(end is None for end in interval):
-        return NOTHING
-    low, high = interval
-    return f"{percent(low)} to {percent(high)}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.languages import known_languages
 from harness.reporting.summary import Column, Summary, summarise
+from harness.reporting.system_name import system_names
 from harness.results import Run
 
 __all__ = ["Material", "cells_of", "read_material", "row_of", "script_of", "view_text"]
@@ -55,7 +56,7 @@ def read_material(runs: Sequence[Run]) -> Material:
     return Material(
         runs=tuple(given),
         every=tuple(runs),
-        names=_names(runs),
+        names=dict(zip((run.path for run in runs), system_names(runs), strict=True)),
         summary=summary,
         families=tuple(sorted({part.family for part in summary.sections})),
         published=tuple(runs[0].manifest.get("published", ())),
@@ -64,17 +65,6 @@ def read_material(runs: Sequence[Run]) -> Material:
 
 def _is_baseline(path: Path, paths: Collection[Path]) -> bool:
     return path.parent.name == "baselines" and path.parent.parent in paths
-
-
-def _names(runs: Sequence[Run]) -> dict[Path, str]:
-    """Return the models, with the folder where several runs are of one: its name, or its path where names are equal."""
-    models = [str(run.manifest["model"]) for run in runs]
-    names = {}
-    for run, model in zip(runs, models, strict=True):
-        same = [other.path.name for other, name in zip(runs, models, strict=True) if name == model]
-        folder = run.path.name if same.count(run.path.name) == 1 else str(run.path)
-        names[run.path] = model if len(same) == 1 else f"{model} ({folder})"
-    return names
 
 
 def view_text(cell: Cell) -> str:

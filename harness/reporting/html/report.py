@@ -17,6 +17,7 @@ from harness.reporting.html.layout import notes, section, table
 from harness.reporting.html.material import Material, read_material
 from harness.reporting.html.overview import overview_section, score_section
 from harness.reporting.html.pairing import pair_section
+from harness.reporting.html.probing import probing_section
 from harness.reporting.html.provenance import provenance_section
 from harness.reporting.html.severity import confidence_of, first_rank
 from harness.reporting.html.systems import system_section
@@ -39,6 +40,7 @@ def render_html(runs: Sequence[Run]) -> str:
     sections = [
         overview_section(material),
         score_section(material),
+        probing_section(material),
         system_section(material),
         pair_section(material, registry),
         diagnosis_section(material, weakness),

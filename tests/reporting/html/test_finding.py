@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from harness.record import ItemRecord
-from harness.reporting.html.contrast import Estimate, contrast
+from harness.reporting.contrast import Estimate, contrast
 from harness.reporting.html.finding import findings
 from harness.reporting.html.material import read_material
 from harness.reporting.html.severity import first_rank, severity, worst

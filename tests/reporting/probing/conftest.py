@@ -1,0 +1,141 @@
+"""Runs with probes whose numbers come from the probing engine: see `engine_details`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.aggregation import aggregate_tasks
+from harness.results import Run, RunFolder
+
+WriteProbes = Callable[..., Run]
+PROBED = Path(__file__).with_name("probed.json")
+VARIANTS = ("org1", "org2", "org3", "org4")
+
+
+def kept_details(model: str = "hf:first") -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Return ``details.probing`` of a model by task, inputs and treebank."""
+    kept = json.loads(PROBED.read_text(encoding="utf-8"))
+    found = {}
+    for key, details in kept.items():
+        of, task, inputs, treebank = key.split(" ")
+        if of == model:
+            found[task, inputs, treebank] = details
+    return found
+
+
+def make_cells(
+    task: str, view: Mapping[str, str], details: Mapping[str, Any], *, method: str = "probe", **fields: Any
+) -> list[dict[str, Any]]:
+    """Return the cells of all seeds; the first one holds the details."""
+    best = details["problem"]["headline"]["weighted_f1"]
+    cells = []
+    for number, seed in enumerate(details["settings"]["seeds"]):
+        score: dict[str, Any] = {"value": best["value"], "se": best["se"], "ci": best["ci"], "ci_method": "b"}
+        if view.get("treebank", "original") != "original":
+            score["groups"] = {
+                name: {"value": best["value"] - 0.01 * place - 0.002 * number, "n": 75}
+                for place, name in enumerate(VARIANTS)
+            }
+        cells.append(
+            {
+                "task": task,
+                "version": 1,
+                "language": "hi",
+                "split": "test",
+                "stands_in": False,
+                "protocol": "frozen",
+                "fit": "none",
+                "method": method,
+                "view": dict(view),
+                "seed": seed,
+                "prompt": None,
+                "digest": f"{number:012d}",
+                "data": {"origin": "local", "revision": None, "pinned": True, "note": "", "digest": "d" * 64,
+                         "files": "test.conllu"},
+                "n": 300,
+                "size": 300,
+                "status": "ok",
+                "reason": "",
+                "metrics": {"weighted_f1": score},
+                "truncated": 0,
+                "unparsed": 0,
+                "seconds": 2.0,
+                "details": {"probing": details} if number == 0 else {},
+                **fields,
+            }
+        )  # fmt: skip
+    return cells
+
+
+def vyakarana_cells(model: str) -> list[dict[str, Any]]:
+    """Return the cells of three tasks, one of them with two inputs, on three treebanks."""
+    cells: list[dict[str, Any]] = []
+    for (task, inputs, treebank), details in kept_details(model).items():
+        view = {"inputs": inputs, "treebank": treebank} if inputs else {"treebank": treebank}
+        cells += make_cells(task, view, details)
+    return cells
+
+
+def write_probed_run(path: Path, cells: Sequence[dict[str, Any]], *, model: str, data: str = "local") -> Run:
+    """Write a run of cells."""
+    folder = RunFolder(path)
+    folder.create()
+    specs = {
+        task: {
+            "kind": "token_tagging",
+            "metrics": ["weighted_f1"],
+            "headline": ["weighted_f1"],
+            "metric_options": {},
+            "labels": ["a", "b"],
+            "parallel": False,
+            "source": "hi",
+            "axes": sorted(next(cell["view"] for cell in cells if cell["task"] == task)),
+            "chance": None,
+            "languages": {code: ["Indo-European", "Deva"] for code in ("hi", "mr")},
+        }
+        for task in dict.fromkeys(cell["task"] for cell in cells)
+    }
+    folder.write_manifest(
+        {"model": model, "tasks": specs, "suites": [], "published": [], "command": ["harness", "eval"]}
+    )
+    folder.write_results(
+        {
+            "schema": 1,
+            "run": {"id": "r", "data": data, "created": "2026-01-01", "harness": "0.1.0", "seconds": 1.0},
+            "model": {"adapter": "hf", "ref": model},
+            "fits": {},
+            "notes": [],
+            "cells": list(cells),
+            "tasks": aggregate_tasks(cells, specs),
+            "suites": [],
+        }
+    )
+    return Run(folder.path)
+
+
+@pytest.fixture
+def write_probes(tmp_path: Path) -> WriteProbes:
+    """Return a function that writes a run of cells."""
+    numbers = iter(range(100))
+
+    def write(*cells: dict[str, Any], model: str = "hf:first", data: str = "local") -> Run:
+        return write_probed_run(tmp_path / f"run-{next(numbers)}", cells, model=model, data=data)
+
+    return write
+
+
+@pytest.fixture
+def vyakarana(write_probes: WriteProbes) -> Run:
+    """A run of the first model on the whole suite."""
+    return write_probes(*vyakarana_cells("hf:first"))
+
+
+@pytest.fixture
+def other_vyakarana(write_probes: WriteProbes) -> Run:
+    """A run of a model with half the layers."""
+    return write_probes(*vyakarana_cells("hf:second"), model="hf:second")
