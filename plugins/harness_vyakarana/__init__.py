@@ -10,7 +10,17 @@ from harness.hookspecs import hookimpl
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["harness_register_grammars"]
+    from harness.data.readers.reader import Reader
+
+__all__ = ["harness_register_grammars", "harness_register_readers"]
+
+
+@hookimpl
+def harness_register_readers() -> Iterable[Reader]:
+    """Return the readers of agreement items."""
+    from harness_vyakarana.agreement_reader import READERS
+
+    return READERS
 
 
 @hookimpl
