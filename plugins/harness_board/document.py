@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from harness.markup.element import Element
+
 __all__ = ["Board", "Score", "System", "TaskColumn"]
 
 SCHEMA = 1
@@ -85,6 +87,8 @@ class Board:
     diagnosis: tuple[dict[str, Any], ...] = ()
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The items that rows of `diagnosis` name: task/language/id -> inputs, reference, predictions."""
+    checklists: dict[str, tuple[Element, ...]] = field(default_factory=dict)
+    """Task -> the errors and failing cases of every run, for tasks that are checklists."""
 
     def content(self) -> dict[str, Any]:
         """Return what the page holds as JSON: names once, scores as arrays in the order of each task's languages."""
@@ -137,6 +141,9 @@ class Board:
                 if row.get("task") in names and (languages is None or row.get("language") in languages)
             ),
             examples=self.examples if self.diagnosis else {},
+            checklists={task: own for task, own in self.checklists.items() if task in names}
+            if languages is None
+            else {},
         )
 
 

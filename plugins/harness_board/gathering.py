@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from harness.errors import UnknownNameError, UsageError
 from harness.languages import known_languages
 from harness.results import Run
+from harness_board.checklist import checklist_sections
 from harness_board.document import Board, System, TaskColumn
 from harness_board.metadata import SystemMetadata
 from harness_board.published_reading import catalog_tasks, published_metadata, published_systems
@@ -80,6 +81,7 @@ def gather(
         languages=_languages(columns.values()),
         suite=suite,
         categories=categories,
+        checklists=checklist_sections(runs),
     )
 
 

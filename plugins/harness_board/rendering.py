@@ -114,6 +114,7 @@ def board_page(
         ),
         element("section", id="drill", hidden=True, aria_label="Analysis"),
         element("section", id="scatter", aria_label="Score against parameters"),
+        [part for parts in board.checklists.values() for part in parts],
         _index(content, link),
         id="main",
     )  # fmt: skip

@@ -13,12 +13,13 @@ from harness.reporting.html.layout import fold, notes, section
 from harness.reporting.html.material import Material
 from harness.results import Run
 
-__all__ = ["case_section", "failing_cases"]
+__all__ = ["CASES_TOLD", "case_folds", "case_section", "failing_cases"]
 
 CASES = 2
 """Cases of a test and language that are shown."""
 EXAMPLES = 3
 """Wrong examples of a case that are shown."""
+CASES_TOLD = f"Of every language and test, up to {CASES} cases with up to {EXAMPLES} of their wrong examples."
 
 
 def failing_cases(run: Run, cell: Mapping[str, Any], most: int) -> dict[str, dict[str, list[ItemRecord]]]:
@@ -40,12 +41,21 @@ def failing_cases(run: Run, cell: Mapping[str, Any], most: int) -> dict[str, dic
 
 def case_section(material: Material) -> Element | None:
     """Return what failed in the checklists of the first run; None where it has none."""
-    run = material.runs[0]
+    parts, faults = case_folds(material.runs[0])
+    if not parts and not faults:
+        return None
+    return section(
+        "cases", "Failing test cases", element("p", CASES_TOLD, class_="soft"), parts, notes(faults)
+    )
+
+
+def case_folds(run: Run, task: str | None = None) -> tuple[list[Element], list[str]]:
+    """Return what failed in a run's checklists, or in one, by language and test, and what could not be read."""
     parts: list[Element] = []
     faults: list[str] = []
     for cell in run.cells:
         metrics = run.manifest["tasks"].get(cell["task"], {}).get("metrics", ())
-        if cell["status"] != "ok" or "example_error" not in metrics:
+        if cell["status"] != "ok" or "example_error" not in metrics or task not in (None, cell["task"]):
             continue
         try:
             found = failing_cases(run, cell, CASES)
@@ -55,14 +65,7 @@ def case_section(material: Material) -> Element | None:
         for test, cases in found.items():
             shown = [_case(name, records, cell["language"]) for name, records in cases.items()]
             parts.append(fold(f"{cell['language']}: {test}", *shown))
-    if not parts and not faults:
-        return None
-    told = element(
-        "p",
-        f"Of every language and test, up to {CASES} cases with up to {EXAMPLES} of their wrong examples.",
-        class_="soft",
-    )
-    return section("cases", "Failing test cases", told, parts, notes(faults))
+    return parts, faults
 
 
 def _case(name: str, records: list[ItemRecord], language: str) -> Element:

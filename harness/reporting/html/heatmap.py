@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 from harness.markup.element import Child, Element, element
-from harness.markup.heatmap import heat_class
+from harness.markup.heatmap import HeatRow, heat_class, heatmap
 from harness.reporting.html.layout import anchor, interval_text, percent
 from harness.reporting.html.material import Material, cells_of, script_of
+from harness.reporting.matrix import Matrix
 from harness.reporting.score import Score
 from harness.reporting.summary import Column, Section, Summary
 from harness.results import Run
 
-__all__ = ["score_table", "script_sections"]
+__all__ = ["error_heatmap", "score_table", "script_sections"]
 
 Limits = Sequence[tuple[float, float]]
 LEGEND = "Colours go from the lowest to the highest language of each column; the number says how much."
@@ -168,3 +169,16 @@ def _mean_row(label: str, scores: Sequence[Score]) -> Element:
 def _count_row(label: str, texts: Sequence[str]) -> Element:
     fields = [element("td", text, class_="n soft") for text in texts]
     return element("tr", element("th", label, scope="row"), fields)
+
+
+def error_heatmap(matrix: Matrix) -> Element:
+    """Return the error rates of a matrix as a coloured table, from 0 to 100."""
+    rows = [
+        HeatRow(
+            label=label,
+            values=tuple(None if score.value is None else score.value * 100 for score in scores),
+            marks=tuple(score.mark for score in scores),
+        )
+        for label, scores in matrix.rows
+    ]
+    return heatmap(matrix.title, matrix.columns, rows, corner=matrix.corner, low=0.0, high=100.0)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.markup.element import Child, Element, element
-from harness.markup.heatmap import HeatRow, heatmap
 from harness.reporting.console import SAMPLE_WARNING
-from harness.reporting.html.heatmap import LEGEND, score_table, script_sections
+from harness.reporting.html.heatmap import LEGEND, error_heatmap, score_table, script_sections
 from harness.reporting.html.layout import fold, interval_text, notes, percent, section, table
 from harness.reporting.html.material import Material, row_of
-from harness.reporting.matrix import Matrix
 from harness.reporting.score import Score
 from harness.reporting.summary import SkippedGroup, Summary, summarise
 from harness.results import Run
@@ -89,7 +87,7 @@ def _matrices(summary: Summary) -> list[Element | None]:
     return [
         fold(
             matrix.title,
-            _heat(matrix)
+            error_heatmap(matrix)
             if matrix.heat
             else table(matrix.title, (matrix.corner, *matrix.columns), _score_rows(matrix.rows)),
             notes(matrix.notes),
@@ -97,18 +95,6 @@ def _matrices(summary: Summary) -> list[Element | None]:
         )
         for matrix in summary.matrices
     ]
-
-
-def _heat(matrix: Matrix) -> Element:
-    rows = [
-        HeatRow(
-            label=label,
-            values=tuple(None if score.value is None else score.value * 100 for score in scores),
-            marks=tuple(score.mark for score in scores),
-        )
-        for label, scores in matrix.rows
-    ]
-    return heatmap(matrix.title, matrix.columns, rows, corner=matrix.corner, low=0.0, high=100.0)
 
 
 def _skipped(groups: Sequence[SkippedGroup]) -> list[Element]:
