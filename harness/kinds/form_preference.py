@@ -124,7 +124,7 @@ def _preferences(
 def _preference(example: FormChoice, answers: Sequence[LikelihoodAnswer]) -> Prediction:
     """Return the form with the largest sum; none where it has an equal, or where a form cannot be written.
 
-    Gulordava et al. count an item as right where the right form is likelier than the wrong one, so equal ones are wrong.
+    For Gulordava et al. an item is right where the right form is likelier than the wrong one: equal ones are wrong.
     """
     forms = _forms(example)
     written = all(answer.token_logprobs for answer in answers)

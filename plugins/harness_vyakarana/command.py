@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from harness.errors import UsageError
+from harness_vyakarana.command_agreement import agreement
 from harness_vyakarana.command_code_switch import code_switch
 
 __all__ = ["app"]
@@ -152,4 +153,5 @@ def check(
         raise typer.Exit(1)
 
 
+app.command()(agreement)
 app.command("code-switch")(code_switch)

@@ -26,6 +26,7 @@ __all__ = [
     "known_language",
     "language_of",
     "treebank_files",
+    "usable_sentences",
     "written_file",
 ]
 
@@ -113,7 +114,7 @@ def generate_file(
     """
     grammar = grammar_of(job.language, grammars)
     donors = pool_file or job.source
-    pool = DonorPool(grammar, mode).add(_usable(donors))
+    pool = DonorPool(grammar, mode).add(usable_sentences(donors))
     generator = Generator(grammar, pool, seed=seed)
     header = (
         f"# generator = {DISTRIBUTION} {version(DISTRIBUTION)} colorless-green",
@@ -121,7 +122,7 @@ def generate_file(
         f"# mode = {mode}, seed = {seed}, language = {job.language}, donors = {donors.name}",
     )
     with written_file(job.target) as file:
-        for sentence in _usable(job.source):
+        for sentence in usable_sentences(job.source):
             generator.report.read += 1
             if len(sentence.words) < shortest:
                 generator.report.dropped += 1
@@ -134,7 +135,7 @@ def generate_file(
     return generator.report
 
 
-def _usable(path: Path) -> Iterator[Sentence]:
+def usable_sentences(path: Path) -> Iterator[Sentence]:
     """Yield the sentences of a file; raises `TreebankError` where one has no sent_id or no tree."""
     problems = []
     for sentence in read_sentences(path):
