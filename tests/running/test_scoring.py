@@ -63,6 +63,7 @@ _MARKS = st.lists(_SPAN, max_size=4, unique_by=tuple)
 PAIRS: dict[str, st.SearchStrategy[tuple[Any, Any]]] = {
     "sequence_classification": _ranked(),
     "multiple_choice": _ranked(),
+    "form_preference": _ranked(),
     "span_extraction": st.tuples(
         st.one_of(st.none(), st.builds(lambda text: {"text": text}, WORDS)),
         st.lists(WORDS, min_size=1, max_size=3),
