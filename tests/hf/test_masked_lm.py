@@ -12,8 +12,10 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
 
+from harness.api import data_options, evaluate, prepare
 from harness.capabilities import Capability, FillsMasks, MaskRequest
 from harness.errors import AdapterError, CapabilityError
+from harness.plan import RunConfig
 from harness_hf.description import describe
 from harness_hf.masked_lm import MaskFiller
 from harness_hf.options import EncoderOptions
@@ -83,11 +85,12 @@ def test_forms_of_as_many_pieces_share_a_run(
     model = open_folder(masked_folders["bert"])
     rows: list[int] = []
     forward = model._session.backbone.forward
-    monkeypatch.setattr(
-        model._session.backbone,
-        "forward",
-        lambda **inputs: (rows.append(len(inputs["input_ids"])), forward(**inputs))[1],
-    )
+
+    def counted(**inputs: Any) -> Any:
+        rows.append(len(inputs["input_ids"]))
+        return forward(**inputs)
+
+    monkeypatch.setattr(model._session.backbone, "forward", counted)
     words = ("sat", "cat", "dog", "mat")
     answers = model.fill_masks([MaskRequest(before="The red ", form=word, after=" .") for word in words])
     assert {len(answer.token_logprobs) for answer in answers} == {1}
@@ -149,6 +152,40 @@ def test_only_checkpoints_with_the_head_offer_it(
     fitted = found(with_head(AutoModelForSequenceClassification, ("no", "yes")))
     assert Capability.FILLS_MASKS not in fitted.offers
     assert fitted.note == ""
+
+
+@pytest.mark.parametrize(("method", "used"), [(None, "fill"), ("fill_prefix", "fill_prefix")])
+def test_the_task_runs_as_it_stands(
+    masked_folders: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str | None,
+    used: str,
+) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    run = evaluate(
+        "colorless_green_agreement:en",
+        f"hf:{masked_folders['bert']}",
+        data="sample",
+        method=method,
+        output=tmp_path / "run",
+    )
+    [cell] = run.cells
+    assert (cell["status"], cell["protocol"], cell["method"], cell["n"]) == ("ok", "frozen", used, 12)
+    score = cell["metrics"]["accuracy"]
+    assert {name: group["n"] for name, group in score["groups"].items()} == {"original": 6, "generated": 6}
+    assert score["clusters"] == 6
+
+
+def test_a_model_without_the_head_is_skipped_with_the_reason(folders: dict[str, Path]) -> None:
+    config = RunConfig(
+        tasks=("colorless_green_agreement",), model=f"hf:{folders['bert']}", data=data_options(["sample"])
+    )
+    plan = prepare(config).plan
+    assert plan.cells == ()
+    [reason] = {skipped.reason for skipped in plan.skipped}
+    assert "needs FillsMasks or ScoresContinuations" in reason
+    assert "its checkpoint has no head of a masked language model, so it fills no masks" in reason
 
 
 def test_a_bare_encoder_is_no_mask_filler(folders: dict[str, Path], open_folder: Open) -> None:

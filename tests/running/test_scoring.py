@@ -224,6 +224,36 @@ def test_a_metric_that_says_nothing_of_itself_gets_all_predictions_at_once() -> 
     assert _by_chunks([_metric(_relative, by_item=True)], ITEMS, 2)[0].metrics["own"].value != whole.value
 
 
+@settings(max_examples=25)
+@given(
+    size=st.integers(1, 9),
+    rows=st.lists(st.tuples(_tagged(), st.sampled_from([None, "x", "y"])), min_size=1, max_size=12),
+)
+def test_groups_are_scored_by_themselves(size: int, rows: Sequence[tuple[Any, str | None]]) -> None:
+    """The score of a group is what its items alone get, of means of items and of counts, however they are cut."""
+    metrics = [metric for metric in METRICS if metric.name in {"token_accuracy", "chunk_f1"}]
+    assert len(metrics) == 2
+    items = [
+        replace(item, group=group)
+        for item, (_, group) in zip(
+            _inputs([pair for pair, _ in rows], [None] * len(rows)), rows, strict=True
+        )
+    ]
+    scorer = CellScorer(metrics, CONTEXT)
+    for start in range(0, len(items), size):
+        scorer.add(items[start : start + size])
+    found = scorer.finish().metrics
+    names = {group for _, group in rows} - {None}
+    for metric in metrics:
+        assert found[metric.name].groups.keys() == names
+        for name in names:
+            own = [replace(item, group=None) for item in items if item.group == name]
+            alone = score_cell([metric], own, CONTEXT).metrics[metric.name]
+            assert found[metric.name].groups[str(name)] == GroupScore(
+                value=pytest.approx(alone.value), n=len(own)
+            )
+
+
 def test_predictions_are_kept_only_for_such_metrics() -> None:
     for by_item, count in ((True, 0), (False, 7)):
         scorer = CellScorer([_metric(_relative, by_item=by_item)], CONTEXT)

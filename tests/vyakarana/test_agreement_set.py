@@ -130,6 +130,22 @@ def test_the_sample_is_what_the_command_writes(own: Path, tmp_path: Path) -> Non
     assert (tmp_path / "a.jsonl").read_text(encoding="utf-8") == sample.read_text(encoding="utf-8")
 
 
+def test_the_english_sample_pairs_originals_with_nonce_sentences() -> None:
+    text = (files("harness_task_specs") / "sample" / "colorless_green_agreement" / "en.jsonl").read_text(
+        "utf-8"
+    )
+    items = [json.loads(line) for line in text.splitlines()]
+    for original, nonce in zip(items[::2], items[1::2], strict=True):
+        assert (original["group"], nonce["group"]) == ("original", "generated")
+        assert [original[key] for key in ("construction", "right", "wrong", "tags")] == [
+            nonce[key] for key in ("construction", "right", "wrong", "tags")
+        ]
+        for item in (original, nonce):
+            assert item["id"] == f"{item['construction']}-{item['group']}"
+            assert item["before"].endswith(" ") and item["after"].startswith(" ")
+            assert item["before"] != original["before"] or item is original
+
+
 def test_forms_disagree_in_one_feature(own: Path, tmp_path: Path) -> None:
     items = {item["id"]: item for item in make(own / "hi_own-ud-test.conllu", tmp_path / "a.jsonl")}
     pairs = {name: (item["right"], item["wrong"]) for name, item in items.items()}
