@@ -74,8 +74,8 @@ class CellScorer:
     """Scores a cell whose items come chunk by chunk, in their order.
 
     Of a metric that is declared `by_item` it keeps 8 bytes an item, or 4 bytes for each count of an item, which are
-    exact up to 2^24; it is also given by the groups of the items. For the others it keeps the predictions and references of the cell as JSON, and computes them at
-    the end.
+    exact up to 2^24; it is also given by group. For the others it keeps the predictions and references of the cell as
+    JSON, and computes them at the end.
 
     Args:
         metrics: What to score with.

@@ -21,7 +21,7 @@ SCHEMA = FOLDER / "task.schema.json"
 DOCUMENTS = sorted(FOLDER.glob("*/*.yaml"))
 SHIPPED = [entry.name for entry in open_session().catalog.entries if entry.sort == "task"]
 PUBLISHED = {
-    "colorless_green_agreement": 4,  # Gulordava et al. (2018) publish four; here English and Italian, with Hindi and Tamil
+    "colorless_green_agreement": 4,  # two of Gulordava et al. (2018), two of our own
     "lareqa": 11,  # Roy et al. (2020); Ruder et al. (2021), Table 1
     "mewslix": 11,  # Ruder et al. (2021), Table 1
     "mlqa": 7,  # Lewis et al. (2020); Ruder et al. (2021), Table 1
