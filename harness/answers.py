@@ -20,6 +20,7 @@ from harness.generation import (
     GenerateOptions,
     LikelihoodAnswer,
     LikelihoodRequest,
+    MaskRequest,
     Prompt,
     Turn,
 )
@@ -186,6 +187,10 @@ def _continuation_content(item: LikelihoodRequest) -> list[str]:
     return [item.context, item.continuation]
 
 
+def _mask_content(item: MaskRequest) -> list[str]:
+    return [item.before, item.form, item.after]
+
+
 FORMS: Mapping[Ability, Form] = {
     "classify": Form(
         content=_text_content,
@@ -229,6 +234,14 @@ FORMS: Mapping[Ability, Form] = {
         encode=_likelihood_bytes,
         decode=_likelihood,
         group=lambda item: item.context,
+        is_sound=lambda answer: _is_finite(answer.token_logprobs),
+    ),
+    "fill_masks": Form(
+        content=_mask_content,
+        length=lambda item: len(item.before) + len(item.form) + len(item.after),
+        encode=_likelihood_bytes,
+        decode=_likelihood,
+        group=lambda item: (item.before, item.after),
         is_sound=lambda answer: _is_finite(answer.token_logprobs),
     ),
     "generate": Form(

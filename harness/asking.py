@@ -282,6 +282,11 @@ class _ScoresContinuations(_Asked):
         return self._ask("loglikelihood", requests)
 
 
+class _FillsMasks(_Asked):
+    def fill_masks(self, requests: Sequence[Any]) -> Any:
+        return self._ask("fill_masks", requests)
+
+
 class _Generates(_Asked):
     def generate(self, prompts: Sequence[Any], options: Sequence[Any]) -> Any:
         return self._ask("generate", list(zip(prompts, options, strict=True)))
@@ -310,6 +315,7 @@ _WRAPPERS: Mapping[Capability, type[_Asked]] = {
     Capability.EXTRACTS_SPANS: _ExtractsSpans,
     Capability.EMBEDS: _Embeds,
     Capability.SCORES_CONTINUATIONS: _ScoresContinuations,
+    Capability.FILLS_MASKS: _FillsMasks,
     Capability.GENERATES: _Generates,
     Capability.COUNTS_TOKENS: _CountsTokens,
     Capability.EXPOSES_HIDDEN_STATES: _ExposesHiddenStates,

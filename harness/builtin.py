@@ -32,6 +32,7 @@ def harness_register_methods() -> Iterable[Method]:
 def _kind_modules() -> list[ModuleType]:
     from harness.kinds import (
         bitext_retrieval,
+        form_preference,
         multiple_choice,
         ranked_retrieval,
         sequence_classification,
@@ -43,6 +44,7 @@ def _kind_modules() -> list[ModuleType]:
 
     return [
         bitext_retrieval,
+        form_preference,
         multiple_choice,
         ranked_retrieval,
         sequence_classification,

@@ -20,6 +20,7 @@ from harness.generation import (
     GenerateOptions,
     LikelihoodAnswer,
     LikelihoodRequest,
+    MaskRequest,
     Prompt,
     Turn,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "Embeds",
     "ExposesHiddenStates",
     "ExtractsSpans",
+    "FillsMasks",
     "FitOptions",
     "Fits",
     "FloatArray",
@@ -46,6 +48,7 @@ __all__ = [
     "HeadSpec",
     "LikelihoodAnswer",
     "LikelihoodRequest",
+    "MaskRequest",
     "ModelDescription",
     "Prompt",
     "ScoresContinuations",
@@ -74,6 +77,7 @@ class Capability(StrEnum):
     EXPOSES_HIDDEN_STATES = "ExposesHiddenStates"
     EXPOSES_ATTENTIONS = "ExposesAttentions"
     SCORES_CONTINUATIONS = "ScoresContinuations"
+    FILLS_MASKS = "FillsMasks"
     GENERATES = "Generates"
     FITS = "Fits"
     COUNTS_TOKENS = "CountsTokens"
@@ -291,6 +295,17 @@ class ScoresContinuations(Protocol):
 
 
 @runtime_checkable
+class FillsMasks(Protocol):
+    """Gives log-probabilities of forms in the place of masks, as a masked language model does."""
+
+    def fill_masks(self, requests: Sequence[MaskRequest]) -> list[LikelihoodAnswer]:
+        """Return the log-probability of every piece of a form where all of its pieces are masked at once.
+
+        An answer has no token where the vocabulary cannot write the form (an unknown piece, or none).
+        """
+
+
+@runtime_checkable
 class Generates(Protocol):
     """Writes text."""
 
@@ -349,6 +364,7 @@ def capability_protocols() -> Mapping[Capability, type]:
         Capability.EMBEDS: Embeds,
         Capability.EXPOSES_HIDDEN_STATES: ExposesHiddenStates,
         Capability.SCORES_CONTINUATIONS: ScoresContinuations,
+        Capability.FILLS_MASKS: FillsMasks,
         Capability.GENERATES: Generates,
         Capability.COUNTS_TOKENS: CountsTokens,
         Capability.FITS: Fits,

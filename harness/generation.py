@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["GenerateOptions", "Generated", "LikelihoodAnswer", "LikelihoodRequest", "Prompt", "Turn"]
+__all__ = [
+    "GenerateOptions",
+    "Generated",
+    "LikelihoodAnswer",
+    "LikelihoodRequest",
+    "MaskRequest",
+    "Prompt",
+    "Turn",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +26,17 @@ class LikelihoodRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaskRequest:
+    """A form to score in its place: the text is ``before + form + after``, its spaces included."""
+
+    before: str
+    form: str
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LikelihoodAnswer:
-    """Log-probabilities (natural logarithm) of one continuation."""
+    """Log-probabilities (natural logarithm) of one continuation, or of one form in its place."""
 
     token_logprobs: tuple[float, ...]
     """One number a token that belongs to the continuation, a token that straddles the boundary included."""

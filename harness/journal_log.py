@@ -47,7 +47,16 @@ KEY_BYTES = 16
 SOURCE_BYTES = 8
 BODY_AT = KEY_BYTES + 1 + SOURCE_BYTES
 """Where the body begins in the content of a record."""
-ABILITIES = ("classify", "choose", "tag", "extract_spans", "embed", "loglikelihood", "generate")
+ABILITIES = (
+    "classify",
+    "choose",
+    "tag",
+    "extract_spans",
+    "embed",
+    "loglikelihood",
+    "generate",
+    "fill_masks",
+)
 """In the order of their numbers in a record, from 1; a new one goes to the end."""
 DESCRIPTION = 0
 """In place of an ability: the body is the JSON of what the source stands for, and the key is all zeros."""

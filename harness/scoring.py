@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -74,8 +74,8 @@ class CellScorer:
     """Scores a cell whose items come chunk by chunk, in their order.
 
     Of a metric that is declared `by_item` it keeps 8 bytes an item, or 4 bytes for each count of an item, which are
-    exact up to 2^24, and scores the groups of the items too. For the others it keeps the predictions and references of
-    the cell as JSON, and computes them at the end.
+    exact up to 2^24; it is also given by group. For the others it keeps the predictions and references of the cell as
+    JSON, and computes them at the end.
 
     Args:
         metrics: What to score with.
@@ -92,7 +92,8 @@ class CellScorer:
         self._sums: dict[str, Floats] = {}
         self._kept: list[str] = []
         self._clusters = ClusterCodes()
-        self._groups: list[str | None] = []
+        self._groups: dict[str | None, int] = {}
+        self._group_codes: list[npt.NDArray[np.int32]] = []
         self._count = 0
 
     def add(self, items: Sequence[ScoreInput]) -> Mapping[str, list[Any]]:
@@ -111,7 +112,8 @@ class CellScorer:
         if len(contributions) < len(self._metrics):
             self._kept += [_packed(item) for item in labelled]
         self._clusters.add([item.cluster for item in labelled])
-        self._groups += [item.group for item in labelled]
+        groups = [self._groups.setdefault(item.group, len(self._groups)) for item in labelled]
+        self._group_codes.append(np.asarray(groups, dtype=np.int32))
         self._count += len(labelled)
         return contributions
 
@@ -180,29 +182,23 @@ class CellScorer:
 
     def _total(self, metric: Metric) -> MetricResult:
         if metric.name in self._sums:
-            assert metric.from_counts is not None
-            return MetricResult(
-                value=metric.from_counts(self._sums[metric.name]), groups=self._group_scores(metric)
+            from_counts = metric.from_counts
+            assert from_counts is not None
+            groups = self._by_group(
+                self._rows[metric.name], lambda own: from_counts(own.sum(axis=0, dtype=np.float64))
             )
+            return MetricResult(value=from_counts(self._sums[metric.name]), groups=groups)
         items = np.concatenate(self._means[metric.name])
-        return MetricResult(value=float(items.mean()), items=items, groups=self._group_scores(metric))
+        groups = self._by_group([items], lambda own: float(own.mean()))
+        return MetricResult(value=float(items.mean()), items=items, groups=groups)
 
-    def _group_scores(self, metric: Metric) -> dict[str, GroupScore]:
-        """Return the scores of the groups of the items, in the order in which they come."""
-        names = dict.fromkeys(name for name in self._groups if name is not None)
-        if not names:
+    def _by_group(self, parts: Sequence[Any], value: Callable[[Any], float]) -> dict[str, GroupScore]:
+        """Return the value over the items of every group, in the order in which the groups came."""
+        if self._groups.keys() <= {None}:
             return {}
-        owners = np.array(self._groups, dtype=object)
-        scores = {}
-        for name in names:
-            own = owners == name
-            if metric.from_counts is not None and metric.name in self._sums:
-                rows = np.concatenate(self._rows[metric.name])[own]
-                value = metric.from_counts(rows.sum(axis=0, dtype=np.float64))
-            else:
-                value = float(np.concatenate(self._means[metric.name])[own].mean())
-            scores[name] = GroupScore(value=value, n=int(own.sum()))
-        return scores
+        rows, codes = np.concatenate(parts), np.concatenate(self._group_codes)
+        members = {name: rows[codes == code] for name, code in self._groups.items() if name is not None}
+        return {name: GroupScore(value=value(own), n=len(own)) for name, own in members.items()}
 
 
 def score_cell(

@@ -12,7 +12,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 __all__ = ["Ability", "Answered", "Call", "HasNotices", "Streams"]
 
-Ability = Literal["classify", "choose", "tag", "extract_spans", "embed", "loglikelihood", "generate"]
+Ability = Literal[
+    "classify", "choose", "tag", "extract_spans", "embed", "loglikelihood", "generate", "fill_masks"
+]
 """The methods of capabilities whose answers are kept and shared: one answer a request, whatever stands beside it."""
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "Candidate",
     "ClassificationExample",
     "Example",
+    "FormChoice",
     "LabelledWords",
     "MarkedText",
     "MultipleChoiceExample",
@@ -119,6 +120,18 @@ class LabelledWords(Example):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FormChoice(Example):
+    """A sentence with a gap, ``before + form + after``, and the forms of one word that may stand there."""
+
+    before: str
+    """All that precedes the form, up to the space before it included."""
+    right: str
+    wrong: tuple[str, ...]
+    after: str = ""
+    """All that follows the form; empty where it is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BitextExample(Example):
     """A sentence (the query) and its translation (the target)."""
 
@@ -189,7 +202,8 @@ class Prediction:
     "start": int, "end": int, "score": float}``; tags and labels of words ``[str, ...]``; bitext ``{"candidate": str,
     "similarity": float}`` (the id of the top candidate); multiple choice ``{"label": str, "scores": [float, ...]}``
     (the name of the choice field); ranked retrieval ``{"candidates": [str, ...], "further": [str, ...]}`` (ids, best
-    first, at most 20 and those after them); marked text ``{"spans": [[start, end, tag], ...]}``.
+    first, at most 20 and those after them); marked text ``{"spans": [[start, end, tag], ...]}``; form preference
+    ``{"label": str or None, "forms": [str, ...], "scores": [float or None, ...], "tokens": [int, ...]}``.
     """
 
     id: str

@@ -10,6 +10,7 @@ from harness.metrics.metric import Metric
 __all__ = ["METRICS"]
 
 _LABELS = frozenset({"sequence_classification", "multiple_choice"})
+_CHOSEN = _LABELS | {"form_preference"}
 _SPANS = frozenset({"span_extraction"})
 _TAGS = frozenset({"token_tagging"})
 _MARKED = frozenset({"text_marking"})
@@ -34,7 +35,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric(
         name="accuracy",
         compute=classification.accuracy,
-        kinds=_LABELS,
+        kinds=_CHOSEN,
         description="Share of items whose predicted label equals the gold label.",
         source=_XTREME,
         by_item=True,

@@ -17,6 +17,7 @@ from harness.capabilities import (
     Head,
     LikelihoodAnswer,
     LikelihoodRequest,
+    MaskRequest,
     SpanAnswer,
     SpanQuestion,
     TextInput,
@@ -112,6 +113,10 @@ def _loglikelihood(model: Any, requests: Sequence[Any], labels: Sequence[str]) -
     return model.loglikelihood(requests)
 
 
+def _fill_masks(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
+    return model.fill_masks(requests)
+
+
 def _generate(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
     return model.generate(requests, [GenerateOptions(max_tokens=MAX_TOKENS)] * len(requests))
 
@@ -170,7 +175,7 @@ def _states_fault(answer: Any, request: Sequence[str], labels: Sequence[str]) ->
     return None
 
 
-def _likelihood_fault(answer: Any, request: LikelihoodRequest, labels: Sequence[str]) -> str | None:
+def _likelihood_fault(answer: Any, request: Any, labels: Sequence[str]) -> str | None:
     if not isinstance(answer, LikelihoodAnswer):
         return f"is a {type(answer).__name__}, expected a LikelihoodAnswer"
     if not answer.token_logprobs:
@@ -178,6 +183,12 @@ def _likelihood_fault(answer: Any, request: LikelihoodRequest, labels: Sequence[
     if max(answer.token_logprobs) > _TOLERANCE:
         return f"has the log-probability {max(answer.token_logprobs)}, which is above 0"
     return None
+
+
+def _mask_fault(answer: Any, request: MaskRequest, labels: Sequence[str]) -> str | None:
+    if isinstance(answer, LikelihoodAnswer) and not answer.token_logprobs:
+        return None  # the vocabulary need not have the form
+    return _likelihood_fault(answer, request, labels)
 
 
 def _text_fault(answer: Any, request: Any, labels: Sequence[str]) -> str | None:
@@ -229,6 +240,9 @@ def _choices() -> tuple[Choice, ...]:
     items = [item for item in examples if isinstance(item, MultipleChoiceExample)]
     return tuple(Choice(context=item.context, choices=item.choices) for item in items)
 
+
+_SHORT_TEXTS = {name: text for name, text in UNUSUAL_TEXTS.items() if name != "very long"}
+"""What may be a form: its pieces are masked together, so they have to fit into the model."""
 
 _PROBES = (
     Probe(
@@ -286,6 +300,19 @@ _PROBES = (
         },
         ask=_loglikelihood,
         fault=_likelihood_fault,
+    ),
+    Probe(
+        capability=Capability.FILLS_MASKS,
+        requests=tuple(MaskRequest(before=f"{text} ", form="yes", after=" .") for text in SENTENCES),
+        unusual={
+            **{
+                name: MaskRequest(before=text, form=" yes", after=f" {text}")
+                for name, text in UNUSUAL_TEXTS.items()
+            },
+            **{f"{name} form": MaskRequest(before="so ", form=text) for name, text in _SHORT_TEXTS.items()},
+        },
+        ask=_fill_masks,
+        fault=_mask_fault,
     ),
     Probe(
         capability=Capability.GENERATES,

@@ -25,6 +25,7 @@ ABILITIES: Mapping[Capability, Ability] = MappingProxyType(
         Capability.EXTRACTS_SPANS: "extract_spans",
         Capability.EMBEDS: "embed",
         Capability.SCORES_CONTINUATIONS: "loglikelihood",
+        Capability.FILLS_MASKS: "fill_masks",
         Capability.GENERATES: "generate",
     }
 )

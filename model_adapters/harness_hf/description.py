@@ -7,6 +7,7 @@ from harness.errors import AdapterError, CapabilityError
 from harness.options import AdapterOptions
 from harness_hf.architecture import ENCODER_TYPES, GENERIC_LABEL, Architecture, Family, read_architecture
 from harness_hf.fit_record import read_record
+from harness_hf.mask_head import has_mask_head
 from harness_hf.model_folder import ModelConfig, count_parameters, read_config
 from harness_hf.options import EncoderOptions
 from harness_hf.sentence_files import read_sentence_files
@@ -29,6 +30,11 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     head, note = _usable_head(architecture)
     notes = [note] if note else []
     record = read_record(found.folder) if found.folder is not None else None
+    own = {HEAD_CAPABILITY[head]} if head else set()
+    if has_mask_head(architecture, found.folder):
+        own = {Capability.FILLS_MASKS}
+    elif architecture.head is None:
+        notes.append("its checkpoint has no head of a masked language model, so it fills no masks")
     if record is not None and record.head is Head.DUAL_ENCODER:
         settings = record.settings
         notes.append(
@@ -42,7 +48,7 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     return ModelDescription(
         adapter="hf-encoder",
         ref=ref,
-        offers=ENCODER_OFFERS | ({HEAD_CAPABILITY[head]} if head else set()),
+        offers=ENCODER_OFFERS | own,
         after_fit={
             fitted: ENCODER_OFFERS | {HEAD_CAPABILITY[fitted]}
             for fitted in Head

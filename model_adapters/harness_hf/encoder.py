@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.capabilities import Adapter, FitOptions, Head, HeadSpec, ModelDescription
+from harness.capabilities import Adapter, Capability, FitOptions, Head, HeadSpec, ModelDescription
 from harness.options import AdapterOptions
 from harness_hf.description import find_architecture
 from harness_hf.fit_record import FitRecord, read_record
@@ -29,14 +29,17 @@ def open_encoder(description: ModelDescription, options: AdapterOptions) -> Adap
         # Its config.json is that of a bare encoder; only the record tells.
         head = record.head
     session = EncoderSession(ref=description.ref, folder=folder, options=options, head=head)
-    return adapter_for(session, record)
+    return _adapter_class(session, description)(session, record)
 
 
-def adapter_for(session: EncoderSession, record: FitRecord | None) -> Adapter:
-    """Return the adapter class that has the capability of the session's head."""
+def _adapter_class(session: EncoderSession, description: ModelDescription) -> type[Encoder]:
+    """Return the adapter that has the capability of the session's head, or of that of its pretraining."""
     from harness_hf.fitting import ADAPTERS
+    from harness_hf.masked_lm import MaskFiller
 
-    return ADAPTERS[session.head](session, record) if session.head else Encoder(session, record)
+    if session.head is not None:
+        return ADAPTERS[session.head]
+    return MaskFiller if Capability.FILLS_MASKS in description.offers else Encoder
 
 
 class Encoder(TextVectors):

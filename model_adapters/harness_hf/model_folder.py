@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -14,7 +14,15 @@ from typing import Any
 from harness.errors import AdapterError, HarnessError, UsageError, near_names
 from harness_hf.options import ModelOptions
 
-__all__ = ["ModelConfig", "count_parameters", "read_config", "read_json", "resolve_folder", "weight_files"]
+__all__ = [
+    "ModelConfig",
+    "count_parameters",
+    "read_config",
+    "read_json",
+    "resolve_folder",
+    "tensor_names",
+    "weight_files",
+]
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 SNAPSHOT_PATTERNS = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.py"]
@@ -98,15 +106,24 @@ def count_parameters(folder: Path) -> int | None:
         return None
 
 
+def tensor_names(folder: Path) -> list[str]:
+    """Return the names of the weights, from their headers; raises `AdapterError` without safetensors."""
+    return [name for file in weight_files(folder) for name in _header(file)]
+
+
 def _count_in_header(file: Path) -> int:
-    """Return the sum of the tensor sizes: eight bytes of length, then a JSON header (safetensors format)."""
+    """Return the sum of the tensor sizes."""
+    return sum(prod(shape) for shape in _header(file).values())
+
+
+def _header(file: Path) -> dict[str, Sequence[int]]:
+    """Return the shapes of the tensors by name: eight bytes of length, then a JSON header (safetensors format)."""
     try:
         with file.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
             header = json.loads(stream.read(min(length, file.stat().st_size)))
-        tensors = (value for name, value in header.items() if name != "__metadata__")
-        return sum(prod(tensor["shape"]) for tensor in tensors)
-    except (struct.error, ValueError, KeyError, TypeError) as error:
+        return {name: value["shape"] for name, value in header.items() if name != "__metadata__"}
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise AdapterError(f"The file {str(file)!r} has no safetensors header.") from error
 
 

@@ -25,7 +25,7 @@ def harness_register_grammars() -> Iterable[Traversable]:
 
 @hookimpl
 def harness_register_readers() -> Iterable[Reader]:
-    """Return the reader of the four tasks."""
-    from harness_vyakarana.readers import READERS
+    """Return the readers of the four tasks and of agreement items."""
+    from harness_vyakarana import agreement_reader, readers
 
-    return READERS
+    return [*readers.READERS, *agreement_reader.READERS]

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from harness.errors import UsageError
+from harness_vyakarana.command_agreement import agreement
 from harness_vyakarana.command_code_switch import code_switch
 from harness_vyakarana.command_split import split
 
@@ -159,5 +160,6 @@ def check(
         raise typer.Exit(1)
 
 
+app.command()(agreement)
 app.command("code-switch")(code_switch)
 app.command()(split)

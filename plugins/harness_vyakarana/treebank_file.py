@@ -26,6 +26,7 @@ __all__ = [
     "known_language",
     "language_of",
     "treebank_files",
+    "usable_sentences",
     "written_file",
 ]
 
@@ -115,8 +116,8 @@ def generate_file(
     """
     grammar = grammar_of(job.language, grammars)
     donors = pool_file or job.source
-    sentences = list(_usable(job.source))
-    pool = DonorPool(grammar, mode).add(_usable(pool_file) if pool_file else sentences)
+    sentences = list(usable_sentences(job.source))
+    pool = DonorPool(grammar, mode).add(usable_sentences(pool_file) if pool_file else sentences)
     generator = Generator(grammar, pool, seed=seed)
     header = (
         f"# generator = {DISTRIBUTION} {version(DISTRIBUTION)} colorless-green",
@@ -137,7 +138,7 @@ def generate_file(
     return generator.report
 
 
-def _usable(path: Path) -> Iterator[Sentence]:
+def usable_sentences(path: Path) -> Iterator[Sentence]:
     """Yield the sentences of a file; raises `TreebankError` where one has no sent_id or no tree."""
     problems: list[Problem] = []
     try:

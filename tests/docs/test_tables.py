@@ -159,7 +159,7 @@ def test_recipe_numbers_of_text_pairs(row: str, catalog: Catalog) -> None:
 
 
 def test_tasks_and_their_languages(catalog: Catalog) -> None:
-    text = page("docs/tasks.md")
+    text = page("docs/tasks.md") + page("docs/syntax-tasks.md")
     assert sorted(re.findall(r"^## ([a-z_]+)$", text, flags=re.MULTILINE)) == catalog.names("task")
     numbers = {"Seven": 7}
     for name in catalog.names("task"):

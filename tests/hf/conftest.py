@@ -14,6 +14,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import (
     AutoConfig,
     BertConfig,
+    BertForMaskedLM,
     BertModel,
     GPT2Config,
     GPT2LMHeadModel,
@@ -21,8 +22,10 @@ from transformers import (
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
     RobertaConfig,
+    RobertaForMaskedLM,
     RobertaModel,
     XLMRobertaConfig,
+    XLMRobertaForMaskedLM,
     XLMRobertaModel,
 )
 
@@ -155,6 +158,23 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         tokenizer = make_tokenizer()
         torch.manual_seed(0)
         model_class(config_class(**sizes(tokenizer, positions))).save_pretrained(root / name)
+        tokenizer.save_pretrained(root / name)
+    return {name: root / name for name in FAMILIES}
+
+
+MASKED = {"bert": BertForMaskedLM, "xlm-roberta": XLMRobertaForMaskedLM, "roberta": RobertaForMaskedLM}
+
+
+@pytest.fixture(scope="session")
+def masked_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of masked language models by family; their weights are larger than usual, so that choices are clear."""
+    root = tmp_path_factory.mktemp("masked")
+    for name, (config_class, _, make_tokenizer, positions) in FAMILIES.items():
+        tokenizer = make_tokenizer()
+        torch.manual_seed(0)
+        given = {**sizes(tokenizer, positions), "initializer_range": 0.3}
+        network: Any = MASKED[name](config_class(**given))
+        network.save_pretrained(root / name)
         tokenizer.save_pretrained(root / name)
     return {name: root / name for name in FAMILIES}
 

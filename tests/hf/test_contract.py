@@ -31,6 +31,15 @@ class TestSentencepiece(EncoderContract):
     family = "xlm-roberta"
 
 
+class TestMaskedLanguageModel(EncoderContract):
+    family = "bert"
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def ref(cls, masked_folders: dict[str, Path]) -> str:
+        return str(masked_folders[cls.family])
+
+
 @pytest.mark.slow
 class TestByteLevel(EncoderContract):
     family = "roberta"

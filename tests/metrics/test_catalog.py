@@ -18,6 +18,7 @@ RANKED = {
 PERFECT: dict[str, tuple[list[Any], list[Any]]] = {
     "sequence_classification": ([RANKED], ["a"]),
     "multiple_choice": ([RANKED], ["a"]),
+    "form_preference": ([RANKED], ["a"]),
     "span_extraction": (
         [{"text": "the cat sat down", "start": 0, "end": 16, "score": 0.0}],
         [["the cat sat down"]],

@@ -64,6 +64,7 @@ _MARKS = st.lists(_SPAN, max_size=4, unique_by=tuple)
 PAIRS: dict[str, st.SearchStrategy[tuple[Any, Any]]] = {
     "sequence_classification": _ranked(),
     "multiple_choice": _ranked(),
+    "form_preference": _ranked(),
     "span_extraction": st.tuples(
         st.one_of(st.none(), st.builds(lambda text: {"text": text}, WORDS)),
         st.lists(WORDS, min_size=1, max_size=3),
@@ -259,6 +260,36 @@ def test_a_metric_that_says_nothing_of_itself_gets_all_predictions_at_once() -> 
     assert scores.metrics["own"].value == whole.value
     # Declared wrongly it would get another value, which the test of all metrics above is there to find.
     assert _by_chunks([_metric(_relative, by_item=True)], ITEMS, 2)[0].metrics["own"].value != whole.value
+
+
+@settings(max_examples=25)
+@given(
+    size=st.integers(1, 9),
+    rows=st.lists(st.tuples(_tagged(), st.sampled_from([None, "x", "y"])), min_size=1, max_size=12),
+)
+def test_groups_are_scored_by_themselves(size: int, rows: Sequence[tuple[Any, str | None]]) -> None:
+    """The score of a group is what its items alone get, of means of items and of counts, however they are cut."""
+    metrics = [metric for metric in METRICS if metric.name in {"token_accuracy", "chunk_f1"}]
+    assert len(metrics) == 2
+    items = [
+        replace(item, group=group)
+        for item, (_, group) in zip(
+            _inputs([pair for pair, _ in rows], [None] * len(rows)), rows, strict=True
+        )
+    ]
+    scorer = CellScorer(metrics, CONTEXT)
+    for start in range(0, len(items), size):
+        scorer.add(items[start : start + size])
+    found = scorer.finish().metrics
+    names = {group for _, group in rows} - {None}
+    for metric in metrics:
+        assert found[metric.name].groups.keys() == names
+        for name in names:
+            own = [replace(item, group=None) for item in items if item.group == name]
+            alone = score_cell([metric], own, CONTEXT).metrics[metric.name]
+            score = found[metric.name].groups[str(name)]
+            assert score.n == len(own)
+            assert score.value == pytest.approx(alone.value)
 
 
 def test_predictions_are_kept_only_for_such_metrics() -> None:

@@ -21,6 +21,7 @@ SCHEMA = FOLDER / "task.schema.json"
 DOCUMENTS = sorted(FOLDER.glob("*/*.yaml"))
 SHIPPED = [entry.name for entry in open_session().catalog.entries if entry.sort == "task"]
 PUBLISHED = {
+    "colorless_green_agreement": 4,  # two of Gulordava et al. (2018), two of our own
     "lareqa": 11,  # Roy et al. (2020); Ruder et al. (2021), Table 1
     "mewslix": 11,  # Ruder et al. (2021), Table 1
     "mlqa": 7,  # Lewis et al. (2020); Ruder et al. (2021), Table 1
@@ -47,13 +48,34 @@ BEYOND = {name: 2 for name in PUBLISHED if name.startswith("vyakarana")}
 
 
 # The sample of these tasks is smaller: they have fewer languages or scripts, or not those of the other samples.
-SMALLER = {"mewslix", "mlqa", "mlqa_cross", "pawsx", "tydiqa", "xcopa", *BEYOND}
+SMALLER = {
+    "colorless_green_agreement",
+    "mewslix",
+    "mlqa",
+    "mlqa_cross",
+    "pawsx",
+    "tydiqa",
+    "xcopa",
+    *BEYOND,
+}
 
 
 class TestShippedSpecs(SpecContract):
     @pytest.fixture(params=[name for name in SHIPPED if name not in SMALLER])
     def task(self, request: pytest.FixtureRequest) -> str:
         return str(request.param)
+
+
+class TestColorlessGreenAgreement(SpecContract):
+    sample_languages = 2  # no baseline is a language model, and the set has English and Hindi of our own
+    sample_scripts = 2
+    model = "ranks:it"
+
+    @pytest.fixture
+    def task(self, install_plugin: Callable[..., Path]) -> str:
+        folder = Path(__file__).parents[1] / "running"
+        install_plugin("ranking_adapter", (folder / "ranking_adapter.py").read_text(encoding="utf-8"))
+        return "colorless_green_agreement"
 
 
 class TestPawsX(SpecContract):

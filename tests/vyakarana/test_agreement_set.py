@@ -1,0 +1,256 @@
+"""Agreement items: the published sets, and those that a treebank gives."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from harness.data.records import Row
+from harness.errors import DataError, UsageError
+from harness_vyakarana.agreement_reader import READERS
+from harness_vyakarana.agreement_set import Lexicon, source_id
+from harness_vyakarana.command import app
+from harness_vyakarana.conllu import read_treebank
+
+[READER] = READERS
+HEADER = "pattern constr_id sent_id correct_number form class type prefix n_attr punct freq len_context len_prefix sent"
+RIGHT = ["N_V", "3", "0", "plur", "are", "correct", "original", "the <unk>", "1", "False", "9", "2", "2"]
+SENT = '"the keys are "" here "" . <eos>"'
+
+
+def table(path: Path, *lines: list[str]) -> Path:
+    rows = [HEADER.split(), *([*line, SENT] for line in lines)]
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def changed(**changes: str) -> list[str]:
+    cells = dict(zip(HEADER.split(), RIGHT, strict=False))
+    return list({**cells, "form": "is", "class": "wrong", **changes}.values())
+
+
+def read(path: Path) -> list[Row]:
+    return list(READER.read([path], {}))
+
+
+def test_two_lines_of_the_published_table_are_an_item(tmp_path: Path) -> None:
+    [row] = read(table(tmp_path / "generated.tab", RIGHT, changed()))
+    assert dict(row.fields) == {
+        "id": "N_V__3__0",
+        "construction": "N_V__3",
+        "group": "original",
+        "before": "the keys ",
+        "right": "are",
+        "wrong": "is",
+        "after": ' " here " .',
+        "tags": {"pattern": "N_V", "number": "plur", "attractors": "1", "distance": "2"},
+    }
+    assert row.line == 2
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ([], r"generated\.tab:2: expected the line of the wrong form after it, found the end of the file"),
+        (
+            [RIGHT],
+            r"generated\.tab:3: expected the wrong form .* in line 2, found the 'correct' form of N_V__3__0",
+        ),
+        (
+            [changed(sent_id="4")],
+            r"generated\.tab:3: expected the wrong form .* found the 'wrong' form of N_V__3__4",
+        ),
+    ],
+)
+def test_lines_that_are_no_pair_are_refused(tmp_path: Path, second: list[list[str]], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(table(tmp_path / "generated.tab", RIGHT, *second))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"prefix": "a <unk>"},
+            r":2: expected 'sent' to begin with the '2' words of 'prefix', found 'the keys",
+        ),
+        ({"len_prefix": "1"}, "expected 'sent' to begin with the '1' words of 'prefix'"),
+        ({"len_prefix": "two"}, "expected 'sent' to begin with the 'two' words of 'prefix'"),
+        ({"type": "generated"}, r":2: sentence '0' is 'generated'; expected 'original'"),
+    ],
+)
+def test_a_row_that_contradicts_itself_is_refused(
+    tmp_path: Path, changes: dict[str, str], message: str
+) -> None:
+    right = changed(**{"form": "are", "class": "correct", **changes})
+    with pytest.raises(DataError, match=message):
+        read(table(tmp_path / "generated.tab", right, changed(**changes)))
+
+
+@pytest.mark.parametrize(("language", "constructions"), [("English", 41), ("Italian", 119)])
+def test_the_published_sets(data_root: Path, language: str, constructions: int) -> None:
+    """Each original sentence has nine nonce ones; target positions are those of ``generated.eval``."""
+    folder = data_root / "colorlessgreen" / "agreement" / language
+    rows = [row.fields for row in read(folder / "generated.tab")]
+    assert Counter(row["group"] for row in rows) == {
+        "original": constructions,
+        "generated": 9 * constructions,
+    }
+    assert set(Counter(row["construction"] for row in rows).values()) == {10}
+    places = [int(line) for line in (folder / "generated.eval").read_text().split()]
+    assert [row["before"].count(" ") for row in rows] == places
+    texts = (folder / "generated.text").read_text(encoding="utf-8").splitlines()
+    gold = [line.split("\t")[6:8] for line in (folder / "generated.gold").read_text("utf-8").splitlines()]
+    assert [[row["right"], row["wrong"]] for row in rows] == gold
+    for row, text in zip(rows, texts, strict=True):
+        words = text.removesuffix(" <eos>").split(" ")
+        place = row["before"].count(" ")
+        assert [*row["before"].split(), *row["after"].split()] == words[:place] + words[place + 1 :]
+
+
+# Our own sets ------------------------------------------------------------------------------------------
+
+
+def make(source: Path, target: Path, *options: object) -> list[dict[str, Any]]:
+    arguments = ["agreement", str(source), "--output", str(target), *map(str, options)]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_sample_is_what_the_command_writes(own: Path, tmp_path: Path) -> None:
+    sample = files("harness_task_specs") / "sample" / "colorless_green_agreement" / "hi.jsonl"
+    make(own / "hi_own-ud-test.conllu", tmp_path / "a.jsonl")
+    assert (tmp_path / "a.jsonl").read_text(encoding="utf-8") == sample.read_text(encoding="utf-8")
+
+
+def test_the_english_sample_pairs_originals_with_nonce_sentences() -> None:
+    text = (files("harness_task_specs") / "sample" / "colorless_green_agreement" / "en.jsonl").read_text(
+        "utf-8"
+    )
+    items = [json.loads(line) for line in text.splitlines()]
+    for original, nonce in zip(items[::2], items[1::2], strict=True):
+        assert (original["group"], nonce["group"]) == ("original", "generated")
+        assert [original[key] for key in ("construction", "right", "wrong", "tags")] == [
+            nonce[key] for key in ("construction", "right", "wrong", "tags")
+        ]
+        for item in (original, nonce):
+            assert item["id"] == f"{item['construction']}-{item['group']}"
+            assert item["before"].endswith(" ") and item["after"].startswith(" ")
+            assert item["before"] != original["before"] or item is original
+
+
+def test_forms_disagree_in_one_feature(own: Path, tmp_path: Path) -> None:
+    items = {item["id"]: item for item in make(own / "hi_own-ud-test.conllu", tmp_path / "a.jsonl")}
+    pairs = {name: (item["right"], item["wrong"]) for name, item in items.items()}
+    assert pairs["hi-01:5:gender"] == ("पढ़ी", "पढ़ा")
+    assert (pairs["hi-12:3:gender"], pairs["hi-12:3:number"]) == (("रहते", "रहती"), ("रहते", "रहता"))
+    # वह is both genders, रुको has none, and a singular verb is never set against a polite plural.
+    assert not any(name.startswith(("hi-10", "hi-14")) for name in pairs)
+    assert [name for name in pairs if name.endswith("number")] == ["hi-12:3:number"]
+    bazaar = items["hi-03:6:gender"]  # a masculine noun stands between a feminine one and its verb
+    assert (bazaar["tags"]["controller"], bazaar["tags"]["attractors"], bazaar["tags"]["distance"]) == (
+        "बहन",
+        "1",
+        "3",
+    )
+
+
+def test_text_and_form_are_the_sentence(own: Path, tmp_path: Path) -> None:
+    texts = {
+        sentence.sent_id: next(c.partition("= ")[2] for c in sentence.comments if c.startswith("# text ="))
+        for sentence in read_treebank(own / "hi_own-ud-test.conllu").sentences
+    }
+    for item in make(own / "hi_own-ud-test.conllu", tmp_path / "a.jsonl"):
+        assert item["before"] + item["right"] + item["after"] == texts[item["construction"]]
+
+
+def test_variants_are_generated_ones_of_their_source(own: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "both"
+    folder.mkdir()
+    source = own / "hi_own-ud-test.conllu"
+    (folder / "hi_own-ud-test.conllu").write_bytes(source.read_bytes())
+    target = folder / "hi_own-ud-test.cg.conllu"
+    done = CliRunner().invoke(app, ["colorless-green", str(source), "--out", str(target)])
+    assert done.exit_code == 0
+    items = make(folder, tmp_path / "a.jsonl")
+    groups = Counter(item["group"] for item in items)
+    assert groups["generated"] > groups["original"] == 13
+    assert {item["construction"] for item in items} <= {f"hi-{number:02}" for number in range(1, 15)}
+    assert len({item["id"] for item in items}) == len(items)
+    assert all(
+        item["group"] == ("generated" if "-org" in item["id"] else "original")
+        and item["id"].startswith(item["construction"])
+        for item in items
+    )
+    again = make(folder, tmp_path / "b.jsonl")
+    assert again == items
+
+
+def test_ids_of_variants() -> None:
+    assert [source_id(name) for name in ("s1-org4", "s1", "a-org2-org1", "-org1")] == [
+        "s1",
+        "s1",
+        "a-org2",
+        "-org1",
+    ]
+
+
+def tamil(*verbs: str) -> str:
+    """Return a treebank in which a noun and a verb share gender and number; a verb is ``form:lemma:gender:rest``."""
+    sentences = []
+    for number, verb in enumerate(verbs):
+        form, lemma, gender, rest = verb.split(":")
+        feats = f"Gender={gender}|Number=Sing"
+        sentences.append(
+            f"# sent_id = t{number}\n1\tஅ\tஅ\tNOUN\t_\tCase=Nom|{feats}\t2\tnsubj\t_\t_\n"
+            f"2\t{form}\t{lemma}\tVERB\t_\t{feats}|{rest}\t0\troot\t_\t_\n\n"
+        )
+    return "".join(sentences)
+
+
+def test_a_language_without_paradigms_takes_the_forms_of_the_treebank(tmp_path: Path) -> None:
+    path = tmp_path / "ta_x-ud-test.conllu"
+    path.write_text(
+        tamil(
+            "கூறினார்:கூறு:Com:Polite=Form|Tense=Past",
+            "கூறியது:கூறு:Neut:Tense=Past",
+            "கூறினான்:கூறு:Masc:Tense=Past",
+            "கூறும்:கூறு:Neut:Tense=Fut",
+        ),
+        encoding="utf-8",
+    )
+    pairs = {item["id"]: item["wrong"] for item in make(path, tmp_path / "a.jsonl")}
+    # A common gender includes the masculine, so that its form is not wrong for it; the future has one form here.
+    assert pairs == {"t0:2:gender": "கூறியது", "t1:2:gender": "கூறினான்", "t2:2:gender": "கூறியது"}
+    assert Lexicon().other_gender(read_treebank(path).sentences[0].words[1]) is None
+
+
+def test_faults_are_told(own: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "two"
+    folder.mkdir()
+    text = (own / "hi_own-ud-test.conllu").read_bytes()
+    (folder / "hi_a-ud-dev.conllu").write_bytes(text)
+    (folder / "hi_a-ud-test.conllu").write_bytes(text)
+    with pytest.raises(DataError, match=r"the sent_id 'hi-01' was used in 'hi_a-ud-dev\.conllu' already"):
+        make(folder, tmp_path / "a.jsonl")
+    assert not (tmp_path / "a.jsonl").exists()
+    (folder / "ta_a-ud-test.conllu").write_bytes((own / "ta_own-ud-test.conllu").read_bytes())
+    with pytest.raises(UsageError, match="are in hi, ta; expected one language"):
+        make(folder, tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("file", "least"), [("UD_Hindi-PUD/hi_pud-ud-test.conllu", 700), ("UD_Tamil-TTB", 40)]
+)
+def test_real_treebanks_give_items(data_root: Path, tmp_path: Path, file: str, least: int) -> None:
+    items = make(data_root / "ud" / file, tmp_path / "a.jsonl")
+    assert len(items) >= least
+    assert all(item["right"] != item["wrong"] for item in items)
+    assert sum(item["tags"]["attractors"] != "0" for item in items) >= 10
