@@ -145,6 +145,6 @@ def weighted_share(hits: Sequence[bool], strata: Sequence[str], weights: Mapping
         estimate += share * p
         variance += share**2 * p * (1 - p) / (size if len(names) == 1 else max(size - 1, 1))
     spread = estimate * (1 - estimate)
-    size = spread / variance if variance > 0 and spread > 0 else float(len(hits))
-    low, high = wilson(estimate * size, size)
+    effective = spread / variance if variance > 0 and spread > 0 else float(len(hits))
+    low, high = wilson(estimate * effective, effective)
     return Share(value=estimate, low=low, high=high)

@@ -177,5 +177,6 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 restore();
+document.querySelector(".told").open = done() === 0;
 show(current, false);
 globalThis.harnessAnnotate = { saved, csv, json };
