@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from harness.errors import DataError, Problem, SpecError, UsageError, near_names
 
-__all__ = ["VIEW", "CellGold", "GoldCounts", "GoldFile", "read_gold"]
+__all__ = ["VIEW", "CellGold", "GoldCounts", "GoldFile", "gold_note", "read_gold"]
 
 VIEW: Final = "gold"
 """The condition of a cell that names its gold."""
@@ -113,6 +113,21 @@ class GoldFile:
         ]
         if problems:
             raise SpecError(self.path, problems)
+
+
+def gold_note(task: str, name: str, labels: Mapping[str, int]) -> str:
+    """Return what every report says of a task that is scored with a corrected gold.
+
+    Args:
+        task: The task.
+        name: Identity of the gold.
+        labels: By language: the items that it labels.
+    """
+    shown = ", ".join(f"{code} {count}" for code, count in labels.items())
+    return (
+        f"{task}: scored with the corrected labels of {name} (items: {shown}), so that scores are not the benchmark's; "
+        "all other items keep the inherited label"
+    )
 
 
 def _no_label(label: str, allowed: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.data.sources import DataFinder
 from harness.errors import UsageError
-from harness.gold import VIEW, GoldFile, read_gold
+from harness.gold import VIEW, GoldFile, gold_note, read_gold
 from harness.plan import Cell, Plan
 from harness.reading import CellReader
 from harness.registry import Registry
@@ -31,14 +31,18 @@ def with_gold(plans: Sequence[Plan], path: Path, registry: Registry, finder: Dat
             f"{', '.join(sorted(planned))}."
         )
     reader = CellReader(registry, finder)
-    return [
-        replace(
-            plan,
-            cells=tuple(_corrected(cell, gold, reader) for cell in plan.cells),
-            notes=(*plan.notes, *_notes(plan, gold)),
-        )
-        for plan in plans
-    ]
+    return [_with_gold(plan, gold, reader) for plan in plans]
+
+
+def _with_gold(plan: Plan, gold: GoldFile, reader: CellReader) -> Plan:
+    cells = tuple(_corrected(cell, gold, reader) for cell in plan.cells)
+    labels: dict[str, dict[str, int]] = {}
+    for cell in cells:
+        if cell.gold is not None:
+            own = labels.setdefault(cell.spec.task, {})
+            own[cell.language.code] = max(own.get(cell.language.code, 0), len(cell.gold.labels))
+    notes = [gold_note(task, gold.name, own) for task, own in labels.items()]
+    return replace(plan, cells=cells, notes=(*plan.notes, *notes))
 
 
 def _corrected(cell: Cell, gold: GoldFile, reader: CellReader) -> Cell:
@@ -50,12 +54,3 @@ def _corrected(cell: Cell, gold: GoldFile, reader: CellReader) -> Cell:
         items = reader.stream(cell, limit=None, seed=0)
         own.refuse_unknown((example.id for example in items), cell.title)
     return replace(cell, view={**cell.view, VIEW: gold.name}, gold=own)
-
-
-def _notes(plan: Plan, gold: GoldFile) -> list[str]:
-    tasks = sorted(gold.tasks & {cell.spec.task for cell in plan.cells})
-    return [
-        f"{task}: scored with the labels of {gold.path.name}, so that scores are not the benchmark's; items that it "
-        "lacks keep their label and are counted in each cell"
-        for task in tasks
-    ]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.gold import VIEW, CellGold, GoldCounts, GoldFile, read_gold
+from harness.gold import VIEW, CellGold, GoldCounts, GoldFile, gold_note, read_gold
 from harness.plan import identity_digest
 from harness.record import ItemRecord, RecordWriter
 from harness.registry import Registry
@@ -92,7 +92,20 @@ def _write(run: Run, gold: GoldFile, target: Path, name: str) -> None:
     folder.write_manifest(
         {**run.manifest, "cells": list(renamed.values()), "relabelled": made_from},
     )
-    folder.write_results({**run.results, "run": {**run.results["run"], "id": name}, "cells": cells})
+    labels: dict[str, dict[str, int]] = {}
+    for cell in cells:
+        if "gold" in cell:
+            own = labels.setdefault(cell["task"], {})
+            own[cell["language"]] = max(own.get(cell["language"], 0), cell["gold"]["relabelled"])
+    notes = [gold_note(task, gold.name, own) for task, own in labels.items()]
+    folder.write_results(
+        {
+            **run.results,
+            "run": {**run.results["run"], "id": name},
+            "cells": cells,
+            "notes": [*run.results["notes"], *notes],
+        }
+    )
 
 
 def _cell(

@@ -46,8 +46,11 @@ class SheetAgreement:
     """Rows with a final label; None in a table that does not say."""
     agree: float | None
     """Of them: rows whose final label is the inherited one."""
-    agreement: float
-    """Estimated share in the whole text, by the weights of the rows."""
+    agreement: float | None
+    """Estimated share in the whole text, by the weights of the rows; None while rows are open.
+
+    Rows that annotators agree on are the easy ones: a share of these alone would be too high.
+    """
     interval: tuple[float, float] | None
     open: int = 0
     """Rows that were labelled and have no final label, since annotators disagree."""
@@ -55,6 +58,8 @@ class SheetAgreement:
     bounds: tuple[float, float] | None = None
     """The share among the labelled rows if the open ones all disagreed, or all agreed, with the inherited label."""
     design: str = "simple"
+    each: Mapping[str, float] = field(default_factory=dict)
+    """By annotator: the share of the rows that they labelled with the inherited label, before adjudication."""
     kappas: Mapping[tuple[str, str], float | None] = field(default_factory=dict)
     """Cohen's, by pair of annotators, before adjudication."""
     alpha: float | None = None
@@ -148,12 +153,17 @@ def _agreement(sheet: Sheet, annotations: Annotations, decided: Mapping[str, str
         text=_text_name(sheet),
         n=len(rows),
         agree=sum(hits),
-        agreement=share.value,
-        interval=(share.low, share.high),
+        agreement=None if left else share.value,
+        interval=None if left else (share.low, share.high),
         open=left,
         unlabelled=len(sheet.rows) - len(labelled),
         bounds=(sum(hits) / len(labelled), (sum(hits) + left) / len(labelled)) if left else None,
         design=sheet.design,
+        each={
+            name: sum(label == sheet.by_row[row].drawn.item.gold for row, label in labels.items())
+            / len(labels)
+            for name, labels in sorted(given.items())
+        },
         kappas=dict(_kappas(given)),
         alpha=krippendorff_alpha(units),
         alpha_interval=alpha_interval(units),
@@ -205,7 +215,9 @@ def _contrasts(sheets: Sequence[SheetAgreement]) -> Iterator[Contrast]:
     families: dict[tuple[str, str], list[tuple[SheetAgreement, SheetAgreement, float]]] = defaultdict(list)
     for first, second in itertools.combinations(sheets, 2):
         across = _across(first, second)
-        if across is not None and first.n and second.n:
+        if across is None or not first.n or not second.n:
+            continue
+        if first.agreement is not None and second.agreement is not None:
             successes = first.agreement * first.n, second.agreement * second.n
             p = two_proportions(successes[0], first.n, successes[1], second.n)
             families[first.task, across].append((first, second, p))
@@ -216,7 +228,7 @@ def _contrasts(sheets: Sequence[SheetAgreement]) -> Iterator[Contrast]:
                 across=across,
                 first=f"{first.language} {first.text}",
                 second=f"{second.language} {second.text}",
-                difference=second.agreement - first.agreement,
+                difference=(second.agreement or 0.0) - (first.agreement or 0.0),
                 p=p,
                 p_holm=float(adjusted),
             )

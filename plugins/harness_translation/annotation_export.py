@@ -172,6 +172,7 @@ def read_suspects(path: Path) -> list[dict[str, Any]]:
         text = path.read_text(encoding="utf-8-sig")
         if path.suffix == ".json":
             rows = json.loads(text)
+            rows = rows.get("suspects") if isinstance(rows, dict) else rows
         elif path.suffix == ".jsonl":
             rows = [json.loads(line) for line in text.splitlines() if line.strip()]
         else:

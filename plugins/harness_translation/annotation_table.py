@@ -37,14 +37,25 @@ def tables(report: AgreementReport, *, items: int = 0) -> list[ReportTable]:
 def _agreement_table(report: AgreementReport) -> ReportTable:
     return ReportTable(
         title="Agreement of people with the inherited label",
-        heads=("language", "text", "n", "agreement", "95 % interval", "kappa", "alpha", "95 % interval"),
+        heads=(
+            "language",
+            "text",
+            "n",
+            "agreement",
+            "95 % interval",
+            "each",
+            "kappa",
+            "alpha",
+            "95 % interval",
+        ),
         rows=tuple(
             (
                 _named(sheet.task, sheet.language),
                 sheet.text,
                 "-" if sheet.n is None else f"{sheet.n:,}",
-                f"{100 * sheet.agreement:.1f}",
+                "open" if sheet.agreement is None else f"{100 * sheet.agreement:.1f}",
                 _between(sheet.interval, 100, 1),
+                " ".join(f"{100 * share:.1f}" for share in sheet.each.values()) or "-",
                 " ".join(_number(kappa) for kappa in sheet.kappas.values()) or "-",
                 _number(sheet.alpha),
                 _between(sheet.alpha_interval, 1, 2),
@@ -128,8 +139,8 @@ def _item_table(report: AgreementReport, items: int) -> ReportTable:
 def notes(report: AgreementReport) -> Iterator[str]:
     """Yield what must be known to read the tables."""
     yield (
-        "In percent. Intervals: Wilson's; kappa: Cohen's, for each pair of annotators, before adjudication; "
-        "alpha: Krippendorff's for nominal labels, its interval by resampling items."
+        "In percent. Intervals: Wilson's; each: annotators by themselves, before adjudication; kappa: Cohen's, for "
+        "each pair of them; alpha: Krippendorff's for nominal labels, its interval by resampling items."
     )
     for sheet in report.sheets:
         name = f"{_named(sheet.task, sheet.language)}, {sheet.text}"
@@ -138,9 +149,9 @@ def notes(report: AgreementReport) -> Iterator[str]:
         if sheet.open:
             assert sheet.bounds is not None
             yield (
-                f"{name}: {sheet.open} rows on which annotators disagree are not decided and not counted; with them "
-                f"the agreement of the labelled rows is between {_between(sheet.bounds, 100, 1)}. Decide them in the "
-                "sheets for adjudication."
+                f"{name}: annotators disagree on {sheet.open} rows that nobody decided, so that the agreement of the "
+                f"labelled rows is anything from {_between(sheet.bounds, 100, 1)}. Decide them in the sheets for "
+                "adjudication."
             )
         if sheet.unlabelled:
             yield f"{name}: {sheet.unlabelled} rows were labelled by nobody and are not counted."
@@ -176,6 +187,7 @@ def _sheet_row(sheet: SheetAgreement) -> dict[str, Any]:
         "row": "agreement",
         **{name: getattr(sheet, name) for name in plain},
         "ci": _listed(sheet.interval),
+        "each": dict(sheet.each),
         "bounds": _listed(sheet.bounds),
         "alpha_ci": _listed(sheet.alpha_interval),
         "kappa": [{"annotators": list(pair), "value": value} for pair, value in sheet.kappas.items()],
