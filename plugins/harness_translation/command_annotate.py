@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from harness.errors import UsageError
+from harness_translation import annotation_option as o
 
 __all__ = ["app"]
 
@@ -28,45 +29,23 @@ def annotate() -> None:
 
 @app.command("export")
 def export(
-    output: Annotated[Path, typer.Option("--output", "--out", help="A new folder for sheets and key.")],
-    tasks: Annotated[list[str] | None, typer.Option("--tasks", "-t", help="Tasks, as for eval.")] = None,
-    languages: Annotated[list[str] | None, typer.Option("--languages", "-l", help="Their codes.")] = None,
-    variants: Annotated[
-        list[str] | None,
-        typer.Option("--variant", "--variants", help="Versions of the text; 'original' is the task's own."),
-    ] = None,
-    runs: Annotated[
-        list[Path] | None, typer.Option("--run", help="Take the items from this run, not from data files.")
-    ] = None,
-    data: Annotated[list[str] | None, typer.Option("--data", "-d", help="hub, sample, or folders.")] = None,
-    tasks_from: Annotated[
-        list[Path] | None, typer.Option("--tasks-from", help="File or folder with further specs.")
-    ] = None,
-    size: Annotated[int, typer.Option("--size", help="Rows of a sheet.")] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, other items.")] = 0,
-    annotators: Annotated[int, typer.Option("--annotators", min=1, help="People who label each sheet.")] = 2,
-    stratify: Annotated[
-        str | None, typer.Option("--stratify", help="label, or an attribute of the items, such as genre.")
-    ] = None,
-    strata: Annotated[
-        Path | None, typer.Option("--strata", help="With --stratify: the stratum of every item.")
-    ] = None,
-    allocation: Annotated[
-        Literal["proportional", "equal"], typer.Option("--allocation", help="Rows of each stratum.")
-    ] = "proportional",
-    suspects: Annotated[
-        Path | None, typer.Option("--suspects", help="Ranked items, as 'harness gap --suspects' writes them.")
-    ] = None,
-    control_share: Annotated[
-        float, typer.Option("--control-share", help="Share of a sheet drawn at random beside the suspects.")
-    ] = 0.5,
-    instructions: Annotated[
-        Path | None, typer.Option("--instructions", help="What annotators are told, in place of ours.")
-    ] = None,
-    page: Annotated[
-        bool,
-        typer.Option("--page", help="Write pages to label in, beside the CSV files; they need no network."),
-    ] = False,
+    output: o.Output,
+    tasks: o.Tasks = None,
+    languages: o.Languages = None,
+    variants: o.Variants = None,
+    runs: o.Runs = None,
+    data: o.Data = None,
+    tasks_from: o.TasksFrom = None,
+    size: o.Size = 200,
+    seed: o.Seed = 0,
+    annotators: o.Annotators = 2,
+    stratify: o.Stratify = None,
+    strata: o.Strata = None,
+    allocation: o.AllocationName = "proportional",
+    suspects: o.Suspects = None,
+    control_share: o.ControlShare = 0.5,
+    instructions: o.Instructions = None,
+    page: o.Page = False,
 ) -> None:
     """Write blind sheets of test items for annotators, and their key apart.
 
@@ -74,32 +53,20 @@ def export(
 
     Example: harness annotate export --tasks xnli --languages hi,ur --size 200 --annotators 2 --page --output relabel
     """
+    given = dict(locals())
+    del given["output"]
     from harness.specs.selection import split_names
     from harness_translation.annotation_export import ExportRequest, export_sheets
 
-    request = ExportRequest(
-        tasks=tuple(split_names(tasks or [])),
-        languages=tuple(split_names(languages)) if languages else None,
-        variants=tuple(split_names(variants or [])),
-        runs=tuple(runs or ()),
-        data=tuple(data or ()),
-        tasks_from=tuple(tasks_from or ()),
-        size=size,
-        seed=seed,
-        annotators=annotators,
-        stratify=stratify,
-        strata=strata,
-        allocation=allocation,
-        suspects=suspects,
-        control_share=control_share,
-        instructions=instructions,
-        page=page,
-    )
-    key = export_sheets(request, output)
+    for name in ("tasks", "languages", "variants"):
+        given[name] = tuple(split_names(given[name] or []))
+    for name in ("runs", "data", "tasks_from"):
+        given[name] = tuple(given[name] or ())
+    given["languages"] = given["languages"] or None
+    key = export_sheets(ExportRequest(**given), output)
     for sheet in key.sheets:
-        typer.echo(
-            f"{sheet.name}: {len(sheet.rows)} of {sheet.population:,} items of {sheet.text} ({sheet.design})"
-        )
+        counts = f"{len(sheet.rows)} of {sheet.population:,} items"
+        typer.echo(f"{sheet.name}: {counts} of {sheet.text} ({sheet.design})")
     people = "1 annotator" if annotators == 1 else f"{annotators} annotators"
     typer.echo(
         f"Wrote the sheets of {people} below {output / 'sheets'}. Keep {output / 'key.json'}: it holds the labels.\n"

@@ -11,13 +11,12 @@ import pytest
 
 from harness.api import evaluate
 from harness.errors import DataError, SpecError, UsageError
-from harness.gold import GoldCounts, read_gold
+from harness.gold import CellGold, GoldCounts, read_gold
 from harness.registry import Registry
 from harness.relabelling import relabel
 from harness.results import Run
 
 Cli = Callable[..., tuple[int, str, str]]
-LABELS = ("contradiction", "entailment", "neutral")
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +92,7 @@ def test_a_corrected_gold_makes_another_score_by_eval_and_by_score_alike(
         assert sum("items: hi 3, de 0, zh 0" in note for note in run.results["notes"]) == 1
     asked, made = run.manifest["cells"], evaluated(languages=("hi", "de", "zh"), gold=path).manifest["cells"]
     assert asked == made, "the same cells by eval and by score"
-    with pytest.raises(UsageError, match="is scored with the gold 'people-[0-9a-f]{8}' already"):
+    with pytest.raises(UsageError, match=r"is scored with the gold 'people-[0-9a-f]{8}' already"):
         relabel(tmp_path / "relabelled", path, tmp_path / "third", registry)
     with pytest.raises(UsageError, match="already holds a run"):
         relabel(plain.path, path, tmp_path / "relabelled", registry)
@@ -103,7 +102,8 @@ def test_a_corrected_gold_makes_another_score_by_eval_and_by_score_alike(
 def test_a_limit_draws_the_same_items_with_a_gold(evaluated: Callable[..., Run], tmp_path: Path) -> None:
     plain = evaluated(tasks=["xnli"], limit=6)
     ids = list(references(plain, cell_of(plain, "xnli", "hi")))
-    all_ids = list(references(evaluated(tasks=["xnli"]), cell_of(evaluated(tasks=["xnli"]), "xnli", "hi")))
+    whole = evaluated(tasks=["xnli"])
+    all_ids = references(whole, cell_of(whole, "xnli", "hi"))
     left_out = next(one for one in all_ids if one not in ids)
     path = write(tmp_path / "gold.jsonl", row(ids[0], "neutral"), row(left_out, "neutral"))
     run = evaluated(tasks=["xnli"], limit=6, gold=str(path))
@@ -199,20 +199,14 @@ def test_labels_hold_for_the_text_that_people_saw(tmp_path: Path) -> None:
 
 def test_counts_tell_what_changed() -> None:
     counts = GoldCounts()
-    cell = read_gold_of({"1": "neutral", "2": "neutral"})
+    cell = CellGold(name="people", labels={"1": "neutral", "2": "neutral"})
     assert [cell.corrected(one, "entailment", counts) for one in "13"] == ["neutral", "entailment"]
     assert cell.corrected("2", "neutral", counts) == "neutral"
     assert counts.to_json() == {"relabelled": 2, "changed": 1, "inherited": 1}
 
 
-def read_gold_of(labels: Mapping[str, str]) -> Any:
-    from harness.gold import CellGold
-
-    return CellGold(name="people", labels=labels)
-
-
 def test_the_command_line_takes_a_gold(cli: Cli, tmp_path: Path) -> None:
-    path = write(tmp_path / "gold.jsonl", row("1", "neutral"))
+    path = write(tmp_path / "gold.jsonl", row("1-e", "neutral"))
     asked = ("--tasks", "xnli:hi", "--model", "baseline:majority", "--data", "sample")
     status, out, err = cli("plan", *asked, "--gold", path)
     assert status == 0 and "items: hi 1" in " ".join(out.split()), err
