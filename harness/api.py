@@ -68,8 +68,9 @@ def evaluate(
     for name in settings:
         if name not in RunConfig.__slots__:
             raise UnknownNameError("setting of evaluate", name, RunConfig.__slots__)
-    if settings.get("output") is not None:
-        settings["output"] = Path(settings["output"])
+    for name in ("output", "gold"):
+        if settings.get(name) is not None:
+            settings[name] = Path(settings[name])
     settings |= {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
     settings |= {name: (settings[name],) for name in SEVERAL if isinstance(settings.get(name), str)}
     config = RunConfig(

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness.data.records import Example, Prediction
+from harness.gold import CellGold, GoldCounts
 from harness.metrics.metric import MetricContext
 from harness.record import ItemRecord, RecordWriter
 from harness.registry import Registry
@@ -45,6 +46,7 @@ class CellKeeper:
         language: Code of the language.
         method: Name of the method.
         digest: The cell's.
+        gold: Corrected labels, which stand in for the inherited ones.
     """
 
     def __init__(
@@ -56,11 +58,14 @@ class CellKeeper:
         language: str,
         method: str,
         digest: str,
+        gold: CellGold | None = None,
     ) -> None:
         named = [registry.metrics.get(name) for name in spec.metrics]
         metrics = [metric for metric in named if metric.scores_method(method)]
         self.path = folder.records_path(spec.task, language, digest)
-        self._reference: Callable[[Any], Any] = registry.kinds.get(spec.kind).reference
+        self._inherited: Callable[[Any], Any] = registry.kinds.get(spec.kind).reference
+        self._gold = gold
+        self._relabelled = GoldCounts()
         self._scorer = CellScorer(metrics, metric_context(spec, language), task=spec.task)
         self._writer = RecordWriter(self.path)
         self._counts = dict.fromkeys(("n", *COUNTED), 0)
@@ -98,7 +103,16 @@ class CellKeeper:
         """Return the numbers of the cell for ``results.json``; its records are on disk."""
         scores = self._scorer.finish()
         self._writer.close(scores.items)
-        return {**self._counts, "metrics": _plain(scores.metrics)}
+        numbers = {**self._counts, "metrics": _plain(scores.metrics)}
+        if self._gold is not None:
+            numbers["gold"] = {"name": self._gold.name, **self._relabelled.to_json()}
+        return numbers
+
+    def _reference(self, example: Example) -> Any:
+        inherited = self._inherited(example)
+        if self._gold is None:
+            return inherited
+        return self._gold.corrected(example.id, inherited, self._relabelled)
 
 
 def metric_context(spec: TaskSpec, language: str) -> MetricContext:

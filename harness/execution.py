@@ -271,6 +271,7 @@ def _plain(config: RunConfig) -> dict[str, Any]:
         "tasks_from": [str(path.absolute()) for path in config.tasks_from],
         "reuse": [str(path.absolute()) for path in config.reuse],
         "locked": None if config.locked is None else str(config.locked.absolute()),
+        "gold": None if config.gold is None else str(config.gold.absolute()),
     }
 
 

@@ -15,6 +15,7 @@ from harness.capabilities import HeadSpec, ModelDescription, TrainingSettings
 from harness.data.resolve import DataOptions
 from harness.data.sources import FoundData
 from harness.errors import CapabilityError, UsageError
+from harness.gold import CellGold
 from harness.kinds.kind import TaskKind
 from harness.languages import Language
 from harness.methods import Pairing
@@ -35,6 +36,7 @@ __all__ = [
     "ShotPool",
     "Skip",
     "StagePlan",
+    "identity_digest",
     "reason_without_language",
     "refuse_empty",
 ]
@@ -85,6 +87,8 @@ class RunConfig:
     """Run folders whose answers are taken over where they are answers to the same requests of the same model."""
     locked: Path | None = None
     """Lock file that data, specs and model must agree with."""
+    gold: Path | None = None
+    """File of corrected labels that items are scored with."""
     output: Path | None = None
 
 
@@ -245,6 +249,8 @@ class Cell:
     view: Mapping[str, str] = field(default_factory=dict)
     pool: PoolPlan | None = None
     prompt: PromptPlan | None = None
+    gold: CellGold | None = None
+    """Corrected labels; the view names them."""
 
     @property
     def title(self) -> str:
@@ -268,8 +274,13 @@ class Cell:
     @cached_property
     def digest(self) -> str:
         """Twelve hexadecimal digits that name the cell's records."""
-        text = json.dumps(self.identity(), sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return identity_digest(self.identity())
+
+
+def identity_digest(identity: Mapping[str, Any]) -> str:
+    """Return the twelve hexadecimal digits that stand for a cell's identity."""
+    text = json.dumps(identity, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from harness.discovery import discover
 from harness.errors import UsageError
 from harness.file_lock import FileLock
 from harness.fitting import cache_folder
+from harness.gold_planning import with_gold
 from harness.locking import LockFile, check_locked, read_lock
 from harness.metrics.external import FAMILY, evaluate_family
 from harness.plan import Model, Plan, RunConfig
@@ -111,6 +112,8 @@ def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
             make_plan(plain, session.registry, session.catalog, finder, baseline)
             for baseline in _baselines(session.registry, model)
         ]
+    if config.gold is not None:
+        plans = with_gold(plans, config.gold, session.registry, finder)
     if locked is not None:
         check_locked(plans[0], locked, session.catalog)
     shard = None if config.shard is None else parse_shard(config.shard)

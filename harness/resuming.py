@@ -15,7 +15,7 @@ from harness.specs.catalog import Catalog
 
 __all__ = ["read_configuration_of", "refuse_changes"]
 
-PATHS = frozenset({"output", "locked"})
+PATHS = frozenset({"output", "locked", "gold"})
 LISTS_OF_PATHS = frozenset({"tasks_from", "reuse"})
 HINT = "Begin a new run with --reuse RUN: it takes over the answers that are still valid."
 

@@ -234,6 +234,7 @@ class Runner:
             language=cell.language.code,
             method=cell.pairing.method.name,
             digest=cell.digest,
+            gold=cell.gold,
         )
 
     def _context(self, cell: Cell, examples: Sequence[Any], pool: CandidatePool | None) -> MethodContext:

@@ -146,6 +146,12 @@ Variants = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Gold = Annotated[
+    Path | None,
+    typer.Option(
+        "--gold", metavar="FILE", help="Score with the corrected labels of FILE.", rich_help_panel=DATA
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "--out", help="The run folder; default runs/<id>.", rich_help_panel=OUTPUT),
@@ -265,6 +271,7 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         shard=values.get("shard"),
         reuse=tuple(Path(path) for path in values.get("reuse") or ()),
         locked=None if values.get("locked") is None else Path(values["locked"]),
+        gold=None if values.get("gold") is None else Path(values["gold"]),
         output=None if values.get("output") is None else Path(values["output"]),
     )
 

@@ -44,6 +44,7 @@ def plan(
     train_languages: o.TrainLanguages = None,
     select_on: o.SelectOn = None,
     variants: o.Variants = None,
+    gold: o.Gold = None,
     prompt: o.PromptName = None,
     shots: o.Shots = None,
     shots_from: o.ShotsFrom = None,

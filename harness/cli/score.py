@@ -19,18 +19,33 @@ def score(
         list[str] | None,
         typer.Option("--metrics", "--metric", help="Further metrics, where they fit the kind of task."),
     ] = None,
+    gold: o.Gold = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "--out", help="With --gold: the folder of the new run; RUN stays as it is."),
+    ] = None,
     allow_code: o.AllowCode = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the rows to this file.")
     ] = None,
 ) -> int:
-    """Score a run again from its records; needs neither the model nor the data."""
+    """Score a run again from its records; needs neither the model nor the data.
+
+    Example: harness score runs/my-run --gold relabelled.jsonl --output runs/my-run-relabelled
+    """
     from harness.api import open_session
     from harness.cli.display import broken_told, show_run
+    from harness.errors import UsageError
+    from harness.relabelling import relabel
     from harness.rescoring import rescore
     from harness.specs.selection import split_names
 
+    if (gold is None) is not (output is None):
+        raise UsageError("--gold makes another run of RUN: give it together with --output DIR.")
     registry = open_session(allow_code=allow_code).registry
     with broken_told(registry.plugins):
-        rescore(folder, registry, split_names(metrics or []))
-    return show_run(folder, json_file)
+        if gold is not None and output is not None:
+            relabel(folder, gold, output, registry, tuple(split_names(metrics or [])))
+        else:
+            rescore(folder, registry, split_names(metrics or []))
+    return show_run(output or folder, json_file)

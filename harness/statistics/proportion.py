@@ -7,7 +7,7 @@ import math
 __all__ = ["mcnemar", "wilson"]
 
 
-def wilson(successes: float, n: int, *, level: float = 0.95) -> tuple[float, float]:
+def wilson(successes: float, n: float, *, level: float = 0.95) -> tuple[float, float]:
     """Return Wilson's score interval of a proportion (Wilson 1927)."""
     from scipy.special import ndtri
 

@@ -1,0 +1,217 @@
+"""Writes the folder of an annotation: sheets and pages for each annotator, and the key that stays behind."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+from harness.results import write_atomically
+from harness_translation.annotation_item import (
+    ORIGINAL,
+    TEXT_VIEW,
+    TextItems,
+    read_run_texts,
+    read_strata,
+    read_texts,
+    with_strata,
+)
+from harness_translation.annotation_key import Key, make_key, write_key
+from harness_translation.annotation_sample import Allocation, draw_samples
+from harness_translation.annotation_store import Annotations, disagreements, shown_to_adjudicator
+from harness_translation.sheet import ADJUDICATED, annotator_rows, default_instructions, write_sheet
+
+__all__ = ["ExportRequest", "export_sheets", "read_suspects", "write_adjudication"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportRequest:
+    """What sheets were asked for; the fields are the options of ``harness annotate export``."""
+
+    tasks: tuple[str, ...] = ()
+    languages: tuple[str, ...] | None = None
+    variants: tuple[str, ...] = ()
+    runs: tuple[Path, ...] = ()
+    data: tuple[str, ...] = ()
+    tasks_from: tuple[Path, ...] = ()
+    size: int = 200
+    seed: int = 0
+    annotators: int = 2
+    stratify: str | None = None
+    strata: Path | None = None
+    allocation: Allocation = "proportional"
+    suspects: Path | None = None
+    control_share: float = 0.5
+    instructions: Path | None = None
+    page: bool = False
+
+
+def export_sheets(request: ExportRequest, folder: Path) -> Key:
+    """Draw the items, write everything below a new folder, and return the key.
+
+    Raises:
+        UsageError: Where the options fit each other or the items not, or the folder holds something already.
+        DataError: Where the items cannot be read.
+    """
+    _check(request, folder)
+    texts = _texts(request)
+    if request.strata is not None and request.stratify is not None:
+        texts = [with_strata(text, request.stratify, read_strata(request.strata, text)) for text in texts]
+    suspects = None
+    if request.suspects is not None:
+        suspects = _by_text(read_suspects(request.suspects), texts, request.suspects)
+    samples = draw_samples(
+        texts,
+        size=request.size,
+        seed=request.seed,
+        stratify=request.stratify,
+        allocation=request.allocation,
+        suspects=suspects,
+        control_share=request.control_share,
+    )
+    told = _instructions(request.instructions)
+    key = make_key(
+        samples,
+        seed=request.seed,
+        annotators=[str(number) for number in range(1, request.annotators + 1)],
+        instructions={
+            text.text.task: told or default_instructions(text.labels, choices=bool(text.items[0].choices))
+            for text in texts
+        },
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_key(key, folder)
+    _write_sheets(key, folder, page=request.page)
+    return key
+
+
+def _check(request: ExportRequest, folder: Path) -> None:
+    if not request.tasks and not request.runs:
+        raise UsageError("No task was named.", hint="Give --tasks, or --run to take the items of a run.")
+    if request.strata is not None and request.stratify is None:
+        raise UsageError("--strata says what to stratify by: name it with --stratify, such as genre.")
+    if request.suspects is not None and request.stratify is not None:
+        raise UsageError("Suspects beside a random control are a design of their own: leave --stratify out.")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(
+            f"The folder {str(folder)!r} holds something already; its labels could be lost.",
+            hint="Give another folder with --output.",
+        )
+
+
+def _texts(request: ExportRequest) -> list[TextItems]:
+    if request.runs:
+        from harness.results import Run
+
+        runs = [Run(path) for path in request.runs]
+        return read_run_texts(runs, request.tasks, request.languages, request.variants)
+    from harness.data.sources import DataFinder
+    from harness.fitting import cache_folder
+    from harness.preparing import data_options, open_session
+
+    session = open_session(request.tasks_from)
+    finder = DataFinder(data_options(request.data), session.registry, cache_folder() / "data")
+    return read_texts(session, finder, request.tasks, request.languages, request.variants)
+
+
+def _instructions(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The instructions {str(path)!r} cannot be read: {error}.") from error
+    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+
+
+def _write_sheets(key: Key, folder: Path, *, page: bool) -> None:
+    for annotator in key.annotators:
+        own = folder / "sheets" / f"annotator-{annotator}"
+        own.mkdir(parents=True)
+        for sheet in key.sheets:
+            rows = annotator_rows(sheet, annotator)
+            told = key.instructions[sheet.text.task]
+            # The mark at its beginning tells spreadsheets that a file is UTF-8.
+            write_atomically(own / f"{sheet.name}.csv", "\ufeff" + write_sheet(sheet, annotator, rows, told))
+            if page:
+                from harness_translation.sheet_page import sheet_page
+
+                write_atomically(own / f"{sheet.name}.html", sheet_page(sheet, annotator, rows, told))
+
+
+def write_adjudication(key: Key, annotations: Annotations, folder: Path) -> Iterator[tuple[Path, int]]:
+    """Write a sheet of the undecided rows of each text; yield its file and how many they are.
+
+    Files of earlier disagreements that are decided by now are removed.
+    """
+    for sheet in key.sheets:
+        path = folder / "adjudication" / f"{sheet.name}.csv"
+        left = disagreements(sheet, annotations) if len(annotations.of(sheet)) > 1 else []
+        if not left:
+            path.unlink(missing_ok=True)
+            continue
+        path.parent.mkdir(exist_ok=True)
+        rows = [sheet.by_row[row] for row in left]
+        told = key.instructions[sheet.text.task]
+        given = shown_to_adjudicator(sheet, annotations, left)
+        write_atomically(path, "\ufeff" + write_sheet(sheet, ADJUDICATED, rows, told, given=given))
+        yield path, len(left)
+
+
+def read_suspects(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a ranking, the worst item first: a JSON list, JSON lines, or a table with a heading.
+
+    A row has an ``id`` and may say ``task``, ``language`` (or ``lang``), ``variant``, ``translator`` and ``rank``.
+    Raises `UsageError` where the file is none of these.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        if path.suffix == ".json":
+            rows = json.loads(text)
+            rows = rows.get("suspects") if isinstance(rows, dict) else rows
+        elif path.suffix == ".jsonl":
+            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        else:
+            rows = list(csv.DictReader(text.splitlines(), delimiter="," if path.suffix == ".csv" else "\t"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The suspects {str(path)!r} cannot be read: {error}.") from error
+    if (
+        not isinstance(rows, list)
+        or not rows
+        or not all(isinstance(row, dict) and row.get("id") for row in rows)
+    ):
+        raise UsageError(
+            f"The suspects {str(path)!r} are no ranking: expected rows with an 'id', the worst item first.",
+            hint="Make one: harness gap RUN... --suspects --json FILE",
+        )
+    if all(str(row.get("rank") or "").isdigit() for row in rows):
+        rows.sort(key=lambda row: int(row["rank"]))
+    return rows
+
+
+def _by_text(
+    rows: Sequence[Mapping[str, Any]], texts: Sequence[TextItems], path: Path
+) -> dict[int, list[str]]:
+    found = {
+        number: [str(row["id"]) for row in rows if _is_of(row, text)] for number, text in enumerate(texts)
+    }
+    for number, ids in found.items():
+        if not ids:
+            raise UsageError(f"The suspects {str(path)!r} name no item of {texts[number].text}.")
+    return found
+
+
+def _is_of(row: Mapping[str, Any], text: TextItems) -> bool:
+    own = text.text
+    return (
+        (row.get("task") or own.task) == own.task
+        and (row.get("language") or row.get("lang") or own.language) == own.language
+        and all(
+            (row.get(name) or default) in {own.view.get(name, default), default}
+            for name, default in zip(TEXT_VIEW, (ORIGINAL, ""), strict=True)
+        )
+    )

@@ -1,0 +1,92 @@
+"""A small annotation, its annotators, and a browser where one is installed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_translation.annotation_export import ExportRequest, export_sheets
+from harness_translation.annotation_item import AnnotationItem, SheetText, TextItems
+from harness_translation.annotation_key import Key
+
+ARGUMENTS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+Export = Callable[..., tuple[Path, Key]]
+FillIn = Callable[..., list[Path]]
+
+
+def text_items(count: int = 60, *, language: str = "hi", variant: str = "", **settings: Any) -> TextItems:
+    """Return items with ids 1, 2, ..., whose labels and genres alternate."""
+    labels = ("yes", "no", "maybe")
+    return TextItems(
+        text=SheetText(task="nli", language=language, view={"variant": variant} if variant else {}),
+        labels=labels,
+        items=[
+            AnnotationItem(
+                id=str(number),
+                fields={"premise": f"P{number}", "hypothesis": f"H{number}"},
+                gold=labels[number % 3],
+                attributes={"genre": "rare" if number % 10 == 0 else "often"},
+            )
+            for number in range(1, count + 1)
+        ],
+        **{"parallel": True, **settings},
+    )
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Export:
+    """Export a sheet of sample items: the shipped XNLI sample has 24 a language."""
+
+    def made(name: str = "relabel", **settings: Any) -> tuple[Path, Key]:
+        given = {"tasks": ("xnli",), "languages": ("hi", "de"), "data": ("sample",), "size": 9, **settings}
+        folder = tmp_path / name
+        return folder, export_sheets(ExportRequest(**given), folder)
+
+    return made
+
+
+@pytest.fixture
+def fill_in(tmp_path: Path) -> FillIn:
+    """Fill the CSV sheets of an annotator in: the inherited label, or another one where `wrong` says so."""
+
+    def filled(folder: Path, annotator: str, wrong: Mapping[str, str] | None = None) -> list[Path]:
+        key = json.loads((folder / "key.json").read_text(encoding="utf-8"))
+        gold = {row["row"]: row["gold"] for sheet in key["sheets"] for row in sheet["rows"]} | dict(
+            wrong or {}
+        )
+        done = []
+        for path in sorted((folder / "sheets" / f"annotator-{annotator}").glob("*.csv")):
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                rows = list(csv.reader(file))
+            for row in rows:
+                if row[0] in gold:
+                    row[-2] = gold[row[0]]
+            target = tmp_path / f"{path.stem}-{annotator}.csv"
+            with target.open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file).writerows(rows)
+            done.append(target)
+        return done
+
+    return filled
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, headless and without network services."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("no Chromium is installed: make setup-browser")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
+        yield opened
+        opened.close()

@@ -1,0 +1,220 @@
+"""Corrected gold: read with all its faults, in the identity of scores, counted, and the same by eval and by score."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api import evaluate
+from harness.errors import DataError, SpecError, UsageError
+from harness.gold import CellGold, GoldCounts, read_gold
+from harness.registry import Registry
+from harness.relabelling import relabel
+from harness.results import Run
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def evaluated(tmp_path: Path) -> Callable[..., Run]:
+    numbers = iter(range(100))
+
+    def run(**settings: Any) -> Run:
+        given = {
+            "languages": ("hi", "de"),
+            "data": "sample",
+            "recipe": "quick",
+            "train_limit": 30,
+            **settings,
+        }
+        output = tmp_path / f"run-{next(numbers)}"
+        return evaluate(
+            given.pop("tasks", ["xnli", "xcopa:zh"]), "baseline:char-ngram", output=output, **given
+        )
+
+    return run
+
+
+def write(path: Path, *rows: Mapping[str, str]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def row(identifier: str, label: str, **fields: str) -> dict[str, str]:
+    return {"task": "xnli", "language": "hi", "id": identifier, "label": label, **fields}
+
+
+def cell_of(run: Run, task: str, language: str) -> dict[str, Any]:
+    return next(cell for cell in run.cells if (cell["task"], cell["language"]) == (task, language))
+
+
+def references(run: Run, cell: Mapping[str, Any]) -> dict[str, Any]:
+    return {record.id: record.reference for record in run.records(cell)}
+
+
+def test_a_corrected_gold_makes_another_score_by_eval_and_by_score_alike(
+    evaluated: Callable[..., Run], tmp_path: Path, registry: Registry
+) -> None:
+    plain = evaluated(languages=("hi", "de", "zh"))
+    own = cell_of(plain, "xnli", "hi")
+    predictions = {record.id: record.prediction["label"] for record in plain.records(own)}
+    inherited = references(plain, own)
+    wrong = [identifier for identifier in inherited if predictions[identifier] != inherited[identifier]]
+    kept = next(identifier for identifier in inherited if identifier not in wrong)
+    # Two items become what the model answered, one keeps its label.
+    rows = [row(one, predictions[one]) for one in wrong[:2]] + [row(kept, inherited[kept])]
+    path = write(tmp_path / "people.jsonl", *rows)
+    before = {file: file.read_bytes() for file in plain.path.rglob("*") if file.is_file()}
+    relabel(plain.path, path, tmp_path / "relabelled", registry)
+    assert {file: file.read_bytes() for file in plain.path.rglob("*") if file.is_file()} == before
+    name = read_gold(path).name
+    for run in (evaluated(languages=("hi", "de", "zh"), gold=path), Run(tmp_path / "relabelled")):
+        hindi, german, other = (
+            cell_of(run, *where) for where in (("xnli", "hi"), ("xnli", "de"), ("xcopa", "zh"))
+        )
+        value, count = own["metrics"]["accuracy"]["value"], own["n"]
+        assert hindi["metrics"]["accuracy"]["value"] == pytest.approx(value + 2 / count)
+        assert hindi["view"] == german["view"] == {"gold": name} and other["view"] == {}
+        assert hindi["gold"] == {"name": name, "relabelled": 3, "changed": 2, "inherited": count - 3}
+        assert german["gold"] == {"name": name, "relabelled": 0, "changed": 0, "inherited": german["n"]}
+        assert "gold" not in other
+        assert german["metrics"] == cell_of(plain, "xnli", "de")["metrics"]
+        assert references(run, hindi) == {**inherited, **{one: predictions[one] for one in wrong[:2]}}
+        assert sum("items: hi 3, de 0, zh 0" in note for note in run.results["notes"]) == 1
+    asked, made = run.manifest["cells"], evaluated(languages=("hi", "de", "zh"), gold=path).manifest["cells"]
+    assert asked == made, "the same cells by eval and by score"
+    with pytest.raises(UsageError, match=r"is scored with the gold 'people-[0-9a-f]{8}' already"):
+        relabel(tmp_path / "relabelled", path, tmp_path / "third", registry)
+    with pytest.raises(UsageError, match="already holds a run"):
+        relabel(plain.path, path, tmp_path / "relabelled", registry)
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_a_limit_draws_the_same_items_with_a_gold(evaluated: Callable[..., Run], tmp_path: Path) -> None:
+    plain = evaluated(tasks=["xnli"], limit=6)
+    ids = list(references(plain, cell_of(plain, "xnli", "hi")))
+    whole = evaluated(tasks=["xnli"])
+    all_ids = references(whole, cell_of(whole, "xnli", "hi"))
+    left_out = next(one for one in all_ids if one not in ids)
+    path = write(tmp_path / "gold.jsonl", row(ids[0], "neutral"), row(left_out, "neutral"))
+    run = evaluated(tasks=["xnli"], limit=6, gold=str(path))
+    cell = cell_of(run, "xnli", "hi")
+    assert list(references(run, cell)) == ids
+    assert (cell["gold"]["relabelled"], cell["gold"]["inherited"]) == (1, 5)
+
+
+def test_labels_of_unknown_items_stop_eval_and_score(
+    evaluated: Callable[..., Run], tmp_path: Path, registry: Registry
+) -> None:
+    path = write(tmp_path / "gold.jsonl", row("nobody", "neutral"))
+    with pytest.raises(DataError, match="labels an item that xnli:hi does not have, first the id 'nobody'"):
+        evaluated(gold=path)
+    plain = evaluated(tasks=["xnli"])
+    with pytest.raises(DataError, match="labels an item that xnli:hi does not have"):
+        relabel(plain.path, path, tmp_path / "new", registry)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            [row("1", "entailmnt"), row("2", "x")],
+            r"has 2 faults:\n  line 1: .*'entailmnt' is none of .*'entailment'\?",
+        ),
+        (
+            [{"task": "udpos", "language": "hi", "id": "1", "label": "x"}],
+            r"labels items of udpos; the run has xnli",
+        ),
+    ],
+)
+def test_labels_that_a_task_lacks_stop_a_run(
+    evaluated: Callable[..., Run], tmp_path: Path, rows: list[dict[str, str]], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        evaluated(tasks=["xnli"], gold=write(tmp_path / "gold.jsonl", *rows))
+
+
+def test_tasks_without_a_single_label_are_refused(evaluated: Callable[..., Run], tmp_path: Path) -> None:
+    path = write(tmp_path / "gold.jsonl", {"task": "udpos", "language": "hi", "id": "1", "label": "x"})
+    with pytest.raises(UsageError, match="'udpos', whose kind 'token_tagging' has no labels of items"):
+        evaluated(tasks=["udpos"], gold=path)
+
+
+def test_a_gold_file_is_read_with_all_its_faults(tmp_path: Path) -> None:
+    path = tmp_path / "gold.jsonl"
+    path.write_text(
+        '{"task": "a"}\n\n{\n[]\n' + 2 * (json.dumps(row("1", "neutral")) + "\n"), encoding="utf-8"
+    )
+    with pytest.raises(SpecError) as error:
+        read_gold(path)
+    told = str(error.value)
+    assert "has 4 faults" in told
+    assert "line 1: lacks the text 'language' and 'id' and 'label'" in told
+    assert "line 3: is no JSON" in told and "line 4: expected an object" in told
+    assert "line 6: the item '1' of xnli:hi stands twice, first on line 5" in told
+    path.write_text("", encoding="utf-8")
+    with pytest.raises(SpecError, match="holds no labels"):
+        read_gold(path)
+    with pytest.raises(UsageError, match="of no known kind"):
+        read_gold(write(tmp_path / "gold.txt"))
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_gold(tmp_path / "none.jsonl")
+
+
+def test_labels_hold_for_the_text_that_people_saw(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "gold.jsonl",
+        row("1", "neutral"),
+        row("1", "entailment", variant="tt", translator="nllb"),
+        row("2", "neutral", variant="*", translator="*"),
+        row("3", "neutral", variant="tt", translator="*"),
+    )
+    gold = read_gold(path)
+    assert gold.of("xnli", "hi", {}).labels == {"1": "neutral", "2": "neutral"}
+    assert gold.of("xnli", "hi", {"variant": "tt", "translator": "nllb"}).labels == {
+        "1": "entailment",
+        "2": "neutral",
+        "3": "neutral",
+    }
+    assert gold.of("xnli", "hi", {"variant": "tt", "translator": "google"}).labels == {
+        "2": "neutral",
+        "3": "neutral",
+    }
+    assert gold.of("xnli", "ur", {}).labels == {}
+    table = tmp_path / "gold.tsv"
+    table.write_text("id\tlabel\ttask\tlanguage\n1\tneutral\txnli\thi\n", encoding="utf-8")
+    assert read_gold(table).of("xnli", "hi", {}).labels == {"1": "neutral"}
+    assert read_gold(table).name.startswith("gold-") and read_gold(table).name != gold.name
+
+
+def test_counts_tell_what_changed() -> None:
+    counts = GoldCounts()
+    cell = CellGold(name="people", labels={"1": "neutral", "2": "neutral"})
+    assert [cell.corrected(one, "entailment", counts) for one in "13"] == ["neutral", "entailment"]
+    assert cell.corrected("2", "neutral", counts) == "neutral"
+    assert counts.to_json() == {"relabelled": 2, "changed": 1, "inherited": 1}
+
+
+def test_the_command_line_takes_a_gold(cli: Cli, tmp_path: Path) -> None:
+    path = write(tmp_path / "gold.jsonl", row("1-e", "neutral"))
+    asked = ("--tasks", "xnli:hi", "--model", "baseline:majority", "--data", "sample")
+    status, out, err = cli("plan", *asked, "--gold", path)
+    assert status == 0 and "items: hi 1" in " ".join(out.split()), err
+    assert cli("eval", *asked, "--train-limit", "20", "--output", "run")[0] == 0
+    status, out, _ = cli("score", "run", "--gold", path, "--output", "new")
+    assert status == 0 and f"gold={read_gold(path).name}" in "".join(out.split())
+    status, _, err = cli("score", "run", "--gold", path)
+    assert status == 2 and "give it together with --output DIR" in err
+    assert cli("eval", "--resume", "run")[0] == 0
+    status, _, err = cli("eval", "--resume", "new")
+    assert status == 2 and "The plan is not the one" in err
