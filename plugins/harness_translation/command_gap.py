@@ -157,7 +157,7 @@ def _from_scores(path: Path, order: str, json_file: Path | None, output: Path | 
     from harness_translation.gap_paper_report import render_derived, write_derived
     from harness_translation.gap_score_file import read_scores
 
-    rows = derived_rows(read_scores(path))
+    rows = derived_rows(read_scores(path), order)
     if json_file is not None:
         write_rows(json_file, [row.to_json() for row in rows])
     if output is not None:

@@ -242,7 +242,7 @@ class _Gaps:
             resource_class=resource_class(code, self._options.order),
             subset=subset,
             items=items,
-            estimate=self._means.estimate(vector, groups, items),
+            estimate=self._means.estimate(vector, groups, items, reflected=quantity == "delta"),
             unfair=self._unfair(quantity),
         )
 
@@ -284,7 +284,9 @@ class _Gaps:
                     resource_class=name,
                     subset="all",
                     items=items,
-                    estimate=self._means.estimate(vector, self._means.groups(names), items),
+                    estimate=self._means.estimate(
+                        vector, self._means.groups(names), items, reflected=quantity == "delta"
+                    ),
                     unfair=self._unfair(quantity),
                 )
             )

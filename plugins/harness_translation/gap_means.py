@@ -82,13 +82,17 @@ class Means:
         """Return the number of draws that the items of columns make, of the column with the most."""
         return max(self._groups[name] for name in names)
 
-    def estimate(self, vector: Vector, groups: int, items: int) -> Estimate:
-        """Return a quantity with the percentile interval of its resamples.
+    def estimate(self, vector: Vector, groups: int, items: int, *, reflected: bool = False) -> Estimate:
+        """Return a quantity with the interval of its resamples.
 
         Args:
             vector: Of the quantity.
             groups: Number of the draws that it rests on.
             items: Number of its items: as many as draws where no items were drawn together.
+            reflected: Whether it is the basic interval, 2 value - quantiles, not the percentile one (Davison and
+                Hinkley 1997, section 5.2). The larger of two noisy scores is too large, and in resamples too large
+                twice: where ZS and TT are equal in 14 languages, the percentile interval of the mean delta covers it
+                in 37 of 100 cases, the basic one in 85; 1 point apart, both cover it in 93 or 94.
         """
         by_seed, replicates = vector[1 : 1 + self.seeds], vector[1 + self.seeds :]
         if groups < 2:
@@ -97,6 +101,8 @@ class Means:
             interval = Interval(se=None, low=None, high=None, method="constant")
         else:
             method = "paired bootstrap" if groups == items else "paired cluster bootstrap"
+            if reflected:
+                replicates, method = 2 * vector[0] - replicates, f"{method}, basic"
             interval = percentile_interval(replicates, method=method, groups=groups, seed=self.seed)
         spread = float(by_seed.std(ddof=1)) if self.seeds > 1 else None
         return Estimate(value=float(vector[0]), interval=interval, seed_sd=spread)
