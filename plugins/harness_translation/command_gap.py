@@ -23,7 +23,8 @@ Languages = Annotated[
     list[str] | None, typer.Option("--languages", "-l", help="Only these codes and the source language.")
 ]
 MetricName = Annotated[
-    str | None, typer.Option("--metric", help="An item score; by default those that the task is reported with.")
+    str | None,
+    typer.Option("--metric", help="An item score; by default those that the task is reported with."),
 ]
 Errors = Annotated[
     float, typer.Option("--k", help="Flag gaps beyond so many standard errors for every translator.")

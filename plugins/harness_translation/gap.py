@@ -7,12 +7,13 @@ TT in `delta` is chosen anew in each, so that its interval knows of the choice. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 
+from harness.errors import UsageError
 from harness.statistics import seed_of
 from harness_translation.gap_correlation import Correlation, correlation
 from harness_translation.gap_formula import CONTRASTS, FLAGGED, VARIANTS, contrast
@@ -83,14 +84,14 @@ class SystemGaps:
         """Return the value of a language or of the mean over all of them; None where it could not be computed."""
         for value in self.values:
             same = (value.quantity, value.language, value.translator, value.subset)
-            if same == (quantity, language, translator, subset) and (language or value.resource_class is None):
+            if same == (quantity, language, translator, subset) and (
+                language or value.resource_class is None
+            ):
                 return value
         return None
 
 
-def computed_gaps(
-    systems: Sequence[GapSystem], metric: str | None, options: GapOptions
-) -> list[SystemGaps]:
+def computed_gaps(systems: Sequence[GapSystem], metric: str | None, options: GapOptions) -> list[SystemGaps]:
     """Return the gaps of every system that has versions to compare, under a metric or each that its task reports.
 
     Raises:
@@ -138,7 +139,10 @@ def _flagged(values: Sequence[GapValue]) -> dict[str, tuple[str, ...]]:
         quantity: tuple(
             str(value.language)
             for value in values
-            if value.flagged and value.quantity == quantity and value.translator == ALL and value.subset == "all"
+            if value.flagged
+            and value.quantity == quantity
+            and value.translator == ALL
+            and value.subset == "all"
         )
         for quantity in FLAGGED
     }
@@ -171,9 +175,7 @@ class _Gaps:
             name = (part.language, subset, condition)
             self._means.add(name, block, part.draws[kept], scores[:, kept])
         if part.source is not None and part.language != self._system.source:
-            self._means.add(
-                (part.language, subset, "source"), block, part.draws[kept], part.source[:, kept]
-            )
+            self._means.add((part.language, subset, "source"), block, part.draws[kept], part.source[:, kept])
 
     def _source(self, code: str, subset: Subset) -> Vector | None:
         """Return the source language's score: of the same items, or of its own where the task is not parallel."""
@@ -229,9 +231,7 @@ class _Gaps:
                 found[quantity, ALL] = np.mean(own, axis=0)
         return found
 
-    def _value(
-        self, quantity: str, translator: str, code: str, subset: Subset, vector: Vector
-    ) -> GapValue:
+    def _value(self, quantity: str, translator: str, code: str, subset: Subset, vector: Vector) -> GapValue:
         items = self._sizes[code, subset]
         groups = self._means.groups([name for name in self._vectors if name[:2] == (code, subset)])
         return GapValue(
@@ -299,7 +299,9 @@ class _Gaps:
             for translator in (*self._system.translators, ALL):
                 vectors = {code: self._found[code].get((quantity, translator)) for code in self._targets}
                 known = {code: vector for code, vector in vectors.items() if vector is not None}
-                own = correlation(quantity, translator, known, self._options.order, 1 + len(self._system.seeds))
+                own = correlation(
+                    quantity, translator, known, self._options.order, 1 + len(self._system.seeds)
+                )
                 if own is not None:
                     found.append(own)
         return found
@@ -316,7 +318,8 @@ class _Gaps:
                 lacks = tuple(
                     variant
                     for variant in VARIANTS
-                    if Condition(variant=variant, translator="" if variant == "zs" else translator) not in have
+                    if Condition(variant=variant, translator="" if variant == "zs" else translator)
+                    not in have
                 )
                 if lacks:
                     wanted.setdefault((translator, lacks), []).append(code)

@@ -104,16 +104,16 @@ def _score_table(gaps: SystemGaps, translator: str, order: str) -> Table:
     own = gaps.find("zs", source, "")
     if own is not None:
         blank = [NOTHING] * 7
-        table.add_row(f"{source} (source)", _size(source, order), percent(own.estimate.value), *blank, str(own.items))
+        table.add_row(
+            f"{source} (source)", _size(source, order), percent(own.estimate.value), *blank, str(own.items)
+        )
     for code in (*gaps.languages, None):
         values = [_score(gaps, name, code, translator) for name in (*VARIANTS, *gap_names)]
         known = [value for value in values if value is not None]
         if not known:
             continue
         fields = [
-            NOTHING
-            if value is None
-            else (percent if index < len(VARIANTS) else signed)(value.estimate.value)
+            NOTHING if value is None else (percent if index < len(VARIANTS) else signed)(value.estimate.value)
             for index, value in enumerate(values)
         ]
         name = averaged_text(known[0]) if code is None else code
@@ -137,7 +137,7 @@ def _contrast_table(gaps: SystemGaps, translator: str) -> Table:
             continue
         fields: list[str] = []
         for value in values:
-            mark = "*" if value is not None and value.flagged else " "
+            mark = "" if value is None else f"{'~' if value.unfair else ''}{'*' if value.flagged else ' '}"
             fields += (
                 [NOTHING, NOTHING]
                 if value is None

@@ -93,11 +93,12 @@ def _centred(values: Floats) -> Floats:
 
     # Differences that are equal but for rounding are ties.
     ranks: Floats = rankdata(np.round(values, 12), axis=1)
-    return ranks - ranks.mean(axis=1, keepdims=True)
+    centred: Floats = ranks - ranks.mean(axis=1, keepdims=True)
+    return centred
 
 
 def _interval(rho: float, n: int) -> tuple[float, float]:
-    """Return the 95 % interval by Fisher's z with the variance (1 + rho^2 / 2) / (n - 3) of Bonett and Wright (2000)."""
+    """Return the interval by Fisher's z with the variance (1 + rho^2 / 2) / (n - 3) of Bonett and Wright (2000)."""
     if abs(rho) >= 1:
         return rho, rho
     z, reach = math.atanh(rho), NORMAL * math.sqrt((1 + rho**2 / 2) / (n - 3))

@@ -128,9 +128,7 @@ class _Joined:
             for condition in conditions
         }
 
-    def _ids(
-        self, cells: Mapping[Any, CellColumns], titles: Mapping[Any, str], *, common: bool
-    ) -> list[str]:
+    def _ids(self, cells: Mapping[Any, CellColumns], titles: Mapping[Any, str], *, common: bool) -> list[str]:
         (first_key, first), *others = cells.items()
         kept = first.ids
         for key, own in others:
@@ -248,7 +246,10 @@ def _matching(system: GapSystem, code: str, ids: Sequence[str]) -> Booleans | No
         return None
     run, cell = versions[ZS][system.seeds[0]]
     fields = read_fields(run, cell)
-    kept = {name: translated_texts(own, system.spec["kind"], words_of(run, system.task)) for name, own in fields.items()}
+    kept = {
+        name: translated_texts(own, system.spec["kind"], words_of(run, system.task))
+        for name, own in fields.items()
+    }
     sides = [kept[name] for name in ids]
     distinct = list(dict.fromkeys(text for texts in sides for text in texts))
     if not distinct:
@@ -272,7 +273,9 @@ def read_fields(run: Run, cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return by id the fields of the items of a cell, without gold."""
     table = _table(run, cell, ("id", "inputs"))
     texts = table["inputs"].to_pylist()
-    rows: list[dict[str, Any]] = json.loads("[" + ",".join("{}" if text is None else text for text in texts) + "]")
+    rows: list[dict[str, Any]] = json.loads(
+        "[" + ",".join("{}" if text is None else text for text in texts) + "]"
+    )
     return dict(zip(table["id"].to_pylist(), rows, strict=True))
 
 

@@ -43,7 +43,9 @@ STYLE: Final = (
 def write_page(path: Path, found: Sequence[SystemGaps], *, k: float, order: str) -> None:
     """Write the page, and the figure of its first system beside it; raises `UsageError` where that is not possible."""
     figures = [_figure(gaps, order) for gaps in found]
-    write_with_drawing(path, gaps_page(found, k=k, order=order), [each for each in figures if each is not None])
+    write_with_drawing(
+        path, gaps_page(found, k=k, order=order), [each for each in figures if each is not None]
+    )
 
 
 def write_with_drawing(path: Path, text: str, figures: Sequence[Element]) -> None:
@@ -74,7 +76,13 @@ def _image(node: Element) -> Element:
 def gaps_page(found: Sequence[SystemGaps], *, k: float, order: str) -> str:
     """Return all systems as a page."""
     parts = [_section(number, gaps, k, order) for number, gaps in enumerate(found)]
-    main = element("main", element("h1", "Gaps between translations"), element("p", LEGEND, class_="note"), parts, id="main")
+    main = element(
+        "main",
+        element("h1", "Gaps between translations"),
+        element("p", LEGEND, class_="note"),
+        parts,
+        id="main",
+    )
     return page("Gaps between translations", main, description=f"{len(found)} systems.")
 
 
@@ -137,7 +145,9 @@ def _scores(gaps: SystemGaps, translator: str, order: str) -> Element:
     own = gaps.find("zs", gaps.system.source, "")
     if own is not None:
         blank = [NOTHING] * 7
-        rows.append([f"{gaps.system.source} (source)", "", percent(own.estimate.value), *blank, str(own.items)])
+        rows.append(
+            [f"{gaps.system.source} (source)", "", percent(own.estimate.value), *blank, str(own.items)]
+        )
     for code in (*gaps.languages, None):
         bare = {"zs", "transfer_gap_zs"}
         values = [gaps.find(name, code, "" if name in bare else translator) for name in names]
@@ -151,7 +161,9 @@ def _scores(gaps: SystemGaps, translator: str, order: str) -> Element:
         ]
         head = averaged_text(known[0]) if code is None else code
         rows.append([head, "" if size is None else size.text, *fields, str(known[0].items)])
-    return table(f"Scores and transfer gaps, {translator_text(translator)}", ["", "size", *heads, "items"], rows)
+    return table(
+        f"Scores and transfer gaps, {translator_text(translator)}", ["", "size", *heads, "items"], rows
+    )
 
 
 def _contrasts(gaps: SystemGaps, translator: str) -> Element:
@@ -169,7 +181,7 @@ def _contrasts(gaps: SystemGaps, translator: str) -> Element:
 def _contrast(value: GapValue | None) -> str:
     if value is None:
         return NOTHING
-    mark = "*" if value.flagged else ""
+    mark = f"{'~' if value.unfair else ''}{'*' if value.flagged else ''}"
     return f"{signed(value.estimate.value)}{mark} ({interval_text(value.estimate)})"
 
 

@@ -2,8 +2,8 @@
 
 Arithmetic is exact (fractions of the decimals as printed). A mean is that of per-language values over the targets, the
 source language left out; where a printed average follows another rule, or was cut off instead of rounded, the row says
-so. Rules that the paper's tables turned out to follow: the mean without English, the mean with it, the difference of two
-means, and each of them truncated.
+so. The paper's tables follow four rules: the mean without English, the mean with it, the difference of two means, and
+each of them truncated.
 """
 
 from __future__ import annotations
@@ -129,12 +129,15 @@ class _Derivation:
                 continue
             rounded = abs(found.exact - printed.exact) <= Fraction(1, 10)
             told.append(
-                f"table {other.table} prints {found.text} for the same cell" + (" (rounding)" if rounded else "")
+                f"table {other.table} prints {found.text} for the same cell"
+                + (" (rounding)" if rounded else "")
             )
         return "; ".join(told)
 
     def _contrasts(self, quantity: str, translator: str) -> Iterator[DerivedRow]:
-        needed = [self._scores.get((name, "" if name == "zs" else translator), {}) for name in CONTRASTS[quantity]]
+        needed = [
+            self._scores.get((name, "" if name == "zs" else translator), {}) for name in CONTRASTS[quantity]
+        ]
         printed = self._group.rows.get((DELTA, translator), {}) if quantity == "delta" else {}
         values: dict[str, Fraction] = {}
         for code in self._targets:
@@ -196,7 +199,9 @@ class _Derivation:
         erratum = self._reason(shown, mean, (variant, translator), AVERAGE, told, others, row)
         if shown is not None and not erratum:
             erratum = self._same_mean(variant, translator, shown)
-        yield self._row(f"mean_{variant}", translator, AVERAGE, mean, printed=shown, erratum=erratum, languages=codes)
+        yield self._row(
+            f"mean_{variant}", translator, AVERAGE, mean, printed=shown, erratum=erratum, languages=codes
+        )
         for value in others.values():
             fits = shown is not None and (_rounded(value, shown, row) or _truncated(value, shown, row))
             given = {"printed": shown, "erratum": _cut(value, shown, row)} if fits else {}
@@ -231,7 +236,9 @@ class _Derivation:
             return
         others = {}
         if SOURCE in row:
-            with_source = row[SOURCE].exact - _mean(row[code].exact for code in (SOURCE, *values) if code in row)
+            with_source = row[SOURCE].exact - _mean(
+                row[code].exact for code in (SOURCE, *values) if code in row
+            )
             others[f"{SOURCE} minus the mean of {len(values) + 1} languages with {SOURCE}"] = with_source
         yield self._claimed(name, translator, AVERAGE, _mean(values.values()), others, tuple(values))
         for value in others.values():

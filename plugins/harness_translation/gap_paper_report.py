@@ -1,4 +1,4 @@
-"""Numbers that follow from printed tables, in a terminal and as a page: one table a group and translator, then errata."""
+"""Numbers that follow from printed tables, in a terminal and as a page: a table a group and translator, then errata."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOTHING: Final = "-"
 WIDTH: Final = 40
 LEGEND: Final = (
     "Units as given. Means are means of the languages' own values, the source language left out; gap: the source "
-    "language's ZS minus the score. ! is not what is printed: see the errata."
+    "language's ZS minus the score. ! is not what is printed: see the errata. ~ compares more than translations."
 )
 
 
@@ -62,7 +62,8 @@ class _Sheet:
         for code in self.languages:
             yield code, [_field(self.values.get((name, code))) for name in self.quantities]
         means = [
-            self.values.get((f"mean_{name}" if name in VARIANTS else name, AVERAGE)) for name in self.quantities
+            self.values.get((f"mean_{name}" if name in VARIANTS else name, AVERAGE))
+            for name in self.quantities
         ]
         yield "mean", [_field(own, digits=2) for own in means]
 
@@ -71,7 +72,8 @@ class _Sheet:
         """The languages of the means."""
         names = {row.languages for (_, code), row in self.values.items() if code == AVERAGE and row.languages}
         shown = [each for each in names if SOURCE not in each]
-        return " ".join(max(shown, key=len)) if shown else ""
+        longest: tuple[str, ...] = max(shown, key=len, default=())
+        return " ".join(longest)
 
 
 def _sheets(rows: Sequence[DerivedRow], order: str) -> list[_Sheet]:
@@ -94,8 +96,9 @@ def _field(row: DerivedRow | None, digits: int | None = None) -> str:
     if row is None:
         return NOTHING
     value = float(row.value)
-    text = f"{value:.{digits}f}" if digits is not None else f"{round(value, 4) + 0.0:g}"
-    return f"{text}{'!' if row.erratum else ''}"
+    places = digits if digits is not None else 1 if round(value, 1) == round(value, 4) else 2
+    # Adding zero turns a rounded -0.0 into 0.0.
+    return f"{round(value, places) + 0.0:.{places}f}{'!' if row.erratum else ''}{'~' if row.unfair else ''}"
 
 
 def _errata(rows: Sequence[DerivedRow]) -> list[str]:
@@ -191,7 +194,11 @@ def derived_page(rows: Sequence[DerivedRow], *, order: str) -> str:
     for number, sheet in enumerate(_sheets(rows, order)):
         heads = ["", *(_head(name) for name in sheet.quantities)]
         body = [[code, *fields] for code, fields in sheet.rows()]
-        told = [*([f"Means are of {sheet.averaged}."] if sheet.averaged else []), *_classes(sheet), *_correlations(sheet)]
+        told = [
+            *([f"Means are of {sheet.averaged}."] if sheet.averaged else []),
+            *_classes(sheet),
+            *_correlations(sheet),
+        ]
         shown = table(sheet.title, heads, body, hidden_caption=True)
         parts.append(section(f"sheet-{number}", sheet.title, _figure(sheet, order), shown, notes(told)))
     main = element(

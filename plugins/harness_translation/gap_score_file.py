@@ -96,7 +96,9 @@ def read_scores(path: Path) -> list[ScoreGroup]:
         if any(fields):
             _take(found, head, fields, f"{path}:{number}", number)
     groups = [
-        ScoreGroup(table=key[0], task=key[1], metric=key[2], model=key[3], train=key[4], split=key[5], rows=rows)
+        ScoreGroup(
+            table=key[0], task=key[1], metric=key[2], model=key[3], train=key[4], split=key[5], rows=rows
+        )
         for key, rows in found.items()
     ]
     if not any(variant in VARIANTS for group in groups for variant, _ in group.rows):

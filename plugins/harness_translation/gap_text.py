@@ -30,7 +30,8 @@ CAUTION: Final = (
 LEGEND: Final = (
     "Scores and differences x100. ZS: human translation; TT: it, translated into the source language; TE: the source "
     "text, translated; BT: that, translated back. Intervals: 95 %, bootstrap over clusters of items, all versions in "
-    "the same resamples. Means are means of the languages' own values. * exceeds k standard errors for every translator."
+    "the same resamples. Means are means of the languages' own values. * exceeds k standard errors for every "
+    "translator. ~ compares more than translations."
 )
 
 

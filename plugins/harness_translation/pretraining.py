@@ -16,7 +16,15 @@ from typing import Final, Literal
 
 from harness.languages import known_languages
 
-__all__ = ["BOUNDS", "ORDERS", "PretrainingSize", "by_size", "pretraining_size", "resource_class", "size_ranks"]
+__all__ = [
+    "BOUNDS",
+    "ORDERS",
+    "PretrainingSize",
+    "by_size",
+    "pretraining_size",
+    "resource_class",
+    "size_ranks",
+]
 
 Unit = Literal["GiB", "M articles"]
 BOUNDS: Final = {"GiB": (100.0, 10.0, 1.0), "M articles": (1.0, 0.1)}

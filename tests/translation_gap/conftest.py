@@ -73,7 +73,9 @@ def write_run(
             usual = {"version": 1, "protocol": "zero_shot_transfer", "method": "head", "fit": f"fit{seed}"}
             conditions = {"view": view_of(variant, translator, **(view or {})), "status": "ok"}
             shown.append({**usual, **own, **conditions, **(cell or {})})
-    folder.write_manifest({"model": model, "tasks": {task: {**SPEC, **(spec or {})}}, "suites": [], "specs": {}})
+    folder.write_manifest(
+        {"model": model, "tasks": {task: {**SPEC, **(spec or {})}}, "suites": [], "specs": {}}
+    )
     folder.write_results(
         {"schema": 1, "run": {"data": "local", "id": path.name}, "cells": shown, "tasks": [], "suites": []}
     )
