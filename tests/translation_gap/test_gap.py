@@ -17,8 +17,7 @@ from harness_translation.gap_correlation import rank_correlations
 from harness_translation.gap_means import Means
 from harness_translation.gap_row import gap_rows
 from harness_translation.gap_system import gap_systems
-
-from .conftest import MakeRun, Version, pair
+from tests.translation_gap.conftest import MakeRun, Version, pair
 
 ITEMS = 60
 RATES = {"zs": 0.7, "tt": 0.68, "te": 0.78, "bt": 0.85}
@@ -99,7 +98,7 @@ def test_a_mean_is_that_of_the_languages_deltas_and_names_them(made: Run) -> Non
 
 
 def test_standard_errors_are_those_of_the_paired_cluster_formula(make_run: MakeRun) -> None:
-    """The bootstrap of a plain difference estimates what the cluster-robust formula computes (both drawn by premise)."""
+    """The bootstrap of a plain difference estimates what the cluster-robust formula computes, both by premise."""
     own = drawn(3, items=900)
     cells = {("sw", variant, "" if variant == "zs" else "mt"): records(own[variant]) for variant in RATES}
     found = gaps(make_run("run", cells))
@@ -119,7 +118,7 @@ def test_standard_errors_are_those_of_the_paired_cluster_formula(make_run: MakeR
 
 
 def test_the_better_of_zs_and_tt_is_chosen_in_every_resample(make_run: MakeRun) -> None:
-    """Where ZS and TT differ on all items and tie, each resample has its own better one: delta's error is not BT - ZS's."""
+    """ZS and TT tie and differ on all items: every resample has its own better one."""
     half = [number % 2 == 0 for number in range(300)]
     cells = {
         ("sw", "zs", ""): records(half, cluster=None),
@@ -332,7 +331,7 @@ def test_versions_of_different_fits_are_refused(make_run: MakeRun) -> None:
 
 def test_what_records_lack_is_told(make_run: MakeRun) -> None:
     cells = versions("sw", 1)
-    with pytest.raises(UsageError, match="metric 'f1' has no score for every item.*accuracy"):
+    with pytest.raises(UsageError, match=r"metric 'f1' has no score for every item.*accuracy"):
         gaps(make_run("metric", cells), metric="f1")
     doubled = {**cells, ("sw", "te", "mt"): [*cells["sw", "te", "mt"], pair(0, 1.0)]}
     with pytest.raises(DataError, match="hold the id '0' more than once"):
@@ -342,7 +341,7 @@ def test_what_records_lack_is_told(make_run: MakeRun) -> None:
 
 
 def test_names_that_no_run_has_are_refused(made: Run) -> None:
-    with pytest.raises(UnknownNameError, match="'xnl'.*'xnli'"):
+    with pytest.raises(UnknownNameError, match=r"'xnl'.*'xnli'"):
         gap_systems([made], tasks=["xnl"])
     with pytest.raises(UnknownNameError, match="'fr'"):
         gap_systems([made], languages=["fr"])
