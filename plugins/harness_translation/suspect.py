@@ -3,9 +3,9 @@
 A system (a model with its training, translators taken together) and a seed are one voter. Its vote for an item is the
 score in the source language, times the mean score of the machine-made versions TE and BT, times 1 minus the score of
 the human text ZS. For right and wrong answers that is the share of machine-made versions that are right where the
-source is right and the human text wrong, else 0. The suspicion is the mean vote. Equal suspicion is ordered by how often
-TT, the human text translated back, is wrong too, which speaks against the text and not against the model's knowledge of
-the language. Compare Table 8 of "Translation Errors ..." (EACL 2024), which was found by hand.
+source is right and the human text wrong, else 0. The suspicion is the mean vote. Equal suspicion is ordered by how
+often TT, the human text translated back, is wrong too, which speaks against the text and not against the model's
+knowledge of the language. Compare Table 8 of "Translation Errors ..." (EACL 2024), which was found by hand.
 """
 
 from __future__ import annotations

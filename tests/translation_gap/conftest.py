@@ -64,7 +64,7 @@ def write_run(
     """Write a run from version -> records, the same for every seed."""
     folder = RunFolder(path)
     folder.create()
-    shown = []
+    shown: list[dict[str, Any]] = []
     for seed in seeds:
         for (language, variant, translator), records in cells.items():
             digest = f"{len(shown):012x}"
