@@ -17,10 +17,10 @@ from harness_translation.gap_formula import CONTRASTS, TITLES, VARIANTS
 from harness_translation.gap_text import (
     CAUTION,
     LEGEND,
-    averaged_text,
     correlation_text,
     flag_texts,
     interval_text,
+    mean_row,
     percent,
     script_text,
     signed,
@@ -109,6 +109,8 @@ def _score_table(gaps: SystemGaps, translator: str, order: str) -> Table:
         )
     for code in (*gaps.languages, None):
         values = [_score(gaps, name, code, translator) for name in (*VARIANTS, *gap_names)]
+        if code is None:
+            head, values = mean_row(values)
         known = [value for value in values if value is not None]
         if not known:
             continue
@@ -116,7 +118,7 @@ def _score_table(gaps: SystemGaps, translator: str, order: str) -> Table:
             NOTHING if value is None else (percent if index < len(VARIANTS) else signed)(value.estimate.value)
             for index, value in enumerate(values)
         ]
-        name = averaged_text(known[0]) if code is None else code
+        name = head if code is None else code
         table.add_row(name, "" if code is None else _size(code, order), *fields, str(known[0].items))
     return table
 
@@ -132,6 +134,8 @@ def _contrast_table(gaps: SystemGaps, translator: str) -> Table:
     table = _table(translator_text(translator), *heads)
     for code in (*gaps.languages, None):
         values = [gaps.find(name, code, translator) for name in names]
+        if code is None:
+            head, values = mean_row(values)
         known = [value for value in values if value is not None]
         if not known:
             continue
@@ -143,7 +147,7 @@ def _contrast_table(gaps: SystemGaps, translator: str) -> Table:
                 if value is None
                 else [signed(value.estimate.value) + mark, interval_text(value.estimate)]
             )
-        table.add_row("mean" if code is None else code, *fields)
+        table.add_row(head if code is None else code, *fields)
     return table
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from harness.errors import DataError, UsageError
 from harness.languages import known_languages
+from harness.record import RECORD_COLUMNS, ItemRecord
 from harness.results import Run, RunFolder
 from harness.scripts import text_scripts
 from harness.statistics import Codes, draw_codes
@@ -20,6 +21,7 @@ from harness_translation.gap_system import ZS, Condition, GapSystem
 __all__ = [
     "CellColumns",
     "LanguageItems",
+    "read_chosen",
     "read_columns",
     "read_fields",
     "read_languages",
@@ -277,6 +279,20 @@ def read_fields(run: Run, cell: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         "[" + ",".join("{}" if text is None else text for text in texts) + "]"
     )
     return dict(zip(table["id"].to_pylist(), rows, strict=True))
+
+
+def read_chosen(run: Run, cell: Mapping[str, Any], ids: Iterable[str]) -> list[ItemRecord]:
+    """Return the records of a few items of a cell, in its order, without parsing the others; raises `DataError`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = _table(run, cell, RECORD_COLUMNS)
+    chosen = table.filter(pc.is_in(table["id"], value_set=pa.array(sorted(ids), type=pa.string())))
+    parsed = ("prediction", "reference", "scores", "tags", "flags")
+    return [
+        ItemRecord(**{name: json.loads(text) if name in parsed else text for name, text in row.items()})
+        for row in chosen.to_pylist()
+    ]
 
 
 def words_of(run: Run, task: str) -> frozenset[str]:

@@ -17,10 +17,10 @@ from harness_translation.gap_formula import CONTRASTS, TITLES, VARIANTS
 from harness_translation.gap_text import (
     CAUTION,
     LEGEND,
-    averaged_text,
     correlation_text,
     flag_texts,
     interval_text,
+    mean_row,
     percent,
     script_text,
     signed,
@@ -151,6 +151,8 @@ def _scores(gaps: SystemGaps, translator: str, order: str) -> Element:
     for code in (*gaps.languages, None):
         bare = {"zs", "transfer_gap_zs"}
         values = [gaps.find(name, code, "" if name in bare else translator) for name in names]
+        if code is None:
+            mean, values = mean_row(values)
         known = [value for value in values if value is not None]
         if not known:
             continue
@@ -159,7 +161,7 @@ def _scores(gaps: SystemGaps, translator: str, order: str) -> Element:
             NOTHING if value is None else (percent if place < 4 else signed)(value.estimate.value)
             for place, value in enumerate(values)
         ]
-        head = averaged_text(known[0]) if code is None else code
+        head = mean if code is None else code
         rows.append([head, "" if size is None else size.text, *fields, str(known[0].items)])
     return table(
         f"Scores and transfer gaps, {translator_text(translator)}", ["", "size", *heads, "items"], rows
@@ -171,10 +173,12 @@ def _contrasts(gaps: SystemGaps, translator: str) -> Element:
     rows = []
     for code in (*gaps.languages, None):
         values = [gaps.find(name, code, translator) for name in names]
+        if code is None:
+            mean, values = mean_row(values)
         known = [value for value in values if value is not None]
         if known:
             fields = [_contrast(value) for value in values]
-            rows.append([averaged_text(known[0]) if code is None else code, *fields])
+            rows.append([mean if code is None else code, *fields])
     return table(f"Contrasts, {translator_text(translator)}", ["", *(TITLES[name] for name in names)], rows)
 
 

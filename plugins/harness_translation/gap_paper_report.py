@@ -65,15 +65,17 @@ class _Sheet:
             self.values.get((f"mean_{name}" if name in VARIANTS else name, AVERAGE))
             for name in self.quantities
         ]
-        yield "mean", [_field(own, digits=2) for own in means]
+        # A mean of other languages than the rest of its row does not compare with it.
+        alike = [own if own is not None and own.languages == self.averaged else None for own in means]
+        if self.averaged:
+            yield "mean", [_field(own, digits=2) for own in alike]
 
     @property
-    def averaged(self) -> str:
-        """The languages of the means."""
-        names = {row.languages for (_, code), row in self.values.items() if code == AVERAGE and row.languages}
-        shown = [each for each in names if SOURCE not in each]
-        longest: tuple[str, ...] = max(shown, key=len, default=())
-        return " ".join(longest)
+    def averaged(self) -> tuple[str, ...]:
+        """The languages of the means: the fewest that a mean of the sheet is of."""
+        names = (*(f"mean_{variant}" for variant in VARIANTS), *CONTRASTS)
+        found = [self.values[name, AVERAGE].languages for name in names if (name, AVERAGE) in self.values]
+        return min(found, key=len, default=())
 
 
 def _sheets(rows: Sequence[DerivedRow], order: str) -> list[_Sheet]:
@@ -145,7 +147,7 @@ def render_derived(rows: Sequence[DerivedRow], *, order: str) -> RenderableType:
             shown.add_row(escape(code), *fields)
         parts += [Text(sheet.title, style="bold"), shown]
         if sheet.averaged:
-            parts.append(Text(f"Means are of {sheet.averaged}."))
+            parts.append(Text(f"Means are of {' '.join(sheet.averaged)}."))
         parts += [Text(line) for line in (*_classes(sheet), *_correlations(sheet), *_bars(sheet))]
         parts.append(Text(""))
     return Group(*parts, *(Text(line) for line in _ending(rows)), Text(LEGEND, style="dim"))
@@ -195,7 +197,7 @@ def derived_page(rows: Sequence[DerivedRow], *, order: str) -> str:
         heads = ["", *(_head(name) for name in sheet.quantities)]
         body = [[code, *fields] for code, fields in sheet.rows()]
         told = [
-            *([f"Means are of {sheet.averaged}."] if sheet.averaged else []),
+            *([f"Means are of {' '.join(sheet.averaged)}."] if sheet.averaged else []),
             *_classes(sheet),
             *_correlations(sheet),
         ]

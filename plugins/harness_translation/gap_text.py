@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from harness_translation.gap import ALL, GapValue, SystemGaps
@@ -16,6 +17,7 @@ __all__ = [
     "correlation_text",
     "flag_texts",
     "interval_text",
+    "mean_row",
     "percent",
     "script_text",
     "signed",
@@ -31,7 +33,8 @@ LEGEND: Final = (
     "Scores and differences x100. ZS: human translation; TT: it, translated into the source language; TE: the source "
     "text, translated; BT: that, translated back. Intervals: 95 %, bootstrap over clusters of items, all versions in "
     "the same resamples. Means are means of the languages' own values. * exceeds k standard errors for every "
-    "translator. ~ compares more than translations."
+    "translator. ~ compares more than translations. A mean of other languages than its row's is "
+    "left out."
 )
 
 
@@ -57,6 +60,19 @@ def interval_text(estimate: Estimate) -> str:
 def translator_text(name: str) -> str:
     """Return what a translator is called in tables."""
     return {ALL: "all translators", "": "no translator"}.get(name, name)
+
+
+def mean_row(values: Sequence[GapValue | None]) -> tuple[str, list[GapValue | None]]:
+    """Return what a row of means is of, and those of its values that are of just these languages.
+
+    They are those of the value with the fewest languages; a mean of others would not compare with it.
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return "", []
+    fewest = min(known, key=lambda value: len(value.languages))
+    alike = [value if value is not None and value.languages == fewest.languages else None for value in values]
+    return averaged_text(fewest), alike
 
 
 def averaged_text(value: GapValue) -> str:

@@ -20,9 +20,13 @@ import numpy.typing as npt
 
 from harness.agreement import answer_of
 from harness.errors import UsageError
-from harness.record import read_records
-from harness.results import RunFolder
-from harness_translation.gap_items import LanguageItems, read_languages, translated_texts, words_of
+from harness_translation.gap_items import (
+    LanguageItems,
+    read_chosen,
+    read_languages,
+    translated_texts,
+    words_of,
+)
 from harness_translation.gap_system import ZS, Condition, GapSystem, made_by
 
 __all__ = ["Suspect", "SuspectList", "Version", "find_suspects"]
@@ -264,9 +268,7 @@ def _gather(
 ) -> None:
     run, cell = place
     words = words_of(run, system.task)
-    for record in read_records(RunFolder(run.path).records_of(cell)):
-        if record.id not in wanted:
-            continue
+    for record in read_chosen(run, cell, wanted):
         gold, shown = found[record.id]
         if title not in shown:
             shown[title] = (tuple(translated_texts(record.fields, system.spec["kind"], words)), {})

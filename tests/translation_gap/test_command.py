@@ -59,6 +59,20 @@ def test_a_run_gives_a_table_rows_a_page_and_a_drawing(folder: Path, tmp_path: P
     assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
 
 
+def test_a_row_of_means_is_of_the_same_languages(make_run: MakeRun, tmp_path: Path) -> None:
+    """A translator that has one of two languages is not compared with the human text of both."""
+    cells = {
+        ("sw", "zs", ""): [pair(n, float(n % 2)) for n in range(60)],
+        ("de", "zs", ""): [pair(n, 1.0) for n in range(60)],
+        ("sw", "tt", "mt"): [pair(n, float(n % 3 > 0)) for n in range(60)],
+    }
+    run = make_run("run", cells)
+    output = run_command(run.path, "--output", tmp_path / "gaps.html")
+    means = [line.split() for line in output.splitlines() if line.strip().startswith("mean of")]
+    assert means[0][:6] == ["mean", "of", "1:", "sw", "-", "66.7"]
+    assert "mean of 1: sw" in (tmp_path / "gaps.html").read_text(encoding="utf-8")
+
+
 def test_suspects_are_listed(make_run: MakeRun, tmp_path: Path) -> None:
     cells = {
         ("en", "zs", ""): [pair(n, 1.0) for n in range(6)],
