@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from harness.errors import UsageError
-from harness.statistics import seed_of
+from harness.statistics import Codes, seed_of
 from harness_translation.gap_correlation import Correlation, correlation
 from harness_translation.gap_formula import CONTRASTS, FLAGGED, VARIANTS, contrast
 from harness_translation.gap_items import CONTEXT_STAYS, LanguageItems, read_languages
@@ -161,6 +161,8 @@ class _Gaps:
         seed = seed_of("gap", system.task, metric)
         self._means = Means(seeds=len(system.seeds), seed=seed)
         self._sizes: dict[tuple[str, Subset], int] = {}
+        self._kept: dict[tuple[str, Subset], Codes] = {}
+        self._draws: dict[tuple[tuple[str, ...], Subset], int] = {}
         for part in parts:
             self._add(part, "all", np.ones(len(part.ids), dtype=np.bool_))
             if part.matching is not None and not part.matching.all() and part.matching.any():
@@ -171,6 +173,7 @@ class _Gaps:
     def _add(self, part: LanguageItems, subset: Subset, kept: Any) -> None:
         block = "" if self._parallel else part.language
         self._sizes[part.language, subset] = int(kept.sum())
+        self._kept[part.language, subset] = part.draws[kept]
         for condition, scores in part.scores.items():
             name = (part.language, subset, condition)
             self._means.add(name, block, part.draws[kept], scores[:, kept])
@@ -191,22 +194,27 @@ class _Gaps:
             found.append(self._value("zs", "", self._system.source, "all", own))
         subsets: tuple[Subset, ...] = ("all", "matching script")
         for subset in subsets:
-            by_language: dict[tuple[str, str], dict[str, Vector]] = {}
-            for code in self._targets:
-                if (code, subset) in self._sizes:
-                    own_vectors = self._found[code] if subset == "all" else self._of_language(code, subset)
-                    for (quantity, translator), vector in own_vectors.items():
-                        by_language.setdefault((quantity, translator), {})[code] = vector
-            values = [
-                self._value(quantity, translator, code, subset, vector)
-                for (quantity, translator), vectors in by_language.items()
-                for code, vector in vectors.items()
-            ]
-            found += self._with_flags(values)
-            if subset == "all":
-                for (quantity, translator), vectors in by_language.items():
-                    found += self._averages(quantity, translator, vectors)
+            shown = {code: held for code in self._targets if (held := self._in(code, subset)) is not None}
+            found += self._with_flags(
+                [
+                    self._value(quantity, translator, code, subset, vector)
+                    for code, own in shown.items()
+                    for (quantity, translator), vector in own.items()
+                ]
+            )
+            if shown:
+                # A language whose text is all in its script has the same items in both means.
+                every = {code: shown.get(code, self._found[code]) for code in self._targets}
+                for name in dict.fromkeys(key for own in every.values() for key in own):
+                    vectors = {code: own[name] for code, own in every.items() if name in own}
+                    found += self._averages(*name, vectors, subset)
         return found
+
+    def _in(self, code: str, subset: Subset) -> dict[tuple[str, str], Vector] | None:
+        """Return what the items of a subset give; None where it is not apart from all items."""
+        if subset == "all":
+            return self._found[code]
+        return self._of_language(code, subset) if (code, subset) in self._sizes else None
 
     def _of_language(self, code: str, subset: Subset) -> dict[tuple[str, str], Vector]:
         """Return by quantity and translator what the versions of one language give."""
@@ -233,7 +241,6 @@ class _Gaps:
 
     def _value(self, quantity: str, translator: str, code: str, subset: Subset, vector: Vector) -> GapValue:
         items = self._sizes[code, subset]
-        groups = self._means.groups([name for name in self._vectors if name[:2] == (code, subset)])
         return GapValue(
             quantity=quantity,
             translator=translator,
@@ -242,7 +249,7 @@ class _Gaps:
             resource_class=resource_class(code, self._options.order),
             subset=subset,
             items=items,
-            estimate=self._means.estimate(vector, groups, items, reflected=quantity == "delta"),
+            estimate=self._estimate(quantity, vector, (code,), subset, items),
             unfair=self._unfair(quantity),
         )
 
@@ -263,18 +270,19 @@ class _Gaps:
             for value in values
         ]
 
-    def _averages(self, quantity: str, translator: str, vectors: Mapping[str, Vector]) -> list[GapValue]:
-        """Return the mean over all languages and that of every class of resources."""
-        classes = {code: resource_class(code, self._options.order) for code in vectors}
+    def _averages(
+        self, quantity: str, translator: str, vectors: Mapping[str, Vector], subset: Subset
+    ) -> list[GapValue]:
+        """Return the mean over all languages and, of all items, that of every class of resources."""
         groups: dict[str | None, list[str]] = {None: list(vectors)}
-        for code, name in classes.items():
+        for code in vectors if subset == "all" else ():
+            name = resource_class(code, self._options.order)
             if name is not None:
                 groups.setdefault(name, []).append(code)
         found = []
         for name, codes in groups.items():
+            items = sum(self._sizes.get((code, subset), self._sizes[code, "all"]) for code in codes)
             vector = np.mean([vectors[code] for code in codes], axis=0)
-            names = [each for each in self._vectors if each[0] in codes and each[1] == "all"]
-            items = sum(self._sizes[code, "all"] for code in codes)
             found.append(
                 GapValue(
                     quantity=quantity,
@@ -282,15 +290,22 @@ class _Gaps:
                     language=None,
                     languages=tuple(codes),
                     resource_class=name,
-                    subset="all",
+                    subset=subset,
                     items=items,
-                    estimate=self._means.estimate(
-                        vector, self._means.groups(names), items, reflected=quantity == "delta"
-                    ),
+                    estimate=self._estimate(quantity, vector, tuple(codes), subset, items),
                     unfair=self._unfair(quantity),
                 )
             )
         return found
+
+    def _estimate(
+        self, quantity: str, vector: Vector, codes: tuple[str, ...], subset: Subset, items: int
+    ) -> Estimate:
+        key = (codes, subset)
+        if key not in self._draws:
+            draws = [self._kept[code, subset if (code, subset) in self._kept else "all"] for code in codes]
+            self._draws[key] = len(np.unique(np.concatenate(draws)))
+        return self._means.estimate(vector, self._draws[key], items, reflected=quantity == "delta")
 
     def correlations(self) -> list[Correlation]:
         """Return how the contrasts rank with pre-training size, by quantity and translator."""

@@ -186,7 +186,7 @@ def _script_table(gaps: SystemGaps) -> list[Table]:
         if whole is None or (value.translator == ALL and len(gaps.system.translators) == 1):
             continue
         table.add_row(
-            str(value.language),
+            value.language or "mean",
             escape(translator_text(value.translator)),
             value.quantity.upper().replace("_", "-"),
             signed(whole.estimate.value),

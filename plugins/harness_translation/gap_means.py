@@ -48,7 +48,6 @@ class Means:
     """Of the draws."""
     draws: int = DRAWS
     _blocks: dict[str, list[tuple[Any, Codes, Floats]]] = field(default_factory=dict)
-    _groups: dict[Any, int] = field(default_factory=dict)
 
     def add(self, name: Any, block: str, codes: Codes, scores: Floats) -> None:
         """Take a column: the draws of its items, shape (n,), and their scores, shape (seeds, n), at least one item."""
@@ -65,11 +64,10 @@ class Means:
         every = np.unique(np.concatenate([codes for _, codes, _ in columns]))
         groups = len(every)
         sums = np.empty((groups, 2 * len(columns)))
-        for index, (name, codes, scores) in enumerate(columns):
+        for index, (_, codes, scores) in enumerate(columns):
             own = np.searchsorted(every, codes)
             sums[:, 2 * index] = np.bincount(own, weights=scores.mean(axis=0), minlength=groups)
             sums[:, 2 * index + 1] = np.bincount(own, minlength=groups)
-            self._groups[name] = int((sums[:, 2 * index + 1] > 0).sum())
         drawn = resampled_sums(sums, draws=self.draws, seed=seed)
         with np.errstate(invalid="ignore"):
             replicates = drawn[:, 0::2] / drawn[:, 1::2]
@@ -77,10 +75,6 @@ class Means:
             name: np.concatenate([[scores.mean()], scores.mean(axis=1), replicates[:, index]])
             for index, (name, _, scores) in enumerate(columns)
         }
-
-    def groups(self, names: Sequence[Any]) -> int:
-        """Return the number of draws that the items of columns make, of the column with the most."""
-        return max(self._groups[name] for name in names)
 
     def estimate(self, vector: Vector, groups: int, items: int, *, reflected: bool = False) -> Estimate:
         """Return a quantity with the interval of its resamples.

@@ -17,6 +17,7 @@ from harness_translation.gap_formula import CONTRASTS, TITLES, VARIANTS
 from harness_translation.gap_text import (
     CAUTION,
     LEGEND,
+    averaged_text,
     correlation_text,
     flag_texts,
     interval_text,
@@ -212,7 +213,7 @@ def _scripts(gaps: SystemGaps) -> Element | None:
             whole = gaps.find(value.quantity, value.language, value.translator)
             rows.append(
                 [
-                    str(value.language),
+                    value.language or averaged_text(value),
                     translator_text(value.translator),
                     TITLES[value.quantity],
                     _contrast(whole),

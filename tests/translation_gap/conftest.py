@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness.results import ItemRecord, Run, RunFolder
+from harness_translation.gap import GapOptions, GapValue, SystemGaps, computed_gaps
+from harness_translation.gap_system import gap_systems
 
 MakeRun = Callable[..., Run]
 Version = tuple[str, str, str]
@@ -90,3 +94,53 @@ def make_run(tmp_path: Path) -> MakeRun:
         return write_run(tmp_path / name, cells, **given)
 
     return make
+
+
+ITEMS = 60
+RATES = {"zs": 0.7, "tt": 0.68, "te": 0.78, "bt": 0.85}
+
+
+def gaps(*runs: Run, metric: str | None = None, **options: Any) -> SystemGaps:
+    (found,) = computed_gaps(gap_systems(runs), metric, GapOptions(**options))
+    return found
+
+
+def value(found: SystemGaps, quantity: str, language: str | None, translator: str = "mt") -> GapValue:
+    own = found.find(quantity, language, translator)
+    assert own is not None
+    return own
+
+
+def drawn(seed: int, items: int = ITEMS) -> dict[str, list[bool]]:
+    """Return right and wrong answers by variant that share what makes a premise hard."""
+    generator = np.random.default_rng(seed)
+    hard = np.repeat(generator.random(items // 3 + 1), 3)[:items]
+    return {
+        variant: (generator.random(items) * 0.6 + 0.4 * hard < rate).tolist()
+        for variant, rate in RATES.items()
+    }
+
+
+def versions(
+    language: str, seed: int, translators: Sequence[str] = ("mt",)
+) -> dict[Version, list[ItemRecord]]:
+    own = drawn(seed)
+    found: dict[Version, list[ItemRecord]] = {(language, "zs", ""): records(own["zs"])}
+    for number, name in enumerate(translators):
+        again = drawn(seed + 100 * number)
+        found |= {(language, variant, name): records(again[variant]) for variant in ("tt", "te", "bt")}
+    return found
+
+
+def records(right: Sequence[bool], **given: Any) -> list[ItemRecord]:
+    return [pair(number, own, **given) for number, own in enumerate(right)]
+
+
+def share(own: Mapping[str, Sequence[bool]], variant: str) -> float:
+    return fmean(own[variant])
+
+
+@pytest.fixture
+def made(make_run: MakeRun) -> Run:
+    source = records([True] * (ITEMS - 6) + [False] * 6)
+    return make_run("run", {("en", "zs", ""): source, **versions("sw", 1), **versions("de", 2)})

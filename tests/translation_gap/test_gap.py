@@ -2,71 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
 
 import numpy as np
 import pytest
 
-from harness.errors import DataError, UnknownNameError, UsageError
+from harness.errors import UsageError
 from harness.results import ItemRecord, Run
 from harness.statistics import paired_difference
-from harness_translation.gap import ALL, GapOptions, GapValue, SystemGaps, computed_gaps
+from harness_translation.gap import ALL, GapOptions, computed_gaps
 from harness_translation.gap_correlation import rank_correlations
 from harness_translation.gap_means import Means
+from harness_translation.gap_paper import derived_rows
 from harness_translation.gap_row import gap_rows
+from harness_translation.gap_score_file import COLUMNS, read_scores
 from harness_translation.gap_system import gap_systems
-from tests.translation_gap.conftest import MakeRun, Version, pair
-
-ITEMS = 60
-RATES = {"zs": 0.7, "tt": 0.68, "te": 0.78, "bt": 0.85}
-
-
-def gaps(*runs: Run, metric: str | None = None, **options: Any) -> SystemGaps:
-    (found,) = computed_gaps(gap_systems(runs), metric, GapOptions(**options))
-    return found
-
-
-def value(found: SystemGaps, quantity: str, language: str | None, translator: str = "mt") -> GapValue:
-    own = found.find(quantity, language, translator)
-    assert own is not None
-    return own
-
-
-def drawn(seed: int, items: int = ITEMS) -> dict[str, list[bool]]:
-    """Return right and wrong answers by variant that share what makes a premise hard."""
-    generator = np.random.default_rng(seed)
-    hard = np.repeat(generator.random(items // 3 + 1), 3)[:items]
-    return {
-        variant: (generator.random(items) * 0.6 + 0.4 * hard < rate).tolist()
-        for variant, rate in RATES.items()
-    }
-
-
-def versions(
-    language: str, seed: int, translators: Sequence[str] = ("mt",)
-) -> dict[Version, list[ItemRecord]]:
-    own = drawn(seed)
-    found: dict[Version, list[ItemRecord]] = {(language, "zs", ""): records(own["zs"])}
-    for number, name in enumerate(translators):
-        again = drawn(seed + 100 * number)
-        found |= {(language, variant, name): records(again[variant]) for variant in ("tt", "te", "bt")}
-    return found
-
-
-def records(right: Sequence[bool], **given: Any) -> list[ItemRecord]:
-    return [pair(number, own, **given) for number, own in enumerate(right)]
-
-
-def share(own: Mapping[str, Sequence[bool]], variant: str) -> float:
-    return fmean(own[variant])
-
-
-@pytest.fixture
-def made(make_run: MakeRun) -> Run:
-    source = records([True] * (ITEMS - 6) + [False] * 6)
-    return make_run("run", {("en", "zs", ""): source, **versions("sw", 1), **versions("de", 2)})
+from tests.translation_gap.conftest import (
+    ITEMS,
+    RATES,
+    MakeRun,
+    Version,
+    drawn,
+    gaps,
+    pair,
+    records,
+    share,
+    value,
+    versions,
+)
 
 
 def test_contrasts_are_those_of_the_paper(made: Run) -> None:
@@ -199,17 +163,6 @@ def test_seeds_are_averaged_and_their_spread_is_told(make_run: MakeRun) -> None:
     assert found.system.seeds == (1, 2)
 
 
-def test_seeds_that_a_version_lacks_are_left_out_and_told(make_run: MakeRun) -> None:
-    first = make_run("one", versions("sw", 1), seeds=[1])
-    more = make_run("two", {("sw", "zs", ""): records([True] * ITEMS)}, seeds=[2])
-    found = gaps(first, more)
-    assert found.system.seeds == (1,)
-    assert any("left out: 2" in note for note in found.notes)
-    only = {("sw", "te", "mt"): records([True] * ITEMS)}
-    with pytest.raises(DataError, match="No seed is common"):
-        gaps(more, make_run("three", only, seeds=[3]))
-
-
 def test_train_variants_and_conditions_make_systems(make_run: MakeRun, made: Run) -> None:
     other = make_run("other", versions("sw", 5), view={"train_variant": "B-TRAIN"})
     found = computed_gaps(gap_systems([made, other]), None, GapOptions())
@@ -227,6 +180,24 @@ def test_items_in_another_script_are_told_and_left_out_beside(make_run: MakeRun)
     assert part is not None
     assert part.items == 40
     assert part.estimate.value == pytest.approx(fmean(own["te"][20:]) - fmean(own["zs"][20:]))
+    assert (part.estimate.interval.groups, value(found, "te_zs", "hi").estimate.interval.groups) == (14, 20)
+
+
+def test_a_mean_without_items_in_another_script_is_of_all_languages(make_run: MakeRun) -> None:
+    roman = {"premise": "yeh", "hypothesis": "bhi"}
+    native = {"premise": "यह", "hypothesis": "भी"}
+    own = drawn(4)
+    human = [pair(n, own["zs"][n], texts=roman if n < 30 else native) for n in range(ITEMS)]
+    cells = {**versions("hi", 4), ("hi", "zs", ""): human, **versions("de", 5)}
+    found = gaps(make_run("run", cells))
+    part = found.find("te_zs", None, "mt", "matching script")
+    hindi = found.find("te_zs", "hi", "mt", "matching script")
+    assert part is not None
+    assert hindi is not None
+    assert part.languages == ("de", "hi")
+    assert part.items == 90
+    expected = fmean([hindi.estimate.value, value(found, "te_zs", "de").estimate.value])
+    assert part.estimate.value == pytest.approx(expected)
 
 
 def test_items_that_are_not_parallel_are_drawn_by_language(make_run: MakeRun) -> None:
@@ -234,6 +205,32 @@ def test_items_that_are_not_parallel_are_drawn_by_language(make_run: MakeRun) ->
     found = gaps(make_run("run", cells, spec={"parallel": False}))
     zs = share(drawn(1), "zs")
     assert value(found, "transfer_gap_zs", "sw", "").estimate.value == pytest.approx(40 / 45 - zs)
+    apart = gaps(make_run("two", {**versions("sw", 1), **versions("de", 2)}, spec={"parallel": False}))
+    together = gaps(make_run("both", {**versions("sw", 1), **versions("de", 2)}))
+    assert value(apart, "te_zs", None).estimate.interval.groups == 40
+    assert value(together, "te_zs", None).estimate.interval.groups == 20
+
+
+def test_runs_and_printed_scores_give_the_same_numbers(made: Run, tmp_path: Path) -> None:
+    """One way to the numbers is bootstrapped arrays, the other exact fractions of what is printed."""
+    found = gaps(made)
+    lines = ["\t".join(COLUMNS)]
+    for own in found.values:
+        if own.quantity in RATES and own.translator != ALL and own.language is not None:
+            by = own.translator
+            exact = f"{own.estimate.value * ITEMS:.0f}"
+            head = ["1", "xnli", "accuracy", "m", "ORIG", "test", own.quantity.upper(), by, own.language]
+            lines.append("\t".join([*head, exact]))
+    path = tmp_path / "scores.tsv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    compared = 0
+    for row in derived_rows(read_scores(path)):
+        language = None if row.lang == "avg" else row.lang
+        same = found.find(row.quantity.removeprefix("mean_"), language, row.translator)
+        if same is not None and not row.quantity.startswith("mean_with"):
+            assert same.estimate.value * ITEMS == pytest.approx(float(row.value))
+            compared += 1
+    assert compared > 30
 
 
 def test_the_source_counts_on_the_items_that_the_language_has(make_run: MakeRun) -> None:
@@ -265,88 +262,11 @@ def test_contexts_that_stay_make_contrasts_unfair(make_run: MakeRun) -> None:
         gaps(make_run("wrong", cells, spec=kind))
 
 
-def test_gold_must_be_the_source_items(make_run: MakeRun) -> None:
-    cells = versions("sw", 1)
-    cells["sw", "bt", "mt"][3] = pair(3, 1.0, gold="no")
-    with pytest.raises(UsageError, match=r"zs and bt \(mt\): 1 items differ, the first is '3'"):
-        gaps(make_run("run", cells))
-
-
-def test_other_items_are_refused_or_left_out(make_run: MakeRun) -> None:
-    cells = versions("sw", 1)
-    cells["sw", "bt", "mt"] = cells["sw", "bt", "mt"][:50]
-    run = make_run("run", cells)
-    with pytest.raises(UsageError, match=r"10 only in zs, 0 only in bt \(mt\), 50 in both.*--common"):
-        gaps(run)
-    own = drawn(1)
-    found = gaps(run, common=True)
-    assert value(found, "te_zs", "sw").items == 50
-    assert value(found, "te_zs", "sw").estimate.value == pytest.approx(
-        fmean(own["te"][:50]) - fmean(own["zs"][:50])
-    )
-
-
 def test_the_order_of_items_does_not_matter(make_run: MakeRun) -> None:
     cells = versions("sw", 1)
     turned = {key: own[::-1] if key[1] == "te" else own for key, own in cells.items()}
     first, second = gaps(make_run("one", cells)), gaps(make_run("two", turned))
     assert gap_rows([first], "cc100") == gap_rows([second], "cc100")
-
-
-def test_lacking_versions_are_told_with_the_command_that_makes_them(make_run: MakeRun) -> None:
-    cells = {key: own for key, own in versions("sw", 1).items() if key[1] in {"zs", "tt"}}
-    found = gaps(make_run("run", cells))
-    assert value(found, "tt_zs", "sw").estimate.interval.se is not None
-    assert found.find("delta", "sw", "mt") is None
-    assert any(
-        "sw: no cells of te, bt by 'mt'" in note
-        and "harness eval --tasks xnli:sw --model hf:model --variants te,bt --translator mt" in note
-        for note in found.notes
-    )
-    assert any("no transfer gap" in note and "xnli:en" in note for note in found.notes)
-
-
-def test_human_text_alone_has_no_gap(make_run: MakeRun) -> None:
-    run = make_run("run", {("sw", "zs", ""): records([True] * 9)})
-    with pytest.raises(UsageError, match=r"--tasks xnli:sw .*--variants zs,tt,te,bt --translator NAME"):
-        gaps(run)
-
-
-def test_doubled_cells_are_refused(make_run: MakeRun, made: Run) -> None:
-    again = make_run("again", {("sw", "bt", "mt"): records([True] * ITEMS)})
-    with pytest.raises(
-        DataError, match=r"'xnli' in 'sw', bt \(mt\), seed 42, is in both .*run' and .*again'"
-    ):
-        gaps(made, again)
-    with pytest.raises(UsageError, match="named twice"):
-        gaps(made, made)
-
-
-def test_versions_of_different_fits_are_refused(make_run: MakeRun) -> None:
-    first = make_run("first", {("sw", "zs", ""): records([True] * 9)})
-    second = make_run("second", {("sw", "tt", "mt"): records([True] * 9)}, cell={"fit": "other"})
-    with pytest.raises(DataError, match=r"answered by the fit 'fit42', tt \(mt\) .* by 'other'"):
-        gaps(first, second)
-
-
-def test_what_records_lack_is_told(make_run: MakeRun) -> None:
-    cells = versions("sw", 1)
-    with pytest.raises(UsageError, match=r"metric 'f1' has no score for every item.*accuracy"):
-        gaps(make_run("metric", cells), metric="f1")
-    doubled = {**cells, ("sw", "te", "mt"): [*cells["sw", "te", "mt"], pair(0, 1.0)]}
-    with pytest.raises(DataError, match="hold the id '0' more than once"):
-        gaps(make_run("doubled", doubled))
-    with pytest.raises(DataError, match="names no translator"):
-        gaps(make_run("nobody", {("sw", "te", ""): records([True] * 9)}))
-
-
-def test_names_that_no_run_has_are_refused(made: Run) -> None:
-    with pytest.raises(UnknownNameError, match=r"'xnl'.*'xnli'"):
-        gap_systems([made], tasks=["xnl"])
-    with pytest.raises(UnknownNameError, match="'fr'"):
-        gap_systems([made], languages=["fr"])
-    (system,) = gap_systems([made], languages=["sw"])
-    assert set(system.cells) == {"en", "sw"}
 
 
 def test_rank_correlations_are_scipys() -> None:

@@ -12,6 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from harness.errors import DataError, UsageError
 from harness_translation.gap_paper import DerivedRow, derived_rows
@@ -150,6 +152,27 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
 def test_an_empty_value_is_a_score_that_is_not_known(tmp_path: Path, lines: list[str]) -> None:
     found = rows_of(tmp_path / "scores.tsv", [*lines, line("TT", "en", "")])
     assert ("1", "en", "tt") not in found
+
+
+scores_of = st.integers(0, 1000).map(lambda tenths: f"{tenths / 10:.1f}")
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=st.lists(st.tuples(scores_of, scores_of, scores_of, scores_of), min_size=1, max_size=4))
+def test_delta_is_the_smaller_of_two_differences(tmp_path: Path, drawn: list[tuple[str, ...]]) -> None:
+    codes = ["sw", "de", "hi", "ur"][: len(drawn)]
+    pairs = [zip(("ZS", "TT", "TE", "BT"), own, strict=True) for own in drawn]
+    lines = [line(name, code, text) for code, own in zip(codes, pairs, strict=True) for name, text in own]
+    found = rows_of(tmp_path / "scores.tsv", lines)
+    deltas = []
+    for code in codes:
+        zs, bt = found["1", code, "zs"].value, found["1", code, "bt"].value
+        deltas.append(min(bt - zs, found["1", code, "bt_tt"].value))
+        assert found["1", code, "delta"].value == deltas[-1]
+        assert found["1", code, "te_zs"].value - found["1", code, "tt_zs"].value == (
+            found["1", code, "te"].value - found["1", code, "tt"].value
+        )
+    assert found["1", "avg", "delta"].value == sum(deltas) / len(deltas)
 
 
 # The paper ------------------------------------------------------------------------------------------------
