@@ -87,7 +87,7 @@ def size_ranks(codes: Sequence[str], order: str = "cc100") -> list[float]:
 
 
 def resource_class(code: str, order: str = "cc100") -> str | None:
-    """Return the class of a language: ``10 GiB and more``, ``under 1 GiB``; None where its size is unknown.
+    """Return the class of a language: ``10 to 100 GiB``, ``under 1 GiB``; None where its size is unknown.
 
     Classes end at powers of ten of a gibibyte (of a million articles); a language outside of CC-100 makes no class with
     those in it.
@@ -96,8 +96,13 @@ def resource_class(code: str, order: str = "cc100") -> str | None:
     if size is None:
         return None
     bounds = BOUNDS[size.unit]
-    above = next((bound for bound in bounds if size.value >= bound), None)
-    shown = f"under {bounds[-1]:g} {size.unit}" if above is None else f"{above:g} {size.unit} and more"
+    place = next((number for number, bound in enumerate(bounds) if size.value >= bound), len(bounds))
+    if place == 0:
+        shown = f"{bounds[0]:g} {size.unit} and more"
+    elif place == len(bounds):
+        shown = f"under {bounds[-1]:g} {size.unit}"
+    else:
+        shown = f"{bounds[place]:g} to {bounds[place - 1]:g} {size.unit}"
     return shown if size.unit == "GiB" or order == "wikipedia" else "not in CC-100"
 
 

@@ -56,8 +56,8 @@ def test_a_mean_is_that_of_the_languages_deltas_and_names_them(made: Run) -> Non
         own for own in found.values if own.quantity == "delta" and own.resource_class and not own.language
     ]
     assert {(own.resource_class, own.languages) for own in classes} == {
-        ("10 GiB and more", ("de",)),
-        ("1 GiB and more", ("sw",)),
+        ("10 to 100 GiB", ("de",)),
+        ("1 to 10 GiB", ("sw",)),
     }
 
 

@@ -35,8 +35,8 @@ def test_a_language_that_no_table_has_is_last_and_has_no_class() -> None:
     ("code", "name"),
     [
         ("ru", "100 GiB and more"),
-        ("hi", "10 GiB and more"),
-        ("sw", "1 GiB and more"),
+        ("hi", "10 to 100 GiB"),
+        ("sw", "1 to 10 GiB"),
         ("jv", "under 1 GiB"),
     ],
 )
