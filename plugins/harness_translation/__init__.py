@@ -1,4 +1,8 @@
-"""Translation as an axis of evaluation: gaps between versions of a text, and labels checked by people."""
+"""Translation as an axis of evaluation: whether a benchmark's translations, not the model, cause a low score.
+
+The measures are those of "Translation Errors Significantly Impact Low-Resource Languages in Cross-Lingual Learning"
+(Agrawal et al., EACL 2024).
+"""
 
 from __future__ import annotations
 

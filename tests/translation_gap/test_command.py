@@ -1,0 +1,138 @@
+"""``harness gap`` as a command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from harness.errors import HarnessError
+from harness_translation.command_gap import app
+from tests.translation_gap.conftest import MakeRun, pair
+
+
+def run_command(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.fixture
+def folder(make_run: MakeRun) -> Path:
+    rates = {"zs": 3, "tt": 4, "te": 6, "bt": 9}
+    cells = {("en", "zs", ""): [pair(number, 1.0) for number in range(60)]}
+    for language in ("sw", "de"):
+        for variant, rate in rates.items():
+            name = "" if variant == "zs" else "[mt]"
+            cells[language, variant, name] = [pair(n, float(n % rate > 0)) for n in range(60)]
+    return make_run("run", cells).path
+
+
+def test_a_run_gives_a_table_rows_a_page_and_a_drawing(folder: Path, tmp_path: Path) -> None:
+    output = run_command(folder, "--json", tmp_path / "gaps.json", "--output", tmp_path / "gaps.html")
+    assert "mean of 2: de sw" in output
+    assert "Caution: BT" in output
+    assert "by language, largest pre-training data first" in output
+    assert "beyond 2 standard errors for every translator (one translator, [mt]" in output
+    own = [
+        row
+        for row in rows(tmp_path / "gaps.json")
+        if (row["quantity"], row["language"], row["translator"]) == ("te_zs", "sw", "[mt]")
+    ]
+    assert len(own) == 1
+    assert own[0]["value"] == pytest.approx(10 / 60)
+    assert own[0]["ci_low"] < own[0]["value"] < own[0]["ci_high"]
+    assert (own[0]["n"], own[0]["clusters"], own[0]["pretraining_size"]) == (60, 20, 1.6)
+    page = (tmp_path / "gaps.html").read_text(encoding="utf-8")
+    assert "<figure" in page
+    assert "Contrasts, [mt]" in page
+    drawing = ElementTree.fromstring((tmp_path / "gaps.svg").read_text(encoding="utf-8"))
+    assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_a_row_of_means_is_of_the_same_languages(make_run: MakeRun, tmp_path: Path) -> None:
+    """A translator that has one of two languages is not compared with the human text of both."""
+    cells = {
+        ("sw", "zs", ""): [pair(n, float(n % 2)) for n in range(60)],
+        ("de", "zs", ""): [pair(n, 1.0) for n in range(60)],
+        ("sw", "tt", "mt"): [pair(n, float(n % 3 > 0)) for n in range(60)],
+    }
+    run = make_run("run", cells)
+    output = run_command(run.path, "--output", tmp_path / "gaps.html")
+    means = [line.split() for line in output.splitlines() if line.strip().startswith("mean of")]
+    assert means[0][:6] == ["mean", "of", "1:", "sw", "-", "66.7"]
+    assert "mean of 1: sw" in (tmp_path / "gaps.html").read_text(encoding="utf-8")
+
+
+def test_suspects_are_listed(make_run: MakeRun, tmp_path: Path) -> None:
+    cells = {
+        ("en", "zs", ""): [pair(n, 1.0) for n in range(6)],
+        ("sw", "zs", ""): [pair(n, float(n > 0)) for n in range(6)],
+        ("sw", "te", "mt"): [pair(n, 1.0) for n in range(6)],
+    }
+    run = make_run("run", cells)
+    output = run_command(
+        run.path, "--suspects", "--json", tmp_path / "s.json", "--output", tmp_path / "s.html"
+    )
+    assert "1 of 6 items suspected by 1 voters" in output
+    assert [row["id"] for row in rows(tmp_path / "s.json")] == ["0"]
+    assert "suspicion 1.00" in (tmp_path / "s.html").read_text(encoding="utf-8")
+
+
+def test_a_table_of_scores_gives_rows_in_its_unit(tmp_path: Path) -> None:
+    scores = tmp_path / "scores.tsv"
+    head = "table task metric model train split variant translator lang value".split()
+    lines = [
+        ("ZS", "", "en", "90"),
+        ("ZS", "", "sw", "70.1"),
+        ("TT", "g", "sw", "71.0"),
+        ("BT", "g", "sw", "80.2"),
+    ]
+    body = ["\t".join(["1", "xnli", "acc", "m", "ORIG", "test", *line]) for line in lines]
+    scores.write_text("\n".join(["\t".join(head), *body]) + "\n", encoding="utf-8")
+    output = run_command(
+        "--from-scores", scores, "--json", tmp_path / "d.json", "--output", tmp_path / "d.html"
+    )
+    assert "Table 1: xnli test acc, m, ORIG, g" in output
+    found = {(row["quantity"], row["lang"]): row for row in rows(tmp_path / "d.json")}
+    own = found["delta", "sw"]
+    keys = [
+        "table",
+        "task",
+        "model",
+        "train",
+        "translator",
+        "lang",
+        "quantity",
+        "value",
+        "printed",
+        "erratum",
+    ]
+    assert list(own)[: len(keys)] == keys
+    assert [own[key] for key in keys] == ["1", "xnli", "m", "ORIG", "g", "sw", "delta", 9.2, None, None]
+    assert (tmp_path / "d.svg").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "found neither"),
+        (["run", "--from-scores", "x.tsv"], "found both"),
+        (["--from-scores", "x.tsv", "--suspects"], "needs the items of runs"),
+        (["run", "--order", "cc10"], "Did you mean 'cc100'"),
+        (["run", "--k", "-1"], "0 or more"),
+        (["nowhere"], "'nowhere' does not exist"),
+    ],
+)
+def test_wrong_usage_is_told(arguments: list[str], told: str) -> None:
+    with pytest.raises(HarnessError, match=told):
+        CliRunner().invoke(app, arguments, catch_exceptions=False)

@@ -1,0 +1,293 @@
+"""Gaps of runs: values by hand, errors against an independent formula, flags, joins and refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean, stdev
+
+import numpy as np
+import pytest
+
+from harness.errors import UsageError
+from harness.results import ItemRecord, Run
+from harness.statistics import paired_difference
+from harness_translation.gap import ALL, GapOptions, computed_gaps
+from harness_translation.gap_correlation import rank_correlations
+from harness_translation.gap_means import Means
+from harness_translation.gap_paper import derived_rows
+from harness_translation.gap_row import gap_rows
+from harness_translation.gap_score_file import COLUMNS, read_scores
+from harness_translation.gap_system import gap_systems
+from tests.translation_gap.conftest import (
+    ITEMS,
+    RATES,
+    MakeRun,
+    Version,
+    drawn,
+    gaps,
+    pair,
+    records,
+    share,
+    value,
+    versions,
+)
+
+
+def test_contrasts_are_those_of_the_paper(made: Run) -> None:
+    found = gaps(made)
+    for language, seed in (("sw", 1), ("de", 2)):
+        own = drawn(seed)
+        zs, tt, te, bt = (share(own, variant) for variant in RATES)
+        assert value(found, "delta", language).estimate.value == pytest.approx(bt - max(zs, tt))
+        assert value(found, "te_zs", language).estimate.value == pytest.approx(te - zs)
+        assert value(found, "bt_tt", language).estimate.value == pytest.approx(bt - tt)
+        assert value(found, "tt_zs", language).estimate.value == pytest.approx(tt - zs)
+        assert value(found, "transfer_gap_bt", language).estimate.value == pytest.approx(0.9 - bt)
+        assert value(found, "transfer_gap_zs", language, "").estimate.value == pytest.approx(0.9 - zs)
+
+
+def test_a_mean_is_that_of_the_languages_deltas_and_names_them(made: Run) -> None:
+    found = gaps(made)
+    mean = value(found, "delta", None)
+    assert mean.languages == ("de", "sw")
+    deltas = [value(found, "delta", code).estimate.value for code in mean.languages]
+    assert mean.estimate.value == pytest.approx(fmean(deltas))
+    classes = [
+        own for own in found.values if own.quantity == "delta" and own.resource_class and not own.language
+    ]
+    assert {(own.resource_class, own.languages) for own in classes} == {
+        ("10 to 100 GiB", ("de",)),
+        ("1 to 10 GiB", ("sw",)),
+    }
+
+
+def test_standard_errors_are_those_of_the_paired_cluster_formula(make_run: MakeRun) -> None:
+    """The bootstrap of a plain difference estimates what the cluster-robust formula computes, both by premise."""
+    own = drawn(3, items=900)
+    cells = {("sw", variant, "" if variant == "zs" else "mt"): records(own[variant]) for variant in RATES}
+    found = gaps(make_run("run", cells))
+    premises = np.arange(900) // 3
+    for quantity, less, more in (("te_zs", "zs", "te"), ("bt_tt", "tt", "bt"), ("tt_zs", "zs", "tt")):
+        differences = np.array(own[more], dtype=float) - np.array(own[less], dtype=float)
+        expected = paired_difference(differences, np.zeros(900, dtype=np.int64), premises)
+        estimate = value(found, quantity, "sw").estimate
+        assert expected.se is not None
+        assert expected.low is not None
+        assert expected.high is not None
+        assert estimate.interval.groups == 300
+        assert estimate.interval.method == "paired cluster bootstrap"
+        assert estimate.interval.se == pytest.approx(expected.se, rel=0.08)
+        assert estimate.interval.low == pytest.approx(expected.low, abs=0.2 * expected.se)
+        assert estimate.interval.high == pytest.approx(expected.high, abs=0.2 * expected.se)
+
+
+def test_the_better_of_zs_and_tt_is_chosen_in_every_resample(make_run: MakeRun) -> None:
+    """ZS and TT tie and differ on all items: every resample has its own better one."""
+    half = [number % 2 == 0 for number in range(300)]
+    cells = {
+        ("sw", "zs", ""): records(half, cluster=None),
+        ("sw", "tt", "mt"): records([not each for each in half], cluster=None),
+        ("sw", "bt", "mt"): records([True] * 300, cluster=None),
+    }
+    estimate = value(gaps(make_run("run", cells)), "delta", "sw").estimate
+    assert estimate.value == pytest.approx(0.5)
+    # 1 - max(x, 1 - x) = 1/2 - |x - 1/2| for x the share of even items in a resample: never above a half.
+    interval = estimate.interval
+    assert interval.method == "paired bootstrap, basic"
+    assert interval.low is not None
+    assert interval.low >= 0.5
+    folded = np.abs(np.random.default_rng(0).binomial(300, 0.5, size=20_000) / 300 - 0.5)
+    assert interval.se == pytest.approx(float(folded.std()), rel=0.1)
+    assert interval.high == pytest.approx(0.5 + float(np.quantile(folded, 0.975)), abs=0.006)
+
+
+def test_the_basic_interval_covers_a_mean_delta_where_the_percentile_one_does_not() -> None:
+    """The numbers of the docstring of `Means.estimate`, by simulation with normal scores of 14 languages."""
+    generator = np.random.default_rng(5)
+    sd, correlation = 0.0057, 0.6
+    root = np.linalg.cholesky((np.full((3, 3), correlation) + np.eye(3) * (1 - correlation)) * sd**2)
+    covered = {"percentile": 0, "basic": 0}
+    means = Means(seeds=1, seed=0)
+    for _ in range(150):
+        seen = np.array([0.8, 0.8, 0.85]) + generator.standard_normal((14, 3)) @ root.T
+        again = seen + generator.standard_normal((300, 14, 3)) @ root.T
+        every = np.concatenate([seen[None], seen[None], again])
+        delta = (every[..., 2] - np.maximum(every[..., 0], every[..., 1])).mean(axis=1)
+        for name in covered:
+            interval = means.estimate(delta, 100, 300, reflected=name == "basic").interval
+            assert interval.low is not None
+            assert interval.high is not None
+            covered[name] += interval.low <= 0.05 <= interval.high
+    assert covered["percentile"] < 75
+    assert covered["basic"] > 110
+
+
+def test_a_language_is_flagged_where_every_translator_shows_its_gap(make_run: MakeRun) -> None:
+    right, poor = [True] * 57 + [False] * 3, [number % 3 > 0 for number in range(60)]
+    cells: dict[Version, list[ItemRecord]] = {}
+    for language, second in (("sw", right), ("de", poor)):
+        cells[language, "zs", ""] = records(poor, cluster=None)
+        cells[language, "te", "one"] = records(right, cluster=None)
+        cells[language, "te", "two"] = records(second, cluster=None)
+    run = make_run("run", cells)
+    assert gaps(run).flagged == {"delta": (), "te_zs": ("sw",), "bt_tt": ()}
+    assert gaps(run, k=50).flagged["te_zs"] == ()
+    found = gaps(run)
+    assert value(found, "te_zs", "de", "one").estimate.exceeds(2)
+    assert not value(found, "te_zs", "de", "one").flagged
+    both = [value(found, "te_zs", "sw", name).estimate.value for name in ("one", "two")]
+    assert value(found, "te_zs", "sw", ALL).estimate.value == pytest.approx(fmean(both))
+
+
+def test_versions_in_separate_runs_join(make_run: MakeRun, made: Run) -> None:
+    cells: dict[Version, list[ItemRecord]] = {("en", "zs", ""): records([True] * 54 + [False] * 6)}
+    cells |= {**versions("sw", 1), **versions("de", 2)}
+    runs = [
+        make_run(variant, {key: own for key, own in cells.items() if key[1] == variant}) for variant in RATES
+    ]
+    apart, together = gap_rows([gaps(*runs)], "cc100"), gap_rows([gaps(made)], "cc100")
+    assert apart == together
+    assert gap_rows([gaps(*reversed(runs))], "cc100") == together
+
+
+def test_seeds_are_averaged_and_their_spread_is_told(make_run: MakeRun) -> None:
+    one, two = versions("sw", 1), versions("sw", 7)
+    found = gaps(make_run("one", one, seeds=[1]), make_run("two", two, seeds=[2]))
+    deltas = []
+    for seed in (1, 7):
+        own = drawn(seed)
+        deltas.append(share(own, "te") - share(own, "zs"))
+    estimate = value(found, "te_zs", "sw").estimate
+    assert estimate.value == pytest.approx(fmean(deltas))
+    assert estimate.seed_sd == pytest.approx(stdev(deltas))
+    assert found.system.seeds == (1, 2)
+
+
+def test_train_variants_and_conditions_make_systems(make_run: MakeRun, made: Run) -> None:
+    other = make_run("other", versions("sw", 5), view={"train_variant": "B-TRAIN"})
+    found = computed_gaps(gap_systems([made, other]), None, GapOptions())
+    assert [own.system.train for own in found] == ["ORIG", "B-TRAIN"]
+
+
+def test_items_in_another_script_are_told_and_left_out_beside(make_run: MakeRun) -> None:
+    native = {"premise": "यह एक वाक्य है", "hypothesis": "यह भी"}
+    roman = {"premise": "यह एक वाक्य है", "hypothesis": "yeh bhi"}
+    own = drawn(4)
+    human = [pair(n, own["zs"][n], texts=roman if n < 20 else native) for n in range(ITEMS)]
+    found = gaps(make_run("run", {**versions("hi", 4), ("hi", "zs", ""): human}))
+    assert found.mismatched == {"hi": 20}
+    part = found.find("te_zs", "hi", "mt", "matching script")
+    assert part is not None
+    assert part.items == 40
+    assert part.estimate.value == pytest.approx(fmean(own["te"][20:]) - fmean(own["zs"][20:]))
+    assert (part.estimate.interval.groups, value(found, "te_zs", "hi").estimate.interval.groups) == (14, 20)
+
+
+def test_a_mean_without_items_in_another_script_is_of_all_languages(make_run: MakeRun) -> None:
+    roman = {"premise": "yeh", "hypothesis": "bhi"}
+    native = {"premise": "यह", "hypothesis": "भी"}
+    own = drawn(4)
+    human = [pair(n, own["zs"][n], texts=roman if n < 30 else native) for n in range(ITEMS)]
+    cells = {**versions("hi", 4), ("hi", "zs", ""): human, **versions("de", 5)}
+    found = gaps(make_run("run", cells))
+    part = found.find("te_zs", None, "mt", "matching script")
+    hindi = found.find("te_zs", "hi", "mt", "matching script")
+    assert part is not None
+    assert hindi is not None
+    assert part.languages == ("de", "hi")
+    assert part.items == 90
+    expected = fmean([hindi.estimate.value, value(found, "te_zs", "de").estimate.value])
+    assert part.estimate.value == pytest.approx(expected)
+
+
+def test_items_that_are_not_parallel_are_drawn_by_language(make_run: MakeRun) -> None:
+    cells = {("en", "zs", ""): records([True] * 40 + [False] * 5), **versions("sw", 1)}
+    found = gaps(make_run("run", cells, spec={"parallel": False}))
+    zs = share(drawn(1), "zs")
+    assert value(found, "transfer_gap_zs", "sw", "").estimate.value == pytest.approx(40 / 45 - zs)
+    apart = gaps(make_run("two", {**versions("sw", 1), **versions("de", 2)}, spec={"parallel": False}))
+    together = gaps(make_run("both", {**versions("sw", 1), **versions("de", 2)}))
+    assert value(apart, "te_zs", None).estimate.interval.groups == 40
+    assert value(together, "te_zs", None).estimate.interval.groups == 20
+
+
+def test_runs_and_printed_scores_give_the_same_numbers(made: Run, tmp_path: Path) -> None:
+    """One way to the numbers is bootstrapped arrays, the other exact fractions of what is printed."""
+    found = gaps(made)
+    lines = ["\t".join(COLUMNS)]
+    for own in found.values:
+        if own.quantity in RATES and own.translator != ALL and own.language is not None:
+            by = own.translator
+            exact = f"{own.estimate.value * ITEMS:.0f}"
+            head = ["1", "xnli", "accuracy", "m", "ORIG", "test", own.quantity.upper(), by, own.language]
+            lines.append("\t".join([*head, exact]))
+    path = tmp_path / "scores.tsv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    compared = 0
+    for row in derived_rows(read_scores(path)):
+        language = None if row.lang == "avg" else row.lang
+        same = found.find(row.quantity.removeprefix("mean_"), language, row.translator)
+        if same is not None and not row.quantity.startswith("mean_with"):
+            assert same.estimate.value * ITEMS == pytest.approx(float(row.value))
+            compared += 1
+    assert compared > 30
+
+
+def test_the_source_counts_on_the_items_that_the_language_has(make_run: MakeRun) -> None:
+    """The paper's Table 4: English on the 4,918 questions that Hindi has."""
+    cells: dict[Version, list[ItemRecord]] = {
+        ("en", "zs", ""): records([True] * 30 + [False] * 30),
+        ("sw", "zs", ""): records([True] * 24 + [False] * 16),
+        ("sw", "tt", "mt"): records([True] * 40),
+    }
+    found = gaps(make_run("run", cells))
+    assert value(found, "transfer_gap_zs", "sw", "").estimate.value == pytest.approx(30 / 40 - 24 / 40)
+
+
+def test_contexts_that_stay_make_contrasts_unfair(make_run: MakeRun) -> None:
+    kind = {"kind": "span_extraction"}
+    cells: dict[Version, list[ItemRecord]] = {
+        ("hi", "zs", ""): records([True] * 30, gold=["उत्तर"]),
+        ("hi", "tt", "mt"): records([True] * 30, gold=["answer"]),
+        ("hi", "bt", "mt"): records([True] * 30, gold=["answer"]),
+        ("hi", "te", "mt"): records([True] * 30, gold=["उत्तर"]),
+    }
+    found = gaps(make_run("run", cells, spec=kind))
+    unfair = {own.quantity for own in found.values if own.unfair}
+    assert unfair == {"delta", "tt_zs"}
+    cells["hi", "te", "mt"] = records([True] * 30, gold=["answer"])
+    with pytest.raises(
+        UsageError, match=r"gold answers of 'xnli' in 'hi' .* zs and te \(mt\): 30 items differ"
+    ):
+        gaps(make_run("wrong", cells, spec=kind))
+
+
+def test_the_order_of_items_does_not_matter(make_run: MakeRun) -> None:
+    cells = versions("sw", 1)
+    turned = {key: own[::-1] if key[1] == "te" else own for key, own in cells.items()}
+    first, second = gaps(make_run("one", cells)), gaps(make_run("two", turned))
+    assert gap_rows([first], "cc100") == gap_rows([second], "cc100")
+
+
+def test_rank_correlations_are_scipys() -> None:
+    from scipy.stats import spearmanr
+
+    generator = np.random.default_rng(0)
+    sizes, values = generator.random(12), np.round(generator.random((20, 12)), 1)
+    expected = [spearmanr(sizes, row).statistic for row in values]
+    assert rank_correlations(sizes, values) == pytest.approx(expected)
+    assert np.isnan(rank_correlations(sizes, np.zeros((1, 12)))).all()
+
+
+def test_gaps_that_grow_as_data_shrink_correlate(make_run: MakeRun) -> None:
+    cells: dict[Version, list[ItemRecord]] = {}
+    for number, language in enumerate(["vi", "de", "ar", "hi", "ur", "sw"]):
+        cells[language, "zs", ""] = records(
+            [place % 60 >= 5 * number for place in range(ITEMS)], cluster=None
+        )
+        cells[language, "te", "mt"] = records([True] * ITEMS, cluster=None)
+    found = [own for own in gaps(make_run("run", cells)).correlations if own.quantity == "te_zs"]
+    own = next(each for each in found if each.translator == "mt")
+    assert own.rho == pytest.approx(-1)
+    assert own.p == pytest.approx(2 / 720, abs=0.003)
+    assert own.languages == ("vi", "de", "ar", "hi", "ur", "sw")

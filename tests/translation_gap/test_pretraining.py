@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from harness_translation.pretraining import by_size, pretraining_size, resource_class, size_ranks
+
+XNLI = "ar bg de el es fr hi ru sw th tr ur vi zh".split()
+
+
+def test_languages_stand_by_their_size_in_cc100() -> None:
+    assert " ".join(by_size(XNLI)) == "ru vi th de bg fr es el zh ar tr hi ur sw"
+
+
+def test_a_language_outside_of_cc100_is_behind_all_others_by_its_articles() -> None:
+    assert by_size(["qu", "wo", "om", "ht", "yo", "en"]) == ["en", "om", "ht", "yo", "qu", "wo"]
+    size = pretraining_size("qu")
+    assert size is not None
+    assert (size.value, size.unit) == (0.02, "M articles")
+    assert "Table 7" in size.source
+    assert resource_class("qu") == "not in CC-100"
+
+
+def test_the_order_can_be_wikipedias() -> None:
+    assert by_size(["ru", "de", "fr"], "wikipedia") == ["de", "fr", "ru"]
+    assert resource_class("de", "wikipedia") == "1 M articles and more"
+
+
+def test_a_language_that_no_table_has_is_last_and_has_no_class() -> None:
+    assert pretraining_size("tlh") is None
+    assert resource_class("tlh") is None
+    assert by_size(["tlh", "wo"]) == ["wo", "tlh"]
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("ru", "100 GiB and more"),
+        ("hi", "10 to 100 GiB"),
+        ("sw", "1 to 10 GiB"),
+        ("jv", "under 1 GiB"),
+    ],
+)
+def test_classes_end_at_powers_of_ten(code: str, name: str) -> None:
+    assert resource_class(code) == name
+
+
+def test_equal_sizes_share_a_rank() -> None:
+    assert size_ranks(["sw", "zh", "el", "ru"]) == [1.0, 2.5, 2.5, 4.0]
+
+
+def test_every_size_names_its_source() -> None:
+    for code in [*XNLI, "qu", "yo"]:
+        size = pretraining_size(code)
+        assert size is not None
+        assert size.source

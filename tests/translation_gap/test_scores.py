@@ -1,0 +1,338 @@
+"""Tables of printed scores: what follows from them, the reasons of errata, and files that are refused.
+
+The paper's tables lie in ``golden/translation`` beside the folder that HARNESS_TEST_DATA names.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.errors import DataError, UsageError
+from harness_translation.gap_paper import DerivedRow, derived_rows
+from harness_translation.gap_paper_report import derived_page
+from harness_translation.gap_score_file import COLUMNS, read_scores
+
+Row = Mapping[str, str]
+Line = tuple[str, str, str, str, str, str, str, str, str, str]
+HEAD = "\t".join(COLUMNS)
+TRANSLATORS = {"n": "nllb", "g": "google", "": ""}
+"""Behind the hyphen of a row's name in the paper: ``BT-g``."""
+
+
+def line(
+    variant: str, lang: str, value: str, *, table: str = "1", train: str = "ORIG", task: str = "xnli"
+) -> str:
+    translator = "" if variant == "ZS" else "mt"
+    return "\t".join([table, task, "accuracy", "model", train, "test", variant, translator, lang, value])
+
+
+def rows_of(path: Path, lines: Iterable[str]) -> dict[tuple[str, str, str], DerivedRow]:
+    path.write_text("\n".join([HEAD, *lines]) + "\n", encoding="utf-8")
+    return {(row.group.table, row.lang, row.quantity): row for row in derived_rows(read_scores(path))}
+
+
+@pytest.fixture
+def lines() -> list[str]:
+    scores = {
+        "ZS": {"en": "90.0", "sw": "70.0", "de": "80.0"},
+        "TT": {"sw": "71.5", "de": "79.0"},
+        "TE": {"sw": "75.0", "de": "82.5"},
+        "BT": {"sw": "80.0", "de": "84.1"},
+    }
+    return [line(variant, lang, value) for variant, own in scores.items() for lang, value in own.items()]
+
+
+def test_contrasts_means_and_transfer_gaps_are_exact(tmp_path: Path, lines: list[str]) -> None:
+    found = rows_of(tmp_path / "scores.tsv", lines)
+    expected = {
+        ("sw", "delta"): "8.5",
+        ("de", "delta"): "4.1",
+        ("avg", "delta"): "6.3",
+        ("sw", "te_zs"): "5",
+        ("de", "bt_tt"): "5.1",
+        ("sw", "tt_zs"): "1.5",
+        ("avg", "mean_zs"): "75",
+        ("avg", "mean_with_source_zs"): "80",
+        ("sw", "transfer_gap_zs"): "20",
+        ("avg", "transfer_gap_bt"): "7.95",
+        ("avg", "transfer_gap_with_source_zs"): "10",
+    }
+    assert {key: found["1", *key].value for key in expected} == {
+        key: Fraction(text) for key, text in expected.items()
+    }
+    assert not any(row.erratum for row in found.values())
+    assert found["1", "avg", "delta"].languages == ("de", "sw")
+    assert ("1", "avg", "mean_with_source_bt") not in found
+
+
+@pytest.mark.parametrize(
+    ("variant", "lang", "printed", "quantity", "reason"),
+    [
+        ("DELTA", "sw", "8.5", "delta", ""),
+        ("DELTA", "sw", "7.5", "delta", "80.0 - max(70.0, 71.5) = 8.5, and 7.5 follows from no rule"),
+        ("DELTA", "avg", "6.8", "delta", "6.8 is the mean of BT minus mean of TT, 6.8"),
+        ("ZS", "avg", "75.0", "mean_zs", ""),
+        ("ZS", "avg", "80.0", "mean_zs", "80.0 is the mean of 3 languages with en, 80"),
+        ("BT", "avg", "82.0", "mean_bt", "82.05; 82.0 is truncated, not rounded"),
+        ("ZS", "avg", "77.7", "mean_zs", "75 and that of 3 with it 80, and 77.7 follows from no rule"),
+    ],
+)
+def test_what_is_printed_is_reproduced_or_explained(
+    tmp_path: Path, lines: list[str], variant: str, lang: str, printed: str, quantity: str, reason: str
+) -> None:
+    found = rows_of(tmp_path / "scores.tsv", [*lines, line(variant, lang, printed)])
+    row = found["1", lang, quantity]
+    assert row.printed is not None
+    assert row.printed.text == printed
+    assert row.erratum.endswith(reason) if reason else not row.erratum
+
+
+def test_tables_that_disagree_are_told_on_both_sides(tmp_path: Path, lines: list[str]) -> None:
+    more = [line("ZS", "sw", "70.1", table="2"), line("ZS", "de", "85.0", table="2")]
+    more.append(line("ZS", "sw", "60.0", table="3", train="OTHER"))
+    found = rows_of(tmp_path / "scores.tsv", [*lines, *more])
+    assert found["1", "sw", "zs"].erratum == "table 2 prints 70.1 for the same cell (rounding)"
+    assert found["2", "de", "zs"].erratum == "table 1 prints 80.0 for the same cell"
+    assert not found["3", "sw", "zs"].erratum
+
+
+def test_the_source_of_a_language_may_have_its_own_items(tmp_path: Path) -> None:
+    given = [("ZS", "en@hi", "83.2"), ("ZS", "en@vi", "83.4"), ("ZS", "hi", "70.6"), ("ZS", "vi", "74.0")]
+    given += [("TT", "hi", "78.4"), ("TT", "vi", "74.9"), ("BT", "hi", "78.4"), ("BT", "vi", "76.7")]
+    found = rows_of(tmp_path / "scores.tsv", [line(*own, task="mlqa") for own in given])
+    assert found["1", "hi", "transfer_gap_zs"].value == Fraction("12.6")
+    assert found["1", "vi", "bt_tt"].value == Fraction("1.8")
+    assert not found["1", "vi", "bt_tt"].unfair
+    assert "context" in found["1", "vi", "delta"].unfair
+    assert "context" in found["1", "hi", "tt_zs"].unfair
+    assert found["1", "en@hi", "zs"].value == Fraction("83.2")
+
+
+@pytest.mark.parametrize(
+    ("added", "error", "told"),
+    [
+        (line("ZS", "sw", "70.0"), DataError, "is in line 3 already"),
+        (line("ZS", "fr", "good"), DataError, ":11: expected a number as value, found 'good'"),
+        (line("ZS", "fr", "NaN"), DataError, "found 'NaN'"),
+        (line("ZS", "", "70.0"), DataError, "names no language"),
+        ("1\txnli", DataError, "expected 10 fields, found 2"),
+        (line("BT", "fr", "1").replace("\tmt\t", "\t\t"), DataError, "'BT' names no translator"),
+    ],
+)
+def test_broken_lines_are_refused(
+    tmp_path: Path, lines: list[str], added: str, error: type[Exception], told: str
+) -> None:
+    with pytest.raises(error, match=told):
+        rows_of(tmp_path / "scores.tsv", [*lines, added])
+
+
+def test_broken_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "scores.tsv"
+    with pytest.raises(UsageError, match="does not exist"):
+        read_scores(path)
+    path.write_text("table\ttask\n1\txnli\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="metric model train split variant translator lang value not found"):
+        read_scores(path)
+    path.write_text(f"{HEAD}\n{line('HT', 'sw', '1')}\n", encoding="utf-8")
+    with pytest.raises(DataError, match="no row is of a variant ZS, TT, TE, BT"):
+        read_scores(path)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="UTF-8"):
+        read_scores(path)
+
+
+def test_an_empty_value_is_a_score_that_is_not_known(tmp_path: Path, lines: list[str]) -> None:
+    found = rows_of(tmp_path / "scores.tsv", [*lines, line("TT", "en", "")])
+    assert ("1", "en", "tt") not in found
+
+
+scores_of = st.integers(0, 1000).map(lambda tenths: f"{tenths / 10:.1f}")
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=st.lists(st.tuples(scores_of, scores_of, scores_of, scores_of), min_size=1, max_size=4))
+def test_delta_is_the_smaller_of_two_differences(tmp_path: Path, drawn: list[tuple[str, ...]]) -> None:
+    codes = ["sw", "de", "hi", "ur"][: len(drawn)]
+    pairs = [zip(("ZS", "TT", "TE", "BT"), own, strict=True) for own in drawn]
+    lines = [line(name, code, text) for code, own in zip(codes, pairs, strict=True) for name, text in own]
+    found = rows_of(tmp_path / "scores.tsv", lines)
+    deltas = []
+    for code in codes:
+        zs, bt = found["1", code, "zs"].value, found["1", code, "bt"].value
+        deltas.append(min(bt - zs, found["1", code, "bt_tt"].value))
+        assert found["1", code, "delta"].value == deltas[-1]
+        assert found["1", code, "te_zs"].value - found["1", code, "tt_zs"].value == (
+            found["1", code, "te"].value - found["1", code, "tt"].value
+        )
+    assert found["1", "avg", "delta"].value == sum(deltas) / len(deltas)
+
+
+# The paper ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def golden() -> Path:
+    root = os.environ.get("HARNESS_TEST_DATA")
+    if root is None:
+        pytest.skip("HARNESS_TEST_DATA names no folder, beside which golden/translation would be")
+    folder = Path(root).resolve().parent / "golden" / "translation"
+    if not folder.is_dir():
+        pytest.skip(f"there is no folder {folder}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def paper(golden: Path) -> list[DerivedRow]:
+    return derived_rows(read_scores(golden / "all_long.tsv"))
+
+
+def table(golden: Path, name: str) -> list[Row]:
+    text = (golden / f"{name}.tsv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines(), delimiter="\t"))
+
+
+def one(paper: Iterable[DerivedRow], quantity: str, lang: str, **own: str) -> DerivedRow:
+    """Return the row of a quantity; `own` are fields of its group, or its translator."""
+    found = [
+        row
+        for row in paper
+        if (row.quantity, row.lang) == (quantity, lang)
+        and row.translator in {own.get("translator", row.translator)}
+        and all(getattr(row.group, name) == text for name, text in own.items() if name != "translator")
+    ]
+    assert len(found) == 1, (quantity, lang, own, len(found))
+    return found[0]
+
+
+def test_the_deltas_of_the_paper(golden: Path, paper: list[DerivedRow]) -> None:
+    rows = table(golden, "recomputed_delta")
+    assert len(rows) == 45
+    for row in rows:
+        own = one(paper, "delta", row["lang"], table=row["table"], train=row["train"], translator="google")
+        assert float(own.value) == pytest.approx(float(row["delta_recomputed"]), abs=5e-5)
+        assert own.printed is not None
+        assert float(own.printed.exact) == float(row["delta_printed"])
+        assert bool(own.erratum) == (row["match"] == "NO")
+
+
+def test_the_contrasts_with_nllb(golden: Path, paper: list[DerivedRow]) -> None:
+    columns = {"delta_n=BT-max(ZS,TT)": "delta", "TE-ZS": "te_zs", "BT-TT": "bt_tt"}
+    rows = table(golden, "recomputed_delta_nllb")
+    assert len(rows) == 104
+    for row in rows:
+        group = {"table": row["table"], "train": row["train"], "split": row["split"], "translator": "nllb"}
+        for column, quantity in columns.items():
+            own = one(paper, quantity, row["lang"], task=row["task"], **group)
+            assert float(own.value) == pytest.approx(float(row[column]), abs=5e-5)
+
+
+TRAIN_ROWS = {"7": "model", "13": "train", "14": "train", "15": "train", "16": "train"}
+"""Tables whose rows are not versions of the test set, and what they are."""
+MODELS = {"XLM-R": "xlm-roberta-large", "mBERT": "bert-base-multilingual-cased"}
+
+
+def test_the_averages_of_the_paper(golden: Path, paper: list[DerivedRow]) -> None:
+    rows = table(golden, "recomputed_avg")
+    assert len(rows) == 47
+    for row in rows:
+        group, name = {"table": row["table"]}, row["row"]
+        variant, _, translator = name.partition("-")
+        if row["table"] in TRAIN_ROWS:
+            key = TRAIN_ROWS[row["table"]]
+            group[key] = MODELS[name] if key == "model" else name
+            variant, translator = ("TT", "n") if row["table"] in {"14", "16"} else ("ZS", "")
+        group["translator"] = TRANSLATORS[translator]
+        own = one(paper, f"mean_{variant.lower()}", "avg", **group)
+        assert float(own.value) == pytest.approx(float(row["mean_14_targets"]), abs=5e-5)
+        assert own.printed is not None
+        assert own.printed.exact == Fraction(row["printed_avg"])
+        rule = row["rule_that_reproduces"]
+        told = {"mean14": "", "mean14 truncated": "truncated", "mean15": "with en", "none": "no rule"}
+        reason = told.get(rule, "with en")
+        if reason:
+            assert reason in own.erratum
+        elif own.erratum:
+            assert own.erratum.endswith("for the same mean, which follows from its own cells")
+        if row["mean_15_with_en"]:
+            both = one(paper, f"mean_with_source_{variant.lower()}", "avg", **group)
+            assert float(both.value) == pytest.approx(float(row["mean_15_with_en"]), abs=5e-5)
+            assert bool(both.erratum) == (rule == "mean15 truncated")
+
+
+def test_the_transfer_gaps_of_the_paper(golden: Path, paper: list[DerivedRow]) -> None:
+    rows = table(golden, "recomputed_transfer_gap")
+    assert len(rows) == 21
+    for row in rows:
+        variant, _, translator = row["variant"].partition("-")
+        group = {"table": row["table"], "train": row["train"], "translator": TRANSLATORS[translator]}
+        columns = {"gap_mean14": "avg", "gap_sw": "sw", "gap_ur": "ur"}
+        for column, lang in columns.items():
+            own = one(paper, f"transfer_gap_{variant.lower()}", lang, **group)
+            assert float(own.value) == pytest.approx(float(row[column]), abs=5e-5)
+        if row["gap_if_mean15"]:
+            own = one(paper, "transfer_gap_with_source_zs", "avg", **group)
+            assert float(own.value) == pytest.approx(float(row["gap_if_mean15"]), abs=5e-5)
+
+
+NOT_SCORES = {"text 4", "text 3.1", "text D"}
+"""Errata of the text that no table of scores by version holds: label agreement, the metric, the translator's size."""
+
+
+def test_every_erratum_of_the_paper_has_its_reason(golden: Path, paper: list[DerivedRow]) -> None:
+    rows = [row for row in table(golden, "errata") if row["table"] not in NOT_SCORES]
+    assert len(rows) == 19
+    for row in rows:
+        if row["table"].startswith("text"):
+            own = one(paper, "transfer_gap_zs", "avg", table="2")
+        else:
+            own = _erratum_row(paper, row)
+        assert own.erratum, row
+        assert own.printed is not None
+        assert float(own.printed.exact) == float(row["printed"])
+
+
+def _erratum_row(paper: list[DerivedRow], row: Row) -> DerivedRow:
+    group, name = {"table": row["table"]}, row["row"]
+    variant, _, translator = name.partition("-")
+    if row["table"] in TRAIN_ROWS:
+        group["train"], variant, translator = name, "ZS", ""
+    quantity = variant.lower()
+    if row["column"] == "avg" and quantity != "delta":
+        quantity = f"mean_{quantity}"
+    return one(paper, quantity, row["column"], translator=TRANSLATORS[translator], **group)
+
+
+def test_errata_that_are_no_golden_ones_are_means_with_english(golden: Path, paper: list[DerivedRow]) -> None:
+    """Nothing is called an erratum that the golden tables hold to be right by the paper's main rule."""
+    known = {(row["table"], row["column"], row["printed"]) for row in table(golden, "errata")}
+    for row in paper:
+        if row.erratum and row.printed is not None:
+            key = (row.group.table, row.lang, row.printed.text)
+            told = "for the same" in row.erratum or "with en" in row.erratum or "truncated" in row.erratum
+            assert key in known or told, row
+
+
+def test_the_averages_of_pawsx_are_as_published(paper: list[DerivedRow]) -> None:
+    rows = [
+        row
+        for row in paper
+        if row.group.task == "paws-x" and row.quantity.startswith("mean_") and row.printed
+    ]
+    own = [row for row in rows if not row.quantity.startswith("mean_with")]
+    assert len(own) == 8
+    assert not any(row.erratum for row in own)
+
+
+def test_the_page_of_the_paper_holds_the_figure(paper: list[DerivedRow]) -> None:
+    text = derived_page(paper, order="cc100")
+    assert text.count("<figure") == 13
+    assert "sw 1.6 GiB" in text
+    assert "follows from no rule" in text
