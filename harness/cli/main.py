@@ -30,7 +30,13 @@ COMMANDS = {
     "languages": ("harness.cli.languages", "List the languages: codes, scripts, families, tasks."),
 }
 SHIPPED = {
+    "annotate": "Let people label items again, blind; agreement, kappa, a corrected gold.",
     "board": "Write a board of systems, tasks and languages: pages that need no server.",
+    "checklist": "Behavioural tests: generate, import, lint, translate, score.",
+    "gap": "Tell whether a benchmark's translations, not the model, cost the score.",
+    "overlap": "Compare what a classifier attends to in a text and its translation.",
+    "translate": "Translate what variants of tasks need, each text once, with guards.",
+    "treebank": "Colorless-green and code-switched treebanks: make, check, split.",
     "submission": "Score, export and import the public XTREME-R submission files.",
 }
 """Help of the commands that our own plugins bring: told without importing them."""
