@@ -87,7 +87,7 @@ def _word_pieces(sentences: Sequence[Sequence[str | None]], tokenizer: Any) -> l
     ]
     if not filled:
         return result
-    spaced = [[space + word if word else word for word in sentences[number]] for number in filled]
+    spaced = [[space + word if word else "" for word in sentences[number]] for number in filled]
     encoded = tokenizer(
         spaced, is_split_into_words=True, add_special_tokens=False, return_attention_mask=False, verbose=False
     )
