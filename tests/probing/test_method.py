@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,8 @@ from harness.cli.main import main
 from harness.methods import MethodContext
 from harness.results import Run
 from harness_probing.conversion import item_maker, output_of
+from harness_probing.settings import PRESETS
 from harness_probing.sharing import shared_blocks
-
 from tests.probing.toy_tasks import rows, write_rows, write_tasks
 
 InstallPlugin = Callable[..., Path]
@@ -32,6 +33,9 @@ def toy(tmp_path: Path, install_plugin: InstallPlugin, monkeypatch: pytest.Monke
         "layered_adapter", Path(__file__).with_name("layered_adapter.py").read_text(encoding="utf-8")
     )
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    quick = {name: replace(own, max_epochs=12) for name, own in PRESETS.items()}
+    quick["default"] = replace(quick["default"], fractions=(0.25, 1.0), learning_rate=1e-2)
+    monkeypatch.setattr("harness_probing.settings.PRESETS", quick)
     monkeypatch.setenv("LAYERED_LOG", str(tmp_path / "asked.jsonl"))
     folder = tmp_path / "data" / "toy"
     write_tasks(tmp_path / "specs")
@@ -117,7 +121,9 @@ def test_a_task_is_scored_alike_alone_and_with_others(run: RunToy) -> None:
     for cell, other in zip(alone.cells, others, strict=True):
         assert cell["metrics"] == other["metrics"]
     own, shared = _probing(alone.cells[0])["problem"], _probing(others[0])["problem"]
-    assert own["headline"]["weighted_f1"] == pytest.approx(shared["headline"]["weighted_f1"])
+    assert own["headline"]["weighted_f1"]["value"] == pytest.approx(
+        shared["headline"]["weighted_f1"]["value"]
+    )
 
 
 def test_bad_data_fail_their_own_cells_only(run: RunToy, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ cluster: source
 splits:
   train: {{local: "toy/{name}{{language}}.train.jsonl", reader: jsonl}}
   validation: {{local: "toy/{name}{{language}}.dev.jsonl", reader: jsonl}}
-  test: {{local: ["toy/{name}{{language}}.test.jsonl", {{path: "toy/{name}{{language}}.dev.jsonl", split: validation}}], reader: jsonl}}
+  test: {{local: "toy/{name}{{language}}.test.jsonl", reader: jsonl}}
 languages:
   hi: {{provenance: native}}
   ta: {{provenance: native}}
