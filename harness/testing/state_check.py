@@ -85,7 +85,8 @@ class StateChecks(ContractSetting):
         if Capability.EXPOSES_HIDDEN_STATES not in workshop.description.offers:
             pytest.skip(f"{workshop.name} does not offer {Capability.EXPOSES_HIDDEN_STATES.value}")
         model: Any = workshop.bare
-        if not isinstance(model, HasUntrained):
+        has_twin = isinstance(model, HasUntrained)
+        if not has_twin:
             pytest.skip(f"{workshop.name} has no twin with random weights")
         before = _states(model, _PROBE.requests)
         identities = [dict(model.identity())]
