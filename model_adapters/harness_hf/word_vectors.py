@@ -117,14 +117,16 @@ class WordVectors(AnswerStream):
         for number in parts.idle():
             yield offset + number, empty(number)
         places = self._sentence_places(windows, reading.template) if sentence_vector else {}
-        for rows, states in reading.read([window.encoded for window in windows], layers):
+        for rows, tensors in reading.read([window.encoded for window in windows], layers):
+            # One copy a layer and batch: from an accelerator, copies of single words would cost far more.
+            states = [tensor.float().cpu().numpy() for tensor in tensors]
             for row, index in enumerate(rows):
                 number = windows[index].sentence
                 target = waiting.setdefault(number, empty(number))
-                own = [state[row] for state in states]
-                _copy_words(target[:, extra:], own, windows[index])
-                if index in places:
-                    target[:, 0] = torch.stack([state[places[index]] for state in own]).float().cpu().numpy()
+                for layer, state in enumerate(states):
+                    _copy_words(target[layer, extra:], state[row], windows[index])
+                    if index in places:
+                        target[layer, 0] = state[row, places[index]]
             for number in parts.finish(rows):
                 yield offset + number, waiting.pop(number)
 
@@ -152,10 +154,8 @@ def _coverage(words: Words, windows: Sequence[WordWindow]) -> WordCoverage:
     )
 
 
-def _copy_words(target: FloatArray, states: Sequence[torch.Tensor], window: WordWindow) -> None:
-    """Copy the first-piece vectors of a window's words into the sentence's array."""
+def _copy_words(target: FloatArray, states: FloatArray, window: WordWindow) -> None:
+    """Copy the first-piece vectors of a window's words into one layer of the sentence's words."""
     words = [word for word, position in enumerate(window.positions) if position >= 0]
     pieces = [window.positions[word] for word in words]
-    columns = window.first_word + np.asarray(words, dtype=np.int64)
-    for layer, state in enumerate(states):
-        target[layer, columns] = state[pieces].float().cpu().numpy()
+    target[window.first_word + np.asarray(words, dtype=np.int64)] = states[pieces]
