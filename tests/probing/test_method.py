@@ -18,6 +18,7 @@ from harness.cli.main import main
 from harness.methods import MethodContext
 from harness.results import Run
 from harness_probing.conversion import item_maker, output_of
+from harness_probing.preparation import _by_cluster
 from harness_probing.settings import PRESETS
 from harness_probing.sharing import shared_blocks
 from tests.probing.toy_tasks import rows, write_rows, write_tasks
@@ -280,3 +281,15 @@ def test_blocks_hold_every_item_once_and_join_equal_sentences(monkeypatch: pytes
     assert found == Counter(item.id for own in given.values() for item in own)
     assert all(item.words == words for words, own in blocks for _, item in own)
     assert sum(len({name for name, _ in own}) == 2 for _, own in blocks) >= 18
+
+
+def test_items_of_other_clusters_or_of_one_problem_stand_apart() -> None:
+    make = item_maker(_context("sequence_classification"))
+
+    def item(identifier: str, cluster: str) -> Any:
+        return make(SimpleNamespace(id=identifier, cluster=cluster, inputs={"one": "w"}, label="A"))
+
+    given = [("x", item("1", "c")), ("y", item("2", "c")), ("x", item("3", "c")), ("y", item("4", "d"))]
+    found = [[own.id for _, own in part] for part in _by_cluster(given, {"x": 0, "y": 0})]
+    assert found == [["1", "2"], ["3"], ["4"]]
+    assert _by_cluster(given, {}) == []
