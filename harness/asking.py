@@ -301,8 +301,8 @@ class _CountsTokens(_Asked):
 
 
 class _ExposesHiddenStates(_Asked):
-    def hidden_states(self, sentences: Sequence[Any], layers: Sequence[int]) -> Any:
-        return self._adapter.hidden_states(sentences, layers)
+    def hidden_states(self, sentences: Sequence[Any], layers: Sequence[int], **options: Any) -> Any:
+        return self._adapter.hidden_states(sentences, layers, **options)
 
     def layer_count(self) -> Any:
         return self._adapter.layer_count()

@@ -33,6 +33,7 @@ __all__ = [
     "ChoosesBest",
     "Classifies",
     "CountsTokens",
+    "CoversWords",
     "EmbedOptions",
     "Embeds",
     "ExposesHiddenStates",
@@ -44,6 +45,7 @@ __all__ = [
     "GenerateOptions",
     "Generated",
     "Generates",
+    "HasUntrained",
     "Head",
     "HeadSpec",
     "LikelihoodAnswer",
@@ -59,6 +61,7 @@ __all__ = [
     "TextInput",
     "TrainingSettings",
     "Turn",
+    "WordCoverage",
     "capability_protocols",
 ]
 
@@ -278,11 +281,50 @@ class ExposesHiddenStates(Protocol):
         """Return how many layers there are, the embedding layer included."""
 
     def hidden_states(
-        self, sentences: Sequence[Sequence[str]], layers: Sequence[int]
+        self,
+        sentences: Sequence[Sequence[str | None]],
+        layers: Sequence[int],
+        *,
+        sentence_vector: bool = False,
     ) -> Iterator[tuple[int, FloatArray]]:
         """Yield (index of the sentence, vectors of shape (layers, words, dimension)), in any order.
 
-        A word's vector is that of its first piece; a word without a piece gets zeros.
+        A word's vector is that of its first piece; a word without a piece gets zeros. None is a masked word, whose
+        piece is the mask token: raises `CapabilityError` where the tokenizer has none. With `sentence_vector` one
+        vector more stands before those of the words: that of the first special token, or of the last piece in models
+        that read from left to right.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordCoverage:
+    """What of a sentence its hidden states do not show."""
+
+    empty: tuple[int, ...] = ()
+    """Numbers of the words that have no piece."""
+    cut: tuple[int, ...] = ()
+    """Numbers of the words that alone are longer than the model reads, and lose their last pieces."""
+    windows: int = 1
+    """In how many parts the model reads the sentence."""
+
+
+@runtime_checkable
+class CoversWords(Protocol):
+    """Says what of sentences their hidden states do not show; an adapter that exposes these may have it."""
+
+    def word_coverage(self, sentences: Sequence[Sequence[str | None]]) -> list[WordCoverage]:
+        """Return one record a sentence; runs the tokenizer only."""
+
+
+@runtime_checkable
+class HasUntrained(Protocol):
+    """Can be had with random weights; an adapter that exposes hidden states may have it."""
+
+    def untrained(self, seed: int) -> Adapter:
+        """Return a model of the same architecture and tokenizer, its weights drawn by `seed`.
+
+        Its `identity` tells it from the trained one and from those of other seeds. Raises `CapabilityError` where
+        the model is divided over several devices.
         """
 
 

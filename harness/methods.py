@@ -5,9 +5,10 @@ The choice is made before any model is loaded, from what `describe` says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
 from harness.data.pool import CandidatePool
@@ -17,10 +18,21 @@ from harness.progress import Progress, SilentProgress
 from harness.prompts.prompter import Prompter
 from harness.specs.schema import TaskSpec
 
-__all__ = ["FITTING_PROTOCOLS", "Method", "MethodContext", "Pairing", "choose_pairings"]
+__all__ = ["FITTING_PROTOCOLS", "LearnedSplit", "Method", "MethodContext", "Pairing", "choose_pairings"]
 
 FITTING_PROTOCOLS = frozenset({"zero_shot_transfer", "translate_train", "translate_train_all", "in_language"})
 """Protocols that fine-tune; `frozen` and `prompted` take the model as it stands."""
+
+LearnedSplit = Literal["train", "validation"]
+"""A split that a method may learn from by itself, beside a model that stays as it is."""
+
+
+def _nothing() -> None:
+    pass
+
+
+def _no_split(name: LearnedSplit) -> list[Any]:
+    raise ValueError(f"The method did not declare that it learns from the split {name!r}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +52,28 @@ class MethodContext:
     progress: Progress = field(default_factory=SilentProgress)
     prompter: Prompter | None = None
     """Builds the prompts of methods that are `prompted`."""
+    digest: str = ""
+    """Names the cell within its run."""
+    view: Mapping[str, str] = field(default_factory=dict)
+    """Variant, axes, and whatever else makes the cell's number what it is."""
+    train_language: str | None = None
+    """Language of what a method with `Method.splits` learns from."""
+    seeds: tuple[int, ...] = ()
+    """Of all cells that differ from this one in the seed alone, also of finished ones, for methods that learn."""
+    data: str = ""
+    """Names the files of test, train and validation: cells where it is equal read the same sentences."""
+    split: Callable[[LearnedSplit], list[Any]] = _no_split
+    """Reads the examples of a split that the method learns from, after ``--train-limit``; raises `DataError`."""
+    test: Callable[[], Iterable[Any]] = tuple
+    """Reads the cell's items, after ``--limit``, in the order in which `Method.predict` gets them."""
+    peers: Callable[[], Sequence[MethodContext]] = tuple
+    """Returns the contexts of all unfinished cells of this opened model with the same method, also this cell's."""
+    folder: Path = Path()
+    """Where caches are kept between runs."""
+    check: Callable[[], None] = _nothing
+    """Raises where the user wants the run to stop; called now and then by long work."""
+    details: dict[str, Any] = field(default_factory=dict)
+    """Plain JSON that is kept in the cell's result as ``details``; filled before the last item is answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +94,12 @@ class Method:
     """Whether it asks with prompts."""
     needs_all: bool = False
     """Whether it must see all examples in one call (retrieval); others are called in chunks."""
+    splits: frozenset[LearnedSplit] = frozenset()
+    """Splits that it learns from by itself, beside a model that stays as it is (probing)."""
+    seeds: tuple[int, ...] = ()
+    """Of a method that learns: one cell each where the user names none."""
+    on_request: bool = False
+    """Whether it is taken only where ``--method`` names it, or where the task's own protocols have one of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +135,8 @@ def choose_pairings(
             already been fine-tuned for this kind of task, or what a model that cannot be fitted serves as it is.
         method_name: The method that the user asked for.
     """
-    wanted = tuple(protocols) or _default_protocols(spec, methods, description, head)
+    methods = [method for method in methods if _is_asked_for(method, spec, method_name)]
+    wanted = tuple(protocols) or _default_protocols(spec, methods, description, head, method_name)
     allowed = [method for method in methods if method_name in (None, method.name)]
     pairings: list[Pairing] = []
     reasons: list[str] = []
@@ -109,9 +150,25 @@ def choose_pairings(
     return pairings, reasons
 
 
+def _is_asked_for(method: Method, spec: TaskSpec, method_name: str | None) -> bool:
+    return not method.on_request or method.name == method_name or bool(method.protocols & set(spec.protocols))
+
+
 def _default_protocols(
-    spec: TaskSpec, methods: Iterable[Method], description: ModelDescription, head: Head | None
+    spec: TaskSpec,
+    methods: Sequence[Method],
+    description: ModelDescription,
+    head: Head | None,
+    method_name: str | None,
 ) -> tuple[str, ...]:
+    on_request = {
+        name
+        for method in methods
+        if method.on_request and method_name in (None, method.name)
+        for name in method.protocols
+    }
+    if on_request:
+        return tuple(name for name in spec.protocols if name in on_request) or tuple(sorted(on_request))
     # Every encoder embeds and every text-to-text model writes: only a head that adds an ability tells that a
     # checkpoint was fine-tuned for the task.
     adds_nothing = head in {None, Head.DUAL_ENCODER, Head.TEXT_TO_TEXT}

@@ -28,6 +28,7 @@ __all__ = [
     "DEFAULT_SEED",
     "Cell",
     "FitPlan",
+    "LearningPlan",
     "Model",
     "Plan",
     "PoolPlan",
@@ -168,6 +169,42 @@ def _stage_identity(stage: StagePlan) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LearningPlan:
+    """What a method learns from by itself, beside a model that stays as it is."""
+
+    owner: str
+    """The task or training set whose splits these are."""
+    language: str
+    train: FoundData
+    validation: FoundData | None
+    """None where every tenth cluster of train is held out instead."""
+    inputs: tuple[str, ...]
+    labels: tuple[str, ...]
+    phrases: Phrases
+    limit: int | None
+    """At most so many items of either split."""
+    seeds: tuple[int, ...]
+    """Of all cells that differ in the seed alone: what is chosen over several seeds depends on all of them."""
+
+    @property
+    def key(self) -> str:
+        """A digest of the data, of how they are read, and of the seeds."""
+        found = None if self.validation is None else self.validation.digest()
+        reading = [list(self.inputs), list(self.labels), self.phrases]
+        parts = [self.owner, self.language, self.train.digest(), found, reading, self.limit, list(self.seeds)]
+        text = json.dumps(parts, ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what results record of it."""
+        return {
+            "language": self.language,
+            "train": self.train.to_json(),
+            "validation": None if self.validation is None else self.validation.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolPlan:
     """The files of a task's candidate pool."""
 
@@ -251,6 +288,7 @@ class Cell:
     prompt: PromptPlan | None = None
     gold: CellGold | None = None
     """Corrected labels; the view names them."""
+    learning: LearningPlan | None = None
 
     @property
     def title(self) -> str:
@@ -269,6 +307,7 @@ class Cell:
             "seed": self.seed,
             "prompt": None if self.prompt is None else self.prompt.digest,
             "view": dict(sorted(self.view.items())),
+            **({} if self.learning is None else {"learning": self.learning.key}),
         }
 
     @cached_property

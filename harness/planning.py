@@ -16,9 +16,10 @@ from harness.errors import MissingDataError, UnknownNameError, UsageError
 from harness.fit_planning import FitPlanner, find_split, without_selection_on_test
 from harness.kinds.kind import TaskKind
 from harness.languages import Language, known_languages
+from harness.learning_planning import LearningPlanner
 from harness.methods import Method, Pairing, choose_pairings
 from harness.options import parse_options
-from harness.plan import DEFAULT_SEED, Cell, Model, Plan, PoolPlan, PromptPlan, RunConfig, Skip
+from harness.plan import DEFAULT_SEED, Cell, LearningPlan, Model, Plan, PoolPlan, PromptPlan, RunConfig, Skip
 from harness.prompt_planning import PromptPlanner
 from harness.registry import Registry
 from harness.specs.catalog import Catalog, TaskEntry
@@ -93,6 +94,7 @@ class _Planner:
         self._cells: list[Cell] = []
         self._skipped: list[Skip] = []
         self._fits = FitPlanner(config, registry, catalog, finder, model.description)
+        self._learning = LearningPlanner(config, finder, self._fits)
         self._prompts = PromptPlanner(config, catalog, finder, self._fits)
         self._pools: dict[str, PoolPlan] = {}
         self._suites: dict[str, None] = {}
@@ -202,8 +204,23 @@ class _Planner:
                 self._skip(spec, code, str(error), pairing.protocol, view=view)
                 continue
             version = {**view, **self._prompts.view(prompt, fits=pairing.fits)}
-            for seed in self._seeds if pairing.fits else self._seeds[:1]:
-                self._add_cell(spec, language, pairing, seed, test, version, pool, prompt)
+            seeds = self._seeds_of(pairing)
+            try:
+                learning = self._learning.plan(
+                    selected.entry, language, pairing.method, conditions, test, seeds
+                )
+            except MissingDataError as error:
+                self._skip(spec, code, str(error), pairing.protocol, view=view)
+                continue
+            if learning is not None and learning.language != code:
+                version["probe_train"] = learning.language
+            for seed in seeds:
+                self._add_cell(spec, language, pairing, seed, test, version, pool, prompt, learning)
+
+    def _seeds_of(self, pairing: Pairing) -> tuple[int, ...]:
+        if pairing.method.splits:
+            return self._config.seeds or pairing.method.seeds or self._seeds
+        return self._seeds if pairing.fits else self._seeds[:1]
 
     def _pool(self, entry: TaskEntry) -> PoolPlan | None:
         """Return the files of a task's candidates; raises `MissingDataError` where none were found."""
@@ -241,6 +258,7 @@ class _Planner:
         version: Mapping[str, str],
         pool: PoolPlan | None,
         prompt: PromptPlan | None,
+        learning: LearningPlan | None,
     ) -> None:
         fit = None
         if pairing.fits:
@@ -260,6 +278,7 @@ class _Planner:
             view=view,
             pool=pool,
             prompt=prompt,
+            learning=learning,
         )
         self._cells.append(cell)
 
@@ -285,6 +304,7 @@ class _Planner:
     def plan(self) -> Plan:
         cells, notes = without_selection_on_test(self._cells)
         notes += dict.fromkeys(self._fits.notes)
+        notes += dict.fromkeys(self._learning.notes)
         notes += [
             f"{task}: the candidate pool lacks {' '.join(pool.missing)}, whose files were not found, so scores "
             "are not comparable with those on the whole pool"

@@ -15,6 +15,7 @@ from harness.data.sampling import draw, draw_items
 from harness.data.sources import DataFinder
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, iter_examples, read_examples
+from harness.methods import LearnedSplit
 from harness.plan import Cell, PoolPlan, ShotPool
 from harness.prompts.prompter import Prompter
 from harness.registry import Registry
@@ -23,6 +24,12 @@ __all__ = ["HELD", "CellItems", "CellReader"]
 
 HELD = 16_384
 """Items that are kept once they were read; larger files are read again instead."""
+
+
+HELD_OUT = 10
+"""One cluster of so many is held out of train where there is no validation split."""
+LEARNING_SEED = 0
+"""Which items a limit keeps to learn from never depends on the seed of a cell."""
 
 
 class CellItems:
@@ -239,6 +246,41 @@ class CellReader:
         read = read_examples(kind, self._finder.rows(pool.found), context)
         return [example for example in read if kind.reference(example) is not None]
 
+    def learning(self, cell: Cell, split: LearnedSplit) -> list[Any]:
+        """Return the examples of a split that a cell's method learns from, after the limit.
+
+        Where there is no validation split, it is every tenth cluster of train, and train is the others. The limit
+        takes the same items of the same ids in all tasks, so that those over the same sentences can share them.
+        Raises `DataError` where an item has no label, or nothing is left.
+        """
+        plan = cell.learning
+        if plan is None:
+            raise ContractError(f"The cell {cell.title!r} has nothing to learn from.")
+        found = plan.validation if split == "validation" else plan.train
+        kind = self._registry.kinds.get(cell.spec.kind)
+        source = plan.train if found is None else found
+        context = ReadContext(
+            owner=plan.owner,
+            language=plan.language,
+            # The ids of training data may repeat.
+            split="train" if source is plan.train else split,
+            inputs=plan.inputs,
+            labels=plan.labels,
+            label_map=source.label_map,
+            cluster=cell.spec.cluster if plan.owner == cell.spec.task else None,
+            phrases=plan.phrases,
+        )
+        examples = read_examples(kind, self._finder.rows(source), context)
+        if kind.reference(examples[0]) is None:
+            raise DataError(f"The {source.ref} has items without labels, from which nothing can be learnt.")
+        if plan.validation is None:
+            examples = _held_out(examples, held=split == "validation")
+        if not examples:
+            raise DataError(f"The {source.ref} has too few items to hold every tenth out.")
+        ids = [example.id for example in examples]
+        kept = draw(ids, plan.limit, seed=LEARNING_SEED, task="", language=plan.language)
+        return [examples[index] for index in kept]
+
     def _pool(self, cell: Cell, plan: PoolPlan, kind: TaskKind, context: ReadContext) -> CandidatePool:
         if plan.key not in self._pools:
             assert kind.candidate is not None
@@ -254,6 +296,13 @@ class CellReader:
                 missing=plan.missing,
             )
         return self._pools[plan.key]
+
+
+def _held_out(examples: Sequence[Any], *, held: bool) -> list[Any]:
+    """Return the items of every tenth cluster, or those of all others; an item without a cluster is one."""
+    owners = [item.id if item.cluster is None else item.cluster for item in examples]
+    chosen = set(list(dict.fromkeys(owners))[HELD_OUT - 1 :: HELD_OUT])
+    return [item for item, owner in zip(examples, owners, strict=True) if (owner in chosen) is held]
 
 
 def _test_context(cell: Cell) -> ReadContext:

@@ -159,6 +159,12 @@ def _data_of(cell: Cell) -> Iterator[tuple[FoundData, View]]:
     for stage in () if cell.fit is None else cell.fit.stages:
         for _, data in (*stage.train, *([] if stage.validation is None else [stage.validation])):
             yield data, {}
+    learning = cell.learning
+    if learning is not None:
+        own = learning.owner == cell.spec.task
+        axes = {axis: cell.view[axis] for axis in cell.spec.axes} if own else {}
+        learnt = (learning.train, learning.validation)
+        yield from ((data, axes) for data in learnt if data is not None)
     if cell.prompt is not None and cell.prompt.pool is not None:
         yield cell.prompt.pool.found, {}
 

@@ -13,6 +13,7 @@ from typing import Any
 from harness.aggregation import aggregate_suites, aggregate_tasks
 from harness.asking import Asker
 from harness.capabilities import Adapter
+from harness.cell_context import CellContexts
 from harness.cell_keeping import CellKeeper
 from harness.data.pool import CandidatePool
 from harness.data.records import Prediction
@@ -20,7 +21,7 @@ from harness.data.sampling import draw
 from harness.data.sources import DataFinder
 from harness.documents import empty_result, pool_summary, release_summary, suite_summaries, task_summaries
 from harness.errors import ContractError, HarnessError, StorageError
-from harness.fitting import FitStore, Fitted
+from harness.fitting import FitStore, Fitted, cache_folder
 from harness.methods import Method, MethodContext
 from harness.plan import Cell, FitPlan, Plan
 from harness.processes import PeerError
@@ -70,7 +71,6 @@ class Runner:
         self._crew = asker.crew
         self._state = state
         self._cells: dict[str, dict[str, Any]] = {}
-        self._cache: dict[str, Any] = {}
         self._fits: dict[str, FitSummary] = {}
         self._notices: dict[str, None] = {}
         self._header: dict[str, Any] = {}
@@ -136,7 +136,6 @@ class Runner:
         self, adapter: Adapter, fit: FitPlan | None, cells: Sequence[Cell], limit: int | None
     ) -> None:
         fitted: Fitted | None = None
-        self._cache = {}
         if fit is not None:
             try:
                 with self._crew.step():
@@ -154,21 +153,31 @@ class Runner:
         try:
             identity = {**chosen.identity(), **({} if fitted is None else {"harness.fit": fitted.digest})}
             asked = self._asker.wrap(chosen, identity)
+            contexts = CellContexts(
+                reader=self._reader,
+                cells=cells,
+                is_done=lambda cell: cell.digest in self._cells,
+                limit=limit,
+                limit_seed=LIMIT_SEED,
+                folder=cache_folder(),
+                progress=self._progress,
+                check=self._asker.interruption.check,
+            )
             for cell in cells:
                 self._asker.interruption.check()
-                self._run_cell(asked, cell, limit)
+                self._run_cell(asked, cell, contexts)
                 self._take_notices(chosen)
         finally:
             if fitted is not None:
                 fitted.adapter.close()
 
-    def _run_cell(self, adapter: Any, cell: Cell, limit: int | None) -> None:
+    def _run_cell(self, adapter: Any, cell: Cell, contexts: CellContexts) -> None:
         started = time.monotonic()
         before = self._asker.counts.to_json()
         result: dict[str, Any] = {}
         try:
             with self._crew.step():
-                result = self._evaluate(adapter, cell, limit, started, before)
+                result = self._evaluate(adapter, cell, contexts, started, before)
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001, RUF100  one failed cell leaves the others alone
@@ -185,11 +194,11 @@ class Runner:
             self._written = time.monotonic()
 
     def _evaluate(
-        self, adapter: Any, cell: Cell, limit: int | None, started: float, before: Mapping[str, int]
+        self, adapter: Any, cell: Cell, contexts: CellContexts, started: float, before: Mapping[str, int]
     ) -> dict[str, Any]:
         """Ask all items of a cell; in the leading process score them, and write records and result."""
-        items, pool = self._items(cell, limit)
-        context = self._context(cell, items.pool, pool)
+        items, pool = self._items(cell, contexts.limit)
+        context = contexts.of(cell, items.pool, pool)
         method = cell.pairing.method
         with ExitStack() as stack:
             keeper = stack.enter_context(self._keeper(cell)) if self._crew.leads else None
@@ -207,6 +216,7 @@ class Runner:
                 "size": items.size,
                 "release": release_summary(cell, items.size),
                 "pool": None if pool is None else pool_summary(pool),
+                **({"details": context.details} if context.details else {}),
                 "seconds": round(time.monotonic() - started, 3),
             }
         self._asker.journal.sync()
@@ -235,19 +245,6 @@ class Runner:
             method=cell.pairing.method.name,
             digest=cell.digest,
             gold=cell.gold,
-        )
-
-    def _context(self, cell: Cell, examples: Sequence[Any], pool: CandidatePool | None) -> MethodContext:
-        return MethodContext(
-            spec=cell.spec,
-            language=cell.language,
-            protocol=cell.pairing.protocol,
-            seed=cell.seed,
-            pool=examples,
-            candidates=pool,
-            cache=self._cache,
-            progress=self._progress,
-            prompter=self._reader.prompter(cell),
         )
 
     def _predict(
@@ -285,6 +282,7 @@ class Runner:
             else cell.prompt.to_json(cell.prompt.compiled(cell.prompt.instruction)),
             "digest": cell.digest,
             "data": cell.test.to_json(),
+            **({} if cell.learning is None else {"learning": cell.learning.to_json()}),
         }
 
     def _fail(self, cell: Cell, error: Exception) -> None:

@@ -25,10 +25,11 @@ from __future__ import annotations
 from harness.testing.answer_check import AnswerChecks
 from harness.testing.declaration_check import DeclarationChecks
 from harness.testing.fit_check import FitChecks
+from harness.testing.state_check import StateChecks
 from harness.testing.stream_check import StreamChecks
 
 __all__ = ["AdapterContract"]
 
 
-class AdapterContract(DeclarationChecks, AnswerChecks, StreamChecks, FitChecks):
+class AdapterContract(DeclarationChecks, AnswerChecks, StateChecks, StreamChecks, FitChecks):
     """Checks that an adapter declares what it does and does what it declares."""

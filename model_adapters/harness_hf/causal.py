@@ -46,6 +46,7 @@ class Causal(TextVectors):
     """A decoder run by transformers."""
 
     _session: CausalSession
+    reads_left_to_right = True
 
     def __init__(self, session: CausalSession) -> None:
         self._session = session

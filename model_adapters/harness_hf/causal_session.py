@@ -19,7 +19,7 @@ from harness_hf.causal_tokens import CausalTokens
 from harness_hf.identity import folder_identity, library_versions
 from harness_hf.loading import first_line, open_network, quiet_transformers, require_weights
 from harness_hf.placement import placing
-from harness_hf.session import Inputs, ModelSession
+from harness_hf.session import Inputs, ModelSession, drawn_weights
 from harness_hf.template import Template
 
 __all__ = ["CausalSession"]
@@ -104,6 +104,7 @@ class CausalSession(ModelSession):
             "text_files": hashlib.sha256(read + (self._template or "").encode()).hexdigest(),
             **library_versions(),
             **chosen,
+            **drawn_weights(self.random_seed),
         }
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> list[Encoded]:

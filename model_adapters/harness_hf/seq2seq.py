@@ -24,10 +24,11 @@ from harness.capabilities import (
     Prompt,
     Side,
 )
-from harness.errors import AdapterError, UsageError
+from harness.errors import AdapterError, CapabilityError, UsageError
 from harness.options import AdapterOptions
 from harness.streaming import Call
-from harness_hf.answer_stream import AnswerStream, Procedure
+from harness_hf.answer_stream import Procedure
+from harness_hf.batching import Encoded
 from harness_hf.fit_record import read_record
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.pooling import pool, read_layer, resolve_layer
@@ -37,6 +38,8 @@ from harness_hf.seq2seq_options import Seq2SeqOptions
 from harness_hf.seq2seq_scoring import Target, score_targets
 from harness_hf.seq2seq_session import Seq2SeqSession, Source
 from harness_hf.session import CHUNK
+from harness_hf.template import Template
+from harness_hf.word_vectors import EncoderReading, WordVectors
 
 __all__ = ["Seq2Seq", "open_seq2seq"]
 
@@ -50,7 +53,7 @@ def open_seq2seq(description: ModelDescription, options: AdapterOptions) -> Adap
     return Seq2Seq(Seq2SeqSession(ref=description.ref, folder=folder, options=options, record=record))
 
 
-class Seq2Seq(AnswerStream):
+class Seq2Seq(WordVectors):
     """A sequence-to-sequence model, as it stands or fitted on text pairs: both can do the same."""
 
     fits_together = True
@@ -181,6 +184,39 @@ class Seq2Seq(AnswerStream):
         from harness_hf.seq2seq_training import load_pairs
 
         return load_pairs(directory, spec, self._session.options)
+
+    def _encoder_reading(self) -> EncoderReading:
+        session = self._session
+        if not session.tokenizer.is_fast:
+            raise CapabilityError(
+                f"The model {session.ref!r} has no fast tokenizer, which the hidden states of words need.",
+                hint="Choose a model whose folder has a tokenizer.json.",
+            )
+        before, after = session.source_affixes.before, session.source_affixes.after
+        template = Template(
+            before=before,
+            between=(),
+            after=after,
+            before_types=(0,) * len(before),
+            between_types=(),
+            after_types=(0,) * len(after),
+            first_type=0,
+            second_type=0,
+        )
+
+        def read(
+            encoded: Sequence[Encoded], layers: Sequence[int]
+        ) -> Iterator[tuple[list[int], list[torch.Tensor]]]:
+            def forward(batch: list[int]) -> list[torch.Tensor]:
+                inputs = session.pad([encoded[one] for one in batch])
+                states = session.encoder(**inputs, output_hidden_states=True).hidden_states
+                return [states[layer] for layer in layers]
+
+            call = Call(ability="embed")
+            return session.run([len(one) for one in encoded], forward, call)
+
+        limit = session.length_limit()
+        return EncoderReading(template=template, limit=limit, width=self._width(), read=read)
 
     def _scored_end(self) -> tuple[int, ...]:
         session = self._session

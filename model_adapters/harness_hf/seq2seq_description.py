@@ -25,6 +25,7 @@ SEQ2SEQ_OFFERS = frozenset(
         Capability.SCORES_CONTINUATIONS,
         Capability.COUNTS_TOKENS,
         Capability.EMBEDS,
+        Capability.EXPOSES_HIDDEN_STATES,
     }
 )
 RIGHT_ADAPTER = {Family.ENCODER: ("an encoder", "hf-encoder"), Family.CAUSAL: ("a decoder", "hf-causal")}

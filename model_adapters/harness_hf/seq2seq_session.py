@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 import transformers
@@ -20,8 +21,9 @@ from harness_hf.fit_record import FitRecord
 from harness_hf.identity import folder_identity, library_versions
 from harness_hf.loading import quiet_transformers
 from harness_hf.placement import load_placed, place
+from harness_hf.random_network import random_twin
 from harness_hf.seq2seq_options import Seq2SeqOptions
-from harness_hf.session import batch_tokens
+from harness_hf.session import batch_tokens, drawn_weights
 from harness_hf.token_budget import BatchPlan, TokenBudget, by_length
 
 __all__ = ["Affixes", "Seq2SeqSession", "Source"]
@@ -103,6 +105,8 @@ class Seq2SeqSession:
         network, _ = load_placed(folder, ref, Head.TEXT_TO_TEXT, options)
         self._network: Any
         self._network, self.device = place(network, options)
+        self.random_seed: int | None = None
+        """What the weights were drawn by, where they are not those of the folder."""
         self.budget = TokenBudget(ref, batch_tokens(options, self.device))
         self.dtype = str(network.dtype).removeprefix("torch.")
         self.source_affixes = _affixes(self.tokenizer, "text")
@@ -118,6 +122,14 @@ class Seq2SeqSession:
         self.target_limit = _position_limit(network.config, "decoder")
         """The most tokens that the decoder reads, None for relative positions."""
         network.generation_config = _greedy(network.generation_config, self.prefix[0], self.ends, self.pad_id)
+
+    def untrained(self, seed: int) -> Self:
+        """Return a session of the same tokenizer and architecture, its weights drawn by `seed`."""
+        divided = self.options.device_map is not None
+        twin = copy.copy(self)
+        twin._network = random_twin(self.network, seed, ref=self.ref, divided=divided)
+        twin.random_seed = seed
+        return twin
 
     @property
     def network(self) -> Any:
@@ -147,6 +159,7 @@ class Seq2SeqSession:
             **folder_identity(self.folder, FURTHER_FILES),
             **library_versions(),
             **chosen,
+            **drawn_weights(self.random_seed),
         }
 
     def close(self) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 
@@ -18,11 +19,12 @@ from harness_hf.identity import folder_identity, library_versions
 from harness_hf.loading import load_tokenizer, piece_limit
 from harness_hf.options import EncoderOptions, ModelOptions
 from harness_hf.placement import load_placed, place
+from harness_hf.random_network import random_twin
 from harness_hf.sentence_files import read_sentence_files
 from harness_hf.template import Template, read_templates
 from harness_hf.token_budget import BatchPlan, TokenBudget, by_length, never
 
-__all__ = ["CHUNK", "EncoderSession", "ModelSession", "batch_tokens"]
+__all__ = ["CHUNK", "EncoderSession", "ModelSession", "batch_tokens", "drawn_weights"]
 
 CHUNK = 16_384
 """Texts that are tokenised and sorted by length together; bounds the memory that pieces take."""
@@ -69,6 +71,8 @@ class ModelSession:
         self.has_pooler = has_pooler
         self._network: Any
         self._network, self.device = place(network, options)
+        self.random_seed: int | None = None
+        """What the weights were drawn by, where they are not those of the folder."""
         self.budget = TokenBudget(ref, batch_tokens(options, self.device))
         self.dtype = str(network.dtype).removeprefix("torch.")
         self.depth = int(network.config.num_hidden_layers)
@@ -77,6 +81,14 @@ class ModelSession:
         """The most pieces of a sequence, special pieces included."""
         self.sentence_files = read_sentence_files(folder)
         self._inputs = _input_names(network, tokenizer)
+
+    def untrained(self, seed: int) -> Self:
+        """Return a session of the same tokenizer and architecture, its weights drawn by `seed`."""
+        divided = self.options.device_map is not None
+        twin = copy.copy(self)
+        twin._network = random_twin(self.network, seed, ref=self.ref, divided=divided)
+        twin.random_seed = seed
+        return twin
 
     @property
     def network(self) -> Any:
@@ -181,7 +193,13 @@ class EncoderSession(ModelSession):
             **folder_identity(self.folder),
             **library_versions(),
             **chosen,
+            **drawn_weights(self.random_seed),
         }
+
+
+def drawn_weights(seed: int | None) -> Mapping[str, str]:
+    """Return what the identity of a model with random weights has beside that of the trained one."""
+    return {} if seed is None else {"weights": f"random, seed {seed}"}
 
 
 def batch_tokens(options: ModelOptions, device: torch.device) -> int:

@@ -15,7 +15,7 @@ from harness_hf.answer_stream import Parts, Procedure
 from harness_hf.encoder import Encoder
 from harness_hf.head_training import Feature, HeadTraining
 from harness_hf.session import EncoderSession, Inputs
-from harness_hf.text_vectors import SENTENCE_CHUNK
+from harness_hf.word_vectors import SENTENCE_CHUNK
 from harness_hf.words import WordWindow, split_sentences
 
 __all__ = ["Tagger", "prepare_tagging", "token_f1"]

@@ -12,17 +12,14 @@ import torch
 from harness.capabilities import EmbedOptions, FloatArray, Side
 from harness.errors import AdapterError, UsageError
 from harness.streaming import Call
-from harness_hf.answer_stream import AnswerStream, Parts, Procedure
+from harness_hf.answer_stream import Procedure
 from harness_hf.batching import Encoded
 from harness_hf.pooling import pool, read_layer, resolve_layer
 from harness_hf.sentence_files import Pooling
 from harness_hf.session import CHUNK, Inputs, ModelSession
-from harness_hf.words import WordWindow, split_sentences
+from harness_hf.word_vectors import EncoderReading, WordVectors
 
-__all__ = ["SENTENCE_CHUNK", "EmbedPlan", "TextVectors", "require_finite", "row_procedure"]
-
-SENTENCE_CHUNK = 1024
-"""Sentences whose words are split and sorted together; bounds the hidden states that wait for re-joining."""
+__all__ = ["EmbedPlan", "TextVectors", "require_finite", "row_procedure"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +33,29 @@ class EmbedPlan:
     prefix: str
 
 
-class TextVectors(AnswerStream):
+class TextVectors(WordVectors):
     """Reads an opened model's hidden states; adapters of bare models inherit `embed` and `hidden_states`."""
 
     _session: ModelSession
+
+    def _encoder_reading(self) -> EncoderReading:
+        session = self._session
+
+        def read(
+            encoded: Sequence[Encoded], layers: Sequence[int]
+        ) -> Iterator[tuple[list[int], list[torch.Tensor]]]:
+            def forward(inputs: Inputs) -> list[torch.Tensor]:
+                states = session.backbone(**inputs, output_hidden_states=True).hidden_states
+                return [states[layer] for layer in layers]
+
+            return session.run(encoded, forward, ability="hidden_states")
+
+        return EncoderReading(
+            template=session.single,
+            limit=session.length_limit(),
+            width=int(session.network.config.hidden_size),
+            read=read,
+        )
 
     def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
         """Return float32 vectors of shape (texts, dimension) with unit rows."""
@@ -82,55 +98,6 @@ class TextVectors(AnswerStream):
             limit=session.length_limit(options.max_length or own_limit),
             prefix=self._prefix(side) if options.prefixes else "",
         )
-
-    def layer_count(self) -> int:
-        """Return how many layers there are, the embedding layer included."""
-        return self._session.depth + 1
-
-    def hidden_states(
-        self, sentences: Sequence[Sequence[str]], layers: Sequence[int]
-    ) -> Iterator[tuple[int, FloatArray]]:
-        """Yield (index of the sentence, vectors of shape (layers, words, dimension)), in any order.
-
-        A word's vector is that of its first piece; a word without a piece gets zeros. Sentences longer than
-        the model's limit are split between words and re-joined. Raises `UsageError` for a layer that is not
-        there.
-        """
-        chosen = [resolve_layer(layer, self._session.depth) for layer in layers]
-        for start in range(0, len(sentences), SENTENCE_CHUNK):
-            yield from self._states_of_chunk(sentences[start : start + SENTENCE_CHUNK], chosen, start)
-
-    def _states_of_chunk(
-        self, sentences: Sequence[Sequence[str]], layers: list[int], offset: int
-    ) -> Iterator[tuple[int, FloatArray]]:
-        session = self._session
-        with session.tokenizing:
-            windows = split_sentences(
-                sentences,
-                tokenizer=session.tokenizer,
-                template=session.single,
-                limit=session.length_limit(),
-                unknown_for_empty=False,
-            )
-        width = int(session.network.config.hidden_size)
-        waiting: dict[int, FloatArray] = {}
-        parts = Parts([window.sentence for window in windows], len(sentences))
-        for number in parts.idle():
-            yield offset + number, np.zeros((len(layers), len(sentences[number]), width), np.float32)
-
-        def forward(inputs: Inputs) -> list[torch.Tensor]:
-            states = session.backbone(**inputs, output_hidden_states=True).hidden_states
-            return [states[layer] for layer in layers]
-
-        encoded = [window.encoded for window in windows]
-        for rows, states in session.run(encoded, forward, ability="hidden_states"):
-            for row, index in enumerate(rows):
-                number = windows[index].sentence
-                shape = (len(layers), len(sentences[number]), width)
-                target = waiting.setdefault(number, np.zeros(shape, np.float32))
-                _copy_words(target, [state[row] for state in states], windows[index])
-            for number in parts.finish(rows):
-                yield offset + number, waiting.pop(number)
 
     def _pooling(self, asked: Pooling | None) -> Pooling:
         """Return the pooling of the request, the options or the model folder, where it is possible."""
@@ -175,15 +142,6 @@ def row_procedure(
             yield rows, list(values)
 
     return Procedure(prepare=prepare, answer=answer)
-
-
-def _copy_words(target: FloatArray, states: Sequence[torch.Tensor], window: WordWindow) -> None:
-    """Copy the first-piece vectors of a window's words into the sentence's array."""
-    words = [word for word, position in enumerate(window.positions) if position >= 0]
-    pieces = [window.positions[word] for word in words]
-    columns = window.first_word + np.asarray(words, dtype=np.int64)
-    for layer, state in enumerate(states):
-        target[layer, columns] = state[pieces].float().cpu().numpy()
 
 
 def require_finite(values: FloatArray, what: str, session: ModelSession) -> None:

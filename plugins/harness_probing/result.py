@@ -19,7 +19,7 @@ from harness_probing.mix import center_of_gravity
 from harness_probing.scores import METRICS, Counts, confusion_scores
 from harness_probing.settings import ProbeSettings
 
-__all__ = ["Coverage", "ProbeResult", "probe_result"]
+__all__ = ["Coverage", "ProbeResult", "library_versions", "probe_result", "problem_result"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,9 @@ class Coverage:
     """What of a split did not reach the probes; the caller, who tokenises, counts it."""
 
     truncated_sentences: int = 0
+    """Sentences of which the model did not read the end, or only a part of a labelled word."""
+    split_sentences: int = 0
+    """Sentences that the model read in several parts."""
     empty_words: int = 0
     """Words that the tokenizer turned into nothing."""
 
@@ -55,10 +58,16 @@ class ProbeResult:
 
 def probe_result(evaluator: Evaluator, *, coverage: Mapping[str, Coverage] | None = None) -> ProbeResult:
     """Return the results of what an evaluator has counted; raises `DataError` for a problem without test items."""
-    problems = {name: _problem(own, evaluator.counts[name]) for name, own in evaluator.probes.items()}
+    problems = {name: problem_result(own, evaluator.counts[name]) for name, own in evaluator.probes.items()}
     settings = next(iter(evaluator.probes.values())).settings
-    versions = {"torch": torch.__version__, "numpy": np.__version__, "harness": _own_version()}
-    return ProbeResult(settings=settings, problems=problems, coverage=coverage or {}, versions=versions)
+    return ProbeResult(
+        settings=settings, problems=problems, coverage=coverage or {}, versions=library_versions()
+    )
+
+
+def library_versions() -> Mapping[str, str]:
+    """Return the versions of what probes are trained with."""
+    return {"torch": torch.__version__, "numpy": np.__version__, "harness": _own_version()}
 
 
 def _own_version() -> str:
@@ -68,7 +77,8 @@ def _own_version() -> str:
         return "unknown"
 
 
-def _problem(own: FittedProbes, counts: TestCounts) -> dict[str, Any]:
+def problem_result(own: FittedProbes, counts: TestCounts) -> dict[str, Any]:
+    """Return the results of one problem as plain JSON; raises `DataError` where it has no test items."""
     gold = counts.confusion[0, 0, 0].sum(axis=1)
     if not gold.sum():
         raise DataError(f"The problem {own.problem.name!r} has no labelled items in test.")

@@ -64,7 +64,9 @@ class ClusterTally:
             return dict.fromkeys(METRICS, Interval(se=None, low=None, high=None, method=reason))
         right, predicted, gold = self.counts(layer)
         used, seeds, classes = right.shape
-        sums = np.concatenate([right.reshape(used, -1), predicted.reshape(used, -1), gold], axis=1)
+        # By name, so that the draws do not depend on the order in which a model answers.
+        order = np.argsort(np.array(self.clusters()), kind="stable")
+        sums = np.concatenate([right.reshape(used, -1), predicted.reshape(used, -1), gold], axis=1)[order]
         drawn = resampled_sums(sums.astype(np.float64), draws=draws, seed=seed)
         replicates = _mean_scores(drawn, seeds, classes)
         return {

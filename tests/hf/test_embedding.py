@@ -183,7 +183,7 @@ def test_long_sentences_are_rejoined(bert: Any, monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(found[0][:, :62], first_window, atol=2e-6)
     last_window = dict(bert.hidden_states([sentences[0][186:]], [4]))[0]
     np.testing.assert_allclose(found[0][:, 186:], last_window, atol=2e-6)
-    monkeypatch.setattr("harness_hf.text_vectors.SENTENCE_CHUNK", 1)
+    monkeypatch.setattr("harness_hf.word_vectors.SENTENCE_CHUNK", 1)
     again = dict(bert.hidden_states(sentences, [4]))
     assert sorted(again) == [0, 1, 2]
     np.testing.assert_allclose(again[2], found[2], atol=2e-6)

@@ -122,7 +122,7 @@ def test_the_result_tells_everything_as_json(fitted: list[FittedProbes], held_ou
     list(evaluator.stream(held_out.sentences))
     coverage = {"test": Coverage(truncated_sentences=2, empty_words=1)}
     kept = json.loads(json.dumps(probe_result(evaluator, coverage=coverage).to_json(), allow_nan=False))
-    assert kept["coverage"]["test"] == {"truncated_sentences": 2, "empty_words": 1}
+    assert kept["coverage"]["test"] == {"truncated_sentences": 2, "split_sentences": 0, "empty_words": 1}
     pos = kept["problems"]["pos"]
     assert [row["layer"] for row in pos["layers"]] == list(LAYERS)
     middle = pos["layers"][1]

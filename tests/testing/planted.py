@@ -33,8 +33,9 @@ from harness.capabilities import (
     SpanAnswer,
     SpanQuestion,
     TextInput,
+    WordCoverage,
 )
-from harness.errors import TrainingError
+from harness.errors import CapabilityError, TrainingError
 from harness.options import AdapterOptions
 from harness.streaming import Ability, Answered, Call
 
@@ -42,7 +43,18 @@ HEADS = (Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION, Head.DUAL_ENCO
 COUNTER = itertools.count()
 
 
-DECODERS = ("sound-decoder", "loses-a-sentence", "positive-log-probability", "impatient-generation")
+DECODERS = (
+    "sound-decoder",
+    "no-mask",
+    "covers-all",
+    "deaf-to-sentences",
+    "impatient-generation",
+    "loses-a-sentence",
+    "one-twin",
+    "positive-log-probability",
+    "reads-masks",
+    "shifts-words",
+)
 DECODER_OFFERS = (
     Capability.CHOOSES_BEST,
     Capability.EMBEDS,
@@ -197,13 +209,46 @@ class PlantedDecoder(Planted):
         return 3
 
     def hidden_states(
-        self, sentences: Sequence[Sequence[str]], layers: Sequence[int]
+        self,
+        sentences: Sequence[Sequence[str | None]],
+        layers: Sequence[int],
+        *,
+        sentence_vector: bool = False,
     ) -> Iterator[tuple[int, FloatArray]]:
         for index in reversed(range(len(sentences))):
-            if self.ref == "loses-a-sentence" and len(sentences[index]) == 2:
+            words: list[Any] = list(sentences[index])
+            if self.ref == "loses-a-sentence" and len(words) == 2:
                 continue
-            rows = [[vector(layer, word) for word in sentences[index]] for layer in layers]
-            yield index, np.array(rows, dtype=np.float32).reshape(len(layers), len(sentences[index]), 32)
+            if self.ref == "no-mask" and None in words:
+                raise CapabilityError("It masks nothing.")
+            told = ["same"] if self.ref == "deaf-to-sentences" else [tuple(words)]
+            read = [*(told if sentence_vector else []), *words]
+            if self.ref == "shifts-words" and sentence_vector:
+                read = [*words, *told]
+            if self.ref == "reads-masks":
+                read = ["b" if word is None else word for word in read]
+            rows = [[vector(layer, word, self.drawn) for word in read] for layer in layers]
+            states = np.array(rows, dtype=np.float32).reshape(len(layers), len(read), 32)
+            states[:, [word == "\u200b" for word in read]] = 0
+            yield index, states
+
+    drawn = 0
+
+    def word_coverage(self, sentences: Sequence[Sequence[str | None]]) -> list[WordCoverage]:
+        if self.ref == "covers-all":
+            return [WordCoverage() for _ in sentences]
+        return [
+            WordCoverage(empty=tuple(number for number, word in enumerate(words) if word == "\u200b"))
+            for words in sentences
+        ]
+
+    def untrained(self, seed: int) -> PlantedDecoder:
+        twin = type(self)(self.ref)
+        twin.drawn = 1 if self.ref == "one-twin" else seed
+        return twin
+
+    def identity(self) -> Mapping[str, str]:
+        return {**super().identity(), **({"drawn": str(self.drawn)} if self.drawn else {})}
 
     def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
         sign = 1 if self.ref == "positive-log-probability" else -1

@@ -1,0 +1,127 @@
+"""Checks of what belongs to hidden states: sentence vectors, masked words, coverage, and twins with random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.capabilities import Capability, CoversWords, FloatArray, HasUntrained
+from harness.errors import CapabilityError
+from harness.testing.contract_setting import ContractSetting
+from harness.testing.probe import PROBES
+from harness.testing.workshop import Subject, Workshop
+
+__all__ = ["StateChecks"]
+
+_TOLERANCE = 1e-4
+_PROBE = PROBES[Capability.EXPOSES_HIDDEN_STATES]
+_SEEDS = (3, 4)
+
+
+class StateChecks(ContractSetting):
+    """What a model that exposes its hidden states says of sentences."""
+
+    def test_the_vector_of_the_sentence_stands_first(self, workshop: Workshop) -> None:
+        """With `sentence_vector` there is one vector more, and those of the words stay as they are."""
+        sentences = [*_PROBE.requests, *_PROBE.unusual.values(), ()]
+        for subject in _subjects(workshop):
+            plain = _states(subject.model, sentences)
+            whole = _states(subject.model, sentences, sentence_vector=True)
+            for words, one, other in zip(sentences, plain, whole, strict=True):
+                expected = (2, len(words) + 1, one.shape[2])
+                assert other.shape == expected, (
+                    f"{subject.name} gives {words!r} with its own vector the shape {other.shape}, expected {expected}."
+                )
+                assert np.isfinite(other).all(), (
+                    f"{subject.name} gives {words!r} a vector that is not finite."
+                )
+                assert _close(other[:, 1:], one), (
+                    f"{subject.name} gives the words of {words!r} other vectors beside that of the sentence."
+                )
+
+    def test_the_vector_of_the_sentence_depends_on_it(self, workshop: Workshop) -> None:
+        """Different sentences have different vectors in the last layer."""
+        for subject in _subjects(workshop):
+            own = [states[-1, 0] for states in _states(subject.model, _PROBE.requests, sentence_vector=True)]
+            alike = [
+                words
+                for words, vector in zip(_PROBE.requests[1:], own[1:], strict=True)
+                if _close(own[0], vector)
+            ]
+            assert not alike, f"{subject.name} gives {alike[0]!r} the same vector as {_PROBE.requests[0]!r}."
+
+    def test_a_masked_word_has_a_vector_or_is_refused(self, workshop: Workshop) -> None:
+        """None has a vector that is not that of a word, or raises `CapabilityError`."""
+        for subject in _subjects(workshop):
+            try:
+                (masked,) = _states(subject.model, [("a", None, "b")])
+            except CapabilityError:
+                continue
+            (plain,) = _states(subject.model, [("a", "b", "b")])
+            assert masked.shape == plain.shape, f"{subject.name} loses the masked word."
+            assert masked[:, 1].any() and not _close(masked[:, 1], plain[:, 1]), (
+                f"{subject.name} gives a masked word the vector of another."
+            )
+
+    def test_coverage_tells_which_words_have_no_vector(self, workshop: Workshop) -> None:
+        """The words that `word_coverage` calls empty are those with zeros."""
+        sentences = [*_PROBE.requests, *_PROBE.unusual.values(), ()]
+        for subject in _subjects(workshop):
+            if not isinstance(subject.model, CoversWords):
+                pytest.skip(f"{subject.name} does not say what its hidden states cover")
+            covered = subject.model.word_coverage(sentences)
+            assert len(covered) == len(sentences), f"{subject.name} loses the coverage of sentences."
+            for words, own, states in zip(sentences, covered, _states(subject.model, sentences), strict=True):
+                zeros = tuple(np.flatnonzero(~states.any(axis=(0, 2))).tolist())
+                assert own.empty == zeros, (
+                    f"{subject.name} calls the words {own.empty} of {words!r} empty, but {zeros} have no vector."
+                )
+
+    def test_an_untrained_twin_is_another_model(self, workshop: Workshop) -> None:
+        """Its states depend on the seed alone, its identity names it, and the model itself stays as it was."""
+        if Capability.EXPOSES_HIDDEN_STATES not in workshop.description.offers:
+            pytest.skip(f"{workshop.name} does not offer {Capability.EXPOSES_HIDDEN_STATES.value}")
+        model: Any = workshop.bare
+        has_twin = isinstance(model, HasUntrained)
+        if not has_twin:
+            pytest.skip(f"{workshop.name} has no twin with random weights")
+        before = _states(model, _PROBE.requests)
+        identities = [dict(model.identity())]
+        drawn = [before]
+        for seed in _SEEDS:
+            twin, again = model.untrained(seed), model.untrained(seed)
+            drawn.append(_states(twin, _PROBE.requests))
+            identities.append(dict(twin.identity()))
+            assert _all_close(drawn[-1], _states(again, _PROBE.requests)), (
+                "The same seed gives other weights."
+            )
+            twin.close()
+            again.close()
+        assert _all_close(before, _states(model, _PROBE.requests)), "The model changed with its twin."
+        for first, second in ((0, 1), (0, 2), (1, 2)):
+            assert identities[first] != identities[second], "Two models have the same identity."
+            assert not _all_close(drawn[first], drawn[second]), "Two models have the same states."
+
+
+def _subjects(workshop: Workshop) -> list[Subject]:
+    subjects = workshop.subjects(Capability.EXPOSES_HIDDEN_STATES)
+    if not subjects:
+        pytest.skip(f"{workshop.name} does not offer {Capability.EXPOSES_HIDDEN_STATES.value}")
+    return subjects
+
+
+def _states(model: Any, sentences: Sequence[Any], **options: Any) -> list[FloatArray]:
+    streamed = dict(model.hidden_states(sentences, [0, model.layer_count() - 1], **options))
+    assert sorted(streamed) == list(range(len(sentences))), "Some sentences have no states."
+    return [streamed[number] for number in range(len(sentences))]
+
+
+def _close(one: Any, other: Any) -> bool:
+    return bool(np.allclose(one, other, rtol=_TOLERANCE, atol=_TOLERANCE))
+
+
+def _all_close(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return all(_close(first, second) for first, second in zip(one, other, strict=True))

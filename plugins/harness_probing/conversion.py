@@ -1,0 +1,91 @@
+"""From the examples of a task to what is probed, and from classes back to the task's outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from harness.methods import MethodContext
+
+__all__ = ["Level", "ProbeItem", "Words", "item_maker", "level_of", "output_of"]
+
+Level = Literal["word", "sentence"]
+Words = tuple[str | None, ...]
+"""A tokenised sentence; None is a masked word."""
+SENTENCE = 0
+"""The position of the sentence's own vector; word n has position n + 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeItem:
+    """One item of a task: a sentence of which some vectors have a class."""
+
+    id: str
+    cluster: str
+    """What is drawn in the bootstrap; the item's own id where it has no cluster."""
+    words: Words
+    positions: tuple[int, ...]
+    """Of the vectors: 0 is that of the sentence, n + 1 that of word n."""
+    classes: tuple[int, ...] | None
+    """Class numbers, one a position; None for an unlabelled item."""
+    types: tuple[str, ...]
+    """Forms of the words, or the sentence's text."""
+
+
+def level_of(kind: str) -> Level:
+    """Return what carries the labels of a kind of task."""
+    return "sentence" if kind == "sequence_classification" else "word"
+
+
+def item_maker(context: MethodContext) -> Callable[[Any], ProbeItem]:
+    """Return what makes items of a cell's examples; raises `KeyError` for a kind that cannot be probed."""
+    spec = context.spec
+    numbers = {label: number for number, label in enumerate(spec.label_names)}
+    mask: str | None = getattr(spec, "mask_word", None)
+    make = _MAKERS[spec.kind]
+
+    def made(example: Any) -> ProbeItem:
+        words, positions, types, labels = make(example)
+        masked = tuple(None if mask is not None and word == mask else word for word in words)
+        return ProbeItem(
+            id=example.id,
+            cluster=example.id if example.cluster is None else example.cluster,
+            words=masked,
+            positions=positions,
+            classes=None if labels is None else tuple(numbers[label] for label in labels),
+            types=types,
+        )
+
+    return made
+
+
+def output_of(kind: str, labels: Sequence[str]) -> Any:
+    """Return the prediction of an item as its kind has it."""
+    return {"label": labels[0], "scores": []} if level_of(kind) == "sentence" else list(labels)
+
+
+Parts = tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...], Sequence[str] | None]
+"""Words, positions, types and labels."""
+
+
+def _tagged(example: Any) -> Parts:
+    return example.tokens, tuple(range(1, len(example.tokens) + 1)), example.tokens, example.tags
+
+
+def _labelled(example: Any) -> Parts:
+    types = tuple(example.tokens[target] for target in example.targets)
+    return example.tokens, tuple(target + 1 for target in example.targets), types, example.labels
+
+
+def _classified(example: Any) -> Parts:
+    text = " ".join(example.inputs.values())
+    words = tuple(word for word in text.split(" ") if word)
+    return words, (SENTENCE,), (text,), None if example.label is None else (example.label,)
+
+
+_MAKERS: Mapping[str, Callable[[Any], Parts]] = {
+    "sequence_classification": _classified,
+    "token_tagging": _tagged,
+    "word_labelling": _labelled,
+}

@@ -1,0 +1,299 @@
+"""Prepares all cells that share sentences: finds them, fits their probes, and goes through their test items once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+import torch
+
+from harness.capabilities import FloatArray
+from harness.errors import CapabilityError, StorageError
+from harness.methods import MethodContext
+from harness_probing.conversion import ProbeItem, item_maker, level_of
+from harness_probing.evaluation import Evaluator, TestSentence
+from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
+from harness_probing.outcome import Outcome, OutcomeRecorder
+from harness_probing.problem import ProbeProblem, SentenceTargets
+from harness_probing.sentence_states import ModelReader, SentencePool, needs_sentence_vector
+from harness_probing.settings import ProbeSettings
+from harness_probing.sharing import Block, shared_blocks
+
+__all__ = ["outcome_of"]
+
+SHARED = 0.5
+"""Problems are prepared together where they share this part of the train sentences of the smaller one."""
+Items = Sequence[tuple[str, ProbeItem]]
+"""With the names of their problems."""
+BLOCK_VECTORS = 1_024
+"""Test sentences are evaluated about so many vectors at a time."""
+
+
+def outcome_of(adapter: Any, context: MethodContext, preset: str) -> Outcome:
+    """Return what probing found for a cell and those of its other seeds; prepares its companions too.
+
+    Raises what made the preparation fail, again for every cell that it concerns.
+    """
+    cache, start = context.cache, f"probing {preset} {context.data} "
+    if start + _name(context) not in cache:
+        for name, prepared in _Group(adapter, context, preset).prepared().items():
+            cache[start + name] = prepared
+    found = cache[start + _name(context)]
+    if isinstance(found, Exception):
+        raise found
+    assert isinstance(found, Outcome)
+    return found
+
+
+def _name(context: MethodContext) -> str:
+    """Return what cells that differ in the seed alone share."""
+    view = "".join(f", {name} {value}" for name, value in sorted(context.view.items()))
+    return f"{context.spec.task}:{context.language.code}{view}"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Task:
+    """A problem with its items."""
+
+    context: MethodContext
+    problem: ProbeProblem
+    train: Sequence[ProbeItem]
+    dev: Sequence[ProbeItem]
+    test: Any
+    """Examples, as often as wanted."""
+
+    @property
+    def size(self) -> int:
+        """Number of test items."""
+        return len(self.test)
+
+    def items(self) -> Iterator[ProbeItem]:
+        """Yield the test items."""
+        return map(item_maker(self.context), self.test)
+
+
+class _Group:
+    """The problems that are prepared with a cell."""
+
+    def __init__(self, adapter: Any, context: MethodContext, preset: str) -> None:
+        self._adapter = adapter
+        self._context = context
+        self._settings = ProbeSettings.preset(preset, seeds=context.seeds)
+        same = [peer for peer in context.peers() if peer.data == context.data]
+        # One context a problem, that of its first cell.
+        self._contexts = {_name(peer): peer for peer in [*reversed(same), context]}
+        self._found: dict[str, Outcome | Exception] = {}
+
+    def prepared(self) -> Mapping[str, Outcome | Exception]:
+        """Return what was found by name of the problem, or why it was not."""
+        tasks: dict[str, _Task] = {}
+        for name in self._companions(_name(self._context)):
+            with self._alone(name):
+                tasks[name] = _read(name, self._contexts[name])
+        try:
+            if tasks:
+                self._probe(tasks)
+        except StorageError:
+            raise
+        except Exception as error:  # noqa: BLE001, RUF100  it is raised for every cell that it concerns
+            self._found |= dict.fromkeys(tasks.keys() - self._found.keys(), error)
+        return self._found
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """Hold work that concerns one problem: where it fails, the others go on."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except Exception as error:  # noqa: BLE001, RUF100  the cells of this problem will raise it
+            self._found[name] = error
+
+    def _companions(self, own: str) -> list[str]:
+        """Return the problems that read the train sentences of `own`, itself included."""
+        if len(self._contexts) < 2:
+            return [own]
+        known: dict[str, frozenset[bytes]] = self._context.cache.setdefault("probing sentences", {})
+        keys = {name: f"{self._context.data} {name}" for name in self._contexts}
+        for name, context in self._contexts.items():
+            if keys[name] not in known:
+                known[keys[name]] = _sentences(context)
+        mine = known[keys[own]]
+        return [name for name in sorted(keys) if name == own or _share(mine, known[keys[name]])]
+
+    def _probe(self, tasks: dict[str, _Task]) -> None:
+        """Fit the probes of all problems, and go through their test items with them."""
+        sentence_vector = any(needs_sentence_vector(task.train) for task in tasks.values())
+        reader = ModelReader(self._adapter, sentence_vector=sentence_vector)
+        own = self._fitted(reader, tasks, self._settings)
+        tasks = {name: task for name, task in tasks.items() if name in own.evaluator.probes}
+        if not tasks:
+            return
+        twin, note = self._untrained()
+        try:
+            random = None
+            if twin is not None:
+                seeds = self._context.seeds[:1]
+                settings = replace(self._settings, seeds=seeds, control=False, fractions=(), mix=False)
+                random = self._fitted(ModelReader(twin, sentence_vector=sentence_vector), tasks, settings)
+            self._evaluate(tasks, own, random)
+        finally:
+            if twin is not None:
+                twin.close()
+        for name in tasks:
+            with self._alone(name):
+                baseline = None if random is None else random.evaluator
+                self._found[name] = own.recorders[name].outcome(own.evaluator, baseline, note)
+
+    def _untrained(self) -> tuple[Any, str]:
+        make = getattr(self._adapter, "untrained", None)
+        if make is None:
+            return None, "the adapter has no model with random weights"
+        try:
+            return make(self._context.seeds[0]), ""
+        except CapabilityError as error:
+            return None, str(error)
+
+    def _fitted(self, reader: ModelReader, tasks: Mapping[str, _Task], settings: ProbeSettings) -> _Pass:
+        """Return the probes of the problems that can be fitted, and what records their test items."""
+        context = self._context
+        train = SentencePool({name: task.train for name, task in tasks.items()}, reader)
+        dev = SentencePool({name: task.dev for name, task in tasks.items()}, reader)
+        train_states, dev_states = train.states(reader, context, "train"), dev.states(reader, context, "dev")
+        fitted: dict[str, FittedProbes] = {}
+        recorders: dict[str, OutcomeRecorder] = {}
+        for name, task in tasks.items():
+            context.check()
+            with self._alone(name):
+                targets = SplitTargets(
+                    train=train.targets(task.problem, task.train), dev=dev.targets(task.problem, task.dev)
+                )
+                device = _device(reader)
+                (probes,) = fit_probes(
+                    train_states, dev_states, [targets], settings, device=device, progress=context.progress
+                )
+                recorders[name] = OutcomeRecorder(
+                    probes=probes,
+                    train=task.train,
+                    coverage={"train": train.covered(task.train), "dev": dev.covered(task.dev)},
+                    train_language=task.context.train_language or task.context.language.code,
+                )
+                fitted[name] = probes
+        return _Pass(reader, fitted, recorders)
+
+    def _evaluate(self, tasks: Mapping[str, _Task], own: _Pass, random: _Pass | None) -> None:
+        progress = self._context.progress
+        progress.start("probes on test", sum(task.size for task in tasks.values()), "items")
+        try:
+            for block in shared_blocks({name: task.items() for name, task in tasks.items()}):
+                self._context.check()
+                own.add(block)
+                own.cover(block)
+                if random is not None:
+                    random.add(block)
+                progress.advance(sum(len(items) for _, items in block))
+        finally:
+            progress.finish()
+
+
+class _Pass:
+    """The probes of one model, and what it says of the test items of all problems."""
+
+    def __init__(
+        self,
+        reader: ModelReader,
+        fitted: Mapping[str, FittedProbes],
+        recorders: Mapping[str, OutcomeRecorder],
+    ) -> None:
+        self.reader = reader
+        self.recorders = recorders
+        self.evaluator = Evaluator(list(fitted.values()), layers=reader.layers)
+
+    def add(self, block: Block) -> None:
+        """Ask the model for the sentences of a block, and record what the probes say of their items."""
+        waiting: list[tuple[Items, TestSentence]] = []
+        filled = 0
+        for index, states in self.reader.states([words for words, _ in block]):
+            for items in _by_cluster(block[index][1], self.evaluator.probes):
+                waiting.append((items, self._sentence(items, states)))
+                filled += states.shape[1]
+            if filled >= BLOCK_VECTORS:
+                self._record(waiting)
+                waiting, filled = [], 0
+        self._record(waiting)
+
+    def cover(self, block: Block) -> None:
+        """Count what of the items of a block the states do not show."""
+        covered = self.reader.coverage([words for words, _ in block])
+        for (_, items), coverage in zip(block, covered, strict=True):
+            for name, item in items:
+                self.recorders[name].cover(item, coverage)
+
+    def _sentence(self, items: Items, states: FloatArray) -> TestSentence:
+        targets = {
+            name: SentenceTargets(
+                vectors=[position - self.reader.shift for position in item.positions],
+                classes=item.classes or (0,) * len(item.positions),
+                types=item.types,
+            )
+            for name, item in items
+        }
+        first = items[0][1]
+        return TestSentence(id=first.id, cluster=first.cluster, states=states, targets=targets)
+
+    def _record(self, waiting: Sequence[tuple[Items, TestSentence]]) -> None:
+        found = self.evaluator.add_block([sentence for _, sentence in waiting])
+        for (items, _), predictions in zip(waiting, found, strict=True):
+            for name, item in items:
+                self.recorders[name].add(item, predictions.get(name))
+
+
+def _by_cluster(items: Items, known: Mapping[str, Any]) -> list[Items]:
+    """Return items that can stand in one test sentence: of the same cluster, and one a problem."""
+    found: list[dict[str, ProbeItem]] = []
+    for name, item in items:
+        if name not in known:
+            continue
+        for own in found:
+            if name not in own and next(iter(own.values())).cluster == item.cluster:
+                own[name] = item
+                break
+        else:
+            found.append({name: item})
+    return [list(own.items()) for own in found]
+
+
+def _read(name: str, context: MethodContext) -> _Task:
+    make = item_maker(context)
+    return _Task(
+        context=context,
+        problem=ProbeProblem(name=name, classes=context.spec.label_names, level=level_of(context.spec.kind)),
+        train=[make(example) for example in context.split("train")],
+        dev=[make(example) for example in context.split("validation")],
+        test=context.test(),
+    )
+
+
+def _sentences(context: MethodContext) -> frozenset[bytes]:
+    """Return digests of the train sentences of a cell; nothing where they cannot be read, which its own run tells."""
+    make = item_maker(context)
+    try:
+        items = [make(example) for example in context.split("train")]
+    except StorageError:
+        raise
+    except Exception:  # noqa: BLE001, RUF100  raised again when the cell itself is prepared
+        return frozenset()
+    return frozenset(blake2b(json.dumps(item.words).encode(), digest_size=8).digest() for item in items)
+
+
+def _share(one: frozenset[bytes], other: frozenset[bytes]) -> bool:
+    smaller = min(len(one), len(other))
+    return smaller > 0 and len(one & other) >= SHARED * smaller
+
+
+def _device(reader: ModelReader) -> str:
+    return "cuda" if reader.identity().get("device") == "cuda" and torch.cuda.is_available() else "cpu"
