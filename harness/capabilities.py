@@ -6,14 +6,11 @@ empty list with an empty list. Nothing here imports a model library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
-
-import numpy as np
-import numpy.typing as npt
 
 from harness.generation import (
     Generated,
@@ -24,6 +21,7 @@ from harness.generation import (
     Prompt,
     Turn,
 )
+from harness.hidden_states import CoversWords, ExposesHiddenStates, FloatArray, HasUntrained, WordCoverage
 
 __all__ = [
     "HEAD_CAPABILITY",
@@ -65,7 +63,6 @@ __all__ = [
     "capability_protocols",
 ]
 
-FloatArray = npt.NDArray[np.float32]
 Side = Literal["query", "passage"]
 
 
@@ -271,61 +268,6 @@ class Embeds(Protocol):
 
     def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
         """Return float32 vectors of shape (texts, dimension) with unit rows."""
-
-
-@runtime_checkable
-class ExposesHiddenStates(Protocol):
-    """Streams the hidden states of tokenised sentences."""
-
-    def layer_count(self) -> int:
-        """Return how many layers there are, the embedding layer included."""
-
-    def hidden_states(
-        self,
-        sentences: Sequence[Sequence[str | None]],
-        layers: Sequence[int],
-        *,
-        sentence_vector: bool = False,
-    ) -> Iterator[tuple[int, FloatArray]]:
-        """Yield (index of the sentence, vectors of shape (layers, words, dimension)), in any order.
-
-        A word's vector is that of its first piece; a word without a piece gets zeros. None is a masked word, whose
-        piece is the mask token: raises `CapabilityError` where the tokenizer has none. With `sentence_vector` one
-        vector more stands before those of the words: that of the first special token, or of the last piece in models
-        that read from left to right.
-        """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordCoverage:
-    """What of a sentence its hidden states do not show."""
-
-    empty: tuple[int, ...] = ()
-    """Numbers of the words that have no piece."""
-    cut: tuple[int, ...] = ()
-    """Numbers of the words that alone are longer than the model reads, and lose their last pieces."""
-    windows: int = 1
-    """In how many parts the model reads the sentence."""
-
-
-@runtime_checkable
-class CoversWords(Protocol):
-    """Says what of sentences their hidden states do not show; an adapter that exposes these may have it."""
-
-    def word_coverage(self, sentences: Sequence[Sequence[str | None]]) -> list[WordCoverage]:
-        """Return one record a sentence; runs the tokenizer only."""
-
-
-@runtime_checkable
-class HasUntrained(Protocol):
-    """Can be had with random weights; an adapter that exposes hidden states may have it."""
-
-    def untrained(self, seed: int) -> Adapter:
-        """Return a model of the same architecture and tokenizer, its weights drawn by `seed`.
-
-        Its `identity` tells it from the trained one and from those of other seeds. Raises `CapabilityError` where
-        the model is divided over several devices.
-        """
 
 
 @runtime_checkable
