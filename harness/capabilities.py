@@ -27,6 +27,7 @@ from harness.generation import (
 __all__ = [
     "HEAD_CAPABILITY",
     "Adapter",
+    "AttentionOptions",
     "Capability",
     "Choice",
     "ChoosesBest",
@@ -34,6 +35,7 @@ __all__ = [
     "CountsTokens",
     "EmbedOptions",
     "Embeds",
+    "ExposesAttentions",
     "ExposesHiddenStates",
     "ExtractsSpans",
     "FitOptions",
@@ -49,10 +51,12 @@ __all__ = [
     "ModelDescription",
     "Prompt",
     "ScoresContinuations",
+    "SegmentAttention",
     "Side",
     "SpanAnswer",
     "SpanQuestion",
     "Tags",
+    "TextAttention",
     "TextInput",
     "TrainingSettings",
     "Turn",
@@ -144,6 +148,37 @@ class EmbedOptions:
     max_length: int | None = None
     prefixes: bool = True
     """Whether the adapter's query and passage prefixes are put before the texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionOptions:
+    """How the attention of all layers and heads becomes one score a piece."""
+
+    over: Literal["max", "mean"] = "max"
+    """How layers and heads are joined: the largest weight of any of them, or their mean."""
+    row: Literal["first", "mean"] = "first"
+    """Whose attention is read: that of the first position (the classification token), or of all positions on average,
+    padding left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentAttention:
+    """The pieces of one text in their order, without special pieces: where each stands, and its score."""
+
+    starts: tuple[int, ...]
+    """Offset of every piece's first character in the text, in Unicode code points."""
+    ends: tuple[int, ...]
+    scores: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextAttention:
+    """The attention that the pieces of a text, or of a pair of texts, get."""
+
+    segments: tuple[SegmentAttention, ...]
+    """One for the text; a second one for the other text of a pair."""
+    truncated: bool = False
+    """Whether the model could not see all of the input."""
 
 
 # Fitting ----------------------------------------------------------------------------------------------
@@ -283,6 +318,19 @@ class ExposesHiddenStates(Protocol):
 
 
 @runtime_checkable
+class ExposesAttentions(Protocol):
+    """Streams how much attention the pieces of texts get, and where they stand in them."""
+
+    def attentions(
+        self, inputs: Sequence[TextInput], options: AttentionOptions | None = None
+    ) -> Iterator[tuple[int, TextAttention]]:
+        """Yield (index of the input, its pieces' scores), in any order; memory is linear in the length of a text.
+
+        Scores are weights of a softmax, or means and maxima of such: in [0, 1].
+        """
+
+
+@runtime_checkable
 class ScoresContinuations(Protocol):
     """Gives log-probabilities of continuations."""
 
@@ -348,6 +396,7 @@ def capability_protocols() -> Mapping[Capability, type]:
         Capability.EXTRACTS_SPANS: ExtractsSpans,
         Capability.EMBEDS: Embeds,
         Capability.EXPOSES_HIDDEN_STATES: ExposesHiddenStates,
+        Capability.EXPOSES_ATTENTIONS: ExposesAttentions,
         Capability.SCORES_CONTINUATIONS: ScoresContinuations,
         Capability.GENERATES: Generates,
         Capability.COUNTS_TOKENS: CountsTokens,

@@ -14,6 +14,8 @@ from harness_hf.sentence_files import read_sentence_files
 __all__ = ["describe", "find_architecture"]
 
 ENCODER_OFFERS = frozenset({Capability.FITS, Capability.EMBEDS, Capability.EXPOSES_HIDDEN_STATES})
+HEAD_OFFERS = {Head.CLASSIFICATION: frozenset({Capability.EXPOSES_ATTENTIONS})}
+"""What a head brings besides its own capability."""
 RIGHT_ADAPTER = {Family.SEQ2SEQ: "hf-seq2seq", Family.CAUSAL: "hf-causal"}
 
 
@@ -42,12 +44,8 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     return ModelDescription(
         adapter="hf-encoder",
         ref=ref,
-        offers=ENCODER_OFFERS | ({HEAD_CAPABILITY[head]} if head else set()),
-        after_fit={
-            fitted: ENCODER_OFFERS | {HEAD_CAPABILITY[fitted]}
-            for fitted in Head
-            if fitted in architecture.heads
-        },
+        offers=_offers_with(head) if head else ENCODER_OFFERS,
+        after_fit={fitted: _offers_with(fitted) for fitted in Head if fitted in architecture.heads},
         labels=architecture.labels if head else (),
         revision=found.revision,
         parameters=count_parameters(found.folder) if found.folder else None,
@@ -55,6 +53,10 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
         note="; ".join(notes),
         metadata={"model_type": architecture.model_type, "architecture": architecture.name},
     )
+
+
+def _offers_with(head: Head) -> frozenset[Capability]:
+    return ENCODER_OFFERS | {HEAD_CAPABILITY[head]} | HEAD_OFFERS.get(head, frozenset())
 
 
 def find_architecture(found: ModelConfig, options: EncoderOptions) -> Architecture:
