@@ -138,7 +138,7 @@ class _RunningRow:
         return self.joined if self.options.over == "max" else self.joined / self.layers
 
 
-def _joined_rows(session: EncoderSession, batch: Inputs, target: type, options: AttentionOptions) -> Any:
+def _joined_rows(session: EncoderSession, batch: Inputs, target: type[torch.nn.Module], options: AttentionOptions) -> Any:
     backbone = session.backbone
     running = _RunningRow(options=options, mask=batch["attention_mask"])
     modules = [module for module in backbone.modules() if isinstance(module, target)]
@@ -156,18 +156,19 @@ def _joined_rows(session: EncoderSession, batch: Inputs, target: type, options: 
     return running.scores().cpu().numpy()
 
 
-def _attention_class(session: EncoderSession) -> type:
+def _attention_class(session: EncoderSession) -> type[torch.nn.Module]:
     """Return the class of the modules that return attention weights; raises `CapabilityError` where none is known."""
     backbone = session.backbone
     recorded = (getattr(backbone, "_can_record_outputs", None) or {}).get("attentions")
-    found = recorded if isinstance(recorded, type) else getattr(recorded, "target_class", None)
+    found: Any = recorded if isinstance(recorded, type) else getattr(recorded, "target_class", None)
     if found is None or sum(isinstance(module, found) for module in backbone.modules()) != session.depth:
         raise CapabilityError(
             f"The model {session.ref!r} ({backbone.config.model_type}) does not tell its attention in a way that "
             "this adapter knows.",
             hint="Take an encoder such as BERT, XLM-R or mBERT.",
         )
-    return found
+    target: type[torch.nn.Module] = found
+    return target
 
 
 @contextmanager
