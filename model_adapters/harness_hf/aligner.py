@@ -22,8 +22,8 @@ from harness.adapters import ModelReference
 from harness.aligners import Alignment, Link, WordPair
 from harness.capabilities import FloatArray
 from harness.errors import AdapterError, CapabilityError, UsageError
-from harness_hf.encoder import Encoder, open_encoder
 from harness_hf.description import describe
+from harness_hf.encoder import Encoder, open_encoder
 from harness_hf.options import EncoderOptions
 from harness_hf.pooling import read_layer, resolve_layer
 from harness_hf.session import EncoderSession, Inputs
@@ -120,7 +120,11 @@ class EncoderAligner:
 
 
 def _joined(
-    windows: Sequence[WordWindow], states: Sequence[FloatArray], count: int, width: int, session: EncoderSession
+    windows: Sequence[WordWindow],
+    states: Sequence[FloatArray],
+    count: int,
+    width: int,
+    session: EncoderSession,
 ) -> Iterator[_Sentence]:
     """Yield the sentences that windows are parts of."""
     parts: list[list[FloatArray]] = [[] for _ in range(count)]

@@ -138,7 +138,9 @@ class _RunningRow:
         return self.joined if self.options.over == "max" else self.joined / self.layers
 
 
-def _joined_rows(session: EncoderSession, batch: Inputs, target: type[torch.nn.Module], options: AttentionOptions) -> Any:
+def _joined_rows(
+    session: EncoderSession, batch: Inputs, target: type[torch.nn.Module], options: AttentionOptions
+) -> Any:
     backbone = session.backbone
     running = _RunningRow(options=options, mask=batch["attention_mask"])
     modules = [module for module in backbone.modules() if isinstance(module, target)]

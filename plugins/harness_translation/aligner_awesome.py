@@ -59,7 +59,12 @@ class AwesomeAligner:
         lines = [f"{' '.join(pair.source)} ||| {' '.join(pair.target)}\n" for pair in pairs]
         (folder / "pairs").write_text("".join(lines), encoding="utf-8")
         arguments = ["--model_name_or_path", self._model, "--data_file", str(folder / "pairs")]
-        arguments += ["--output_file", str(folder / "links"), "--output_prob_file", str(folder / "probabilities")]
+        arguments += [
+            "--output_file",
+            str(folder / "links"),
+            "--output_prob_file",
+            str(folder / "probabilities"),
+        ]
         done = subprocess.run(
             [sys.executable, "-m", MODULE, *arguments], capture_output=True, text=True, check=False
         )

@@ -23,7 +23,7 @@ Known = Mapping[tuple[str, str], tuple[int, tuple[str, ...], tuple[str, ...], tu
 
 
 def open_file(reference: str) -> FileAligner:
-    """Return the aligner of a file; raises `UsageError` where it is not there, `DataError` for a line of another form."""
+    """Return the aligner of a file; raises `UsageError` where it is not there, `DataError` for any other form."""
     path = Path(reference)
     try:
         content = path.read_bytes()
@@ -38,7 +38,9 @@ def open_file(reference: str) -> FileAligner:
             source, target, links = _parsed(line, f"{path}:{number}")
             key = (_plain(source), _plain(target))
             if key in known and known[key][1:] != (source, target, links):
-                raise DataError(f"{path}:{number}: the pair has other links here than in line {known[key][0]}.")
+                raise DataError(
+                    f"{path}:{number}: the pair has other links here than in line {known[key][0]}."
+                )
             known[key] = (number, source, target, links)
     return FileAligner(path, known, hashlib.sha256(content).hexdigest())
 
@@ -89,9 +91,7 @@ def _parsed(line: str, where: str) -> tuple[tuple[str, ...], tuple[str, ...], tu
         one, other, probability = matched.groups()
         link = Link(source=int(one), target=int(other), probability=float(probability or 1.0))
         if link.source >= len(source) or link.target >= len(target) or link.probability > 1:
-            raise DataError(
-                f"{where}: the link {text!r} does not fit {len(source)} and {len(target)} words."
-            )
+            raise DataError(f"{where}: the link {text!r} does not fit {len(source)} and {len(target)} words.")
         links.append(link)
     return source, target, tuple(links)
 

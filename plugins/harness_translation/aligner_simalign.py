@@ -28,7 +28,9 @@ def open_simalign(reference: str) -> SimAligner:
         raise UnknownNameError("method of simalign", method, METHODS)
     try:
         engine: Any = importlib.import_module("simalign").SentenceAligner(
-            model=model, token_type="bpe", matching_methods=METHODS[method]  # noqa: S106
+            model=model,
+            token_type="bpe",  # noqa: S106
+            matching_methods=METHODS[method],
         )
     except Exception as error:
         raise PluginError(
