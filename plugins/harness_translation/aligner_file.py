@@ -32,7 +32,7 @@ def open_file(reference: str) -> FileAligner:
         raise UsageError(f"The alignments {reference!r} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise DataError(f"The alignments {reference!r} are not UTF-8: {error.reason}.") from error
-    known = {}
+    known: dict[tuple[str, str], tuple[int, tuple[str, ...], tuple[str, ...], tuple[Link, ...]]] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             source, target, links = _parsed(line, f"{path}:{number}")

@@ -50,6 +50,8 @@ class OverlapGroup:
     source: Mapping[str, Any]
     targets: tuple[TargetCell, ...]
     labels: tuple[str, ...]
+    fields: tuple[str, ...]
+    """Names of the input fields in the order that a model gets them; records are sorted by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
