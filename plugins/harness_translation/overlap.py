@@ -38,6 +38,10 @@ class ItemOverlap:
     """The overlap of one item, by sentence (premise, hypothesis); None where a sentence has no share."""
 
     sentences: tuple[float | None, ...]
+    words: int = 0
+    """Words of the English sentences."""
+    linked: int = 0
+    """Those of them that have a link which remains."""
 
     @property
     def defined(self) -> bool:
@@ -101,4 +105,12 @@ def item_overlap(
     sentences: Sequence[tuple[Sequence[float], Sequence[float], Sequence[Link]]], rule: OverlapRule
 ) -> ItemOverlap:
     """Return the overlap of an item: one triple of source scores, target scores and links a sentence."""
-    return ItemOverlap(sentences=tuple(sentence_overlap(*sentence, rule) for sentence in sentences))
+    linked = (
+        {link.source for link in links if link.probability > rule.min_probability}
+        for _, _, links in sentences
+    )
+    return ItemOverlap(
+        sentences=tuple(sentence_overlap(*sentence, rule) for sentence in sentences),
+        words=sum(len(source) for source, _, _ in sentences),
+        linked=sum(map(len, linked)),
+    )

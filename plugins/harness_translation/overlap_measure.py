@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
-from harness.aligners import AlignsWords, Link, WordPair, check_alignments
+from harness.aligners import AlignsWords, WordPair, check_alignments
 from harness.capabilities import AttentionOptions, ExposesAttentions, TextAttention, TextInput
 from harness.progress import Progress
 from harness.results import Run
@@ -68,6 +68,8 @@ class OverlapResult:
     mean_interval: Interval
     sentences: tuple[float, ...]
     """Mean overlap by sentence: premise, hypothesis."""
+    linked: float | None
+    """Share of the English words that have a link which remains: where it is low, the aligner says little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,16 @@ class _Sentence:
 
 
 _Sentences = tuple[_Sentence, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """The English items that the model got right."""
+
+    items: Sequence[SourceItem]
+    labelled: int
+    sentences: Mapping[str, _Sentences | None]
+    """By id; None where the model saw only a part."""
 
 
 def measure_group(
@@ -91,54 +103,61 @@ def measure_group(
 
     Raises `DataError` where the words of the aligner are not those of the model, and what model and aligner raise.
     """
+    engines = _Engines(model=model, name=aligner[0], aligner=aligner[1], settings=settings)
     items, labelled = source_items(run, group)
     progress.start(f"{group.task}, English", len(items), "items")
-    source: dict[str, _Sentences | None] = {}
+    sentences: dict[str, _Sentences | None] = {}
     for block in _blocks(items):
-        found = _attended(model, [item.input for item in block], settings)
-        source |= {item.id: own for item, own in zip(block, found, strict=True)}
+        found = engines.attended([item.input for item in block])
+        sentences |= {item.id: own for item, own in zip(block, found, strict=True)}
         progress.advance(len(block))
     progress.finish()
-    return [
-        _measure(run, group, target, items, labelled, source, model, aligner, settings, progress)
-        for target in group.targets
-    ]
+    source = _Source(items=items, labelled=labelled, sentences=sentences)
+    return [_measure(run, group, target, source, engines, progress) for target in group.targets]
 
 
 def _measure(
     run: Run,
     group: OverlapGroup,
     target: TargetCell,
-    items: Sequence[SourceItem],
-    labelled: int,
-    source: dict[str, _Sentences | None],
-    model: ExposesAttentions,
-    aligner: tuple[str, AlignsWords],
-    settings: OverlapSettings,
+    source: _Source,
+    engines: _Engines,
     progress: Progress,
 ) -> OverlapResult:
     found: dict[str, ItemOverlap] = {}
     truncated = seen = 0
-    progress.start(f"{group.task}, {_title(target)}", len(items), "items")
-    for block in _blocks(read_inputs(run, group, target, frozenset(source))):
+    progress.start(f"{group.task}, {_title(target)}", len(source.items), "items")
+    for block in _blocks(read_inputs(run, group, target, frozenset(source.sentences))):
         seen += len(block)
+        attended = engines.attended([one for _, one in block])
         both = [
             (identifier, english, own)
-            for (identifier, _), own in zip(
-                block, _attended(model, [one for _, one in block], settings), strict=True
-            )
-            if (english := source[identifier]) is not None and own is not None
+            for (identifier, _), own in zip(block, attended, strict=True)
+            if (english := source.sentences[identifier]) is not None and own is not None
         ]
         truncated += len(block) - len(both)
-        found |= _overlaps(both, aligner, settings.rule)
+        found |= engines.overlaps(both)
         progress.advance(len(block))
     progress.finish()
-    kept = [item for item in items if item.id in found and found[item.id].defined]
-    values = np.array([found[item.id].sentences for item in kept], dtype=np.float64)
-    sums = values.sum(axis=1) if kept else np.zeros(0)
-    width = values.shape[1] if kept else 1
+    counts = {"truncated": truncated, "missing": len(source.items) - seen}
+    return _result(group, target, source, found, counts)
+
+
+def _result(
+    group: OverlapGroup,
+    target: TargetCell,
+    source: _Source,
+    found: Mapping[str, ItemOverlap],
+    counts: Mapping[str, int],
+) -> OverlapResult:
+    kept = [item for item in source.items if item.id in found and found[item.id].defined]
+    own = [found[item.id] for item in kept]
+    sums = np.array([one.sum for one in own], dtype=np.float64)
+    means = np.array([one.mean for one in own], dtype=np.float64)
     clusters = ClusterCodes()
     clusters.add([item.cluster for item in kept])
+    words = sum(one.words for one in own)
+    by_sentence = np.array([one.sentences for one in own], dtype=np.float64)
     return OverlapResult(
         task=group.task,
         language=target.language,
@@ -146,17 +165,17 @@ def _measure(
         translator=target.translator,
         seed=int(target.cell["seed"]),
         fit=str(target.cell["fit"]),
-        labelled=labelled,
-        correct=len(items),
+        labelled=source.labelled,
+        correct=len(source.items),
         n=len(kept),
-        truncated=truncated,
-        missing=len(items) - seen,
         undefined=len(found) - len(kept),
-        sum=float(sums.mean()) if kept else None,
+        **counts,
+        sum=float(sums.mean()) if own else None,
         sum_interval=_interval(sums, clusters),
-        mean=float(sums.mean() / width) if kept else None,
-        mean_interval=_interval(sums / width, clusters),
-        sentences=tuple(values.mean(axis=0).tolist()) if kept else (),
+        mean=float(means.mean()) if own else None,
+        mean_interval=_interval(means, clusters),
+        sentences=tuple(by_sentence.mean(axis=0).tolist()) if own else (),
+        linked=sum(one.linked for one in own) / words if words else None,
     )
 
 
@@ -170,15 +189,45 @@ def _interval(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], cluster
     return count_interval(counts, clusters.codes(), lambda sums: float(sums[0] / sums[1]))
 
 
-def _attended(
-    model: ExposesAttentions, inputs: Sequence[TextInput], settings: OverlapSettings
-) -> list[_Sentences | None]:
-    """Return the words of every input with their scores, by sentence; None where the model saw only a part."""
-    found: list[_Sentences | None] = [None] * len(inputs)
-    for index, attention in model.attentions(inputs, settings.attention):
-        if not attention.truncated:
-            found[index] = _scored(inputs[index], attention, settings)
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Engines:
+    """The model and the aligner, and how they are asked."""
+
+    model: ExposesAttentions
+    name: str
+    """Of the aligner."""
+    aligner: AlignsWords
+    settings: OverlapSettings
+
+    def attended(self, inputs: Sequence[TextInput]) -> list[_Sentences | None]:
+        """Return the words of every input with their scores, by sentence; None where the model saw only a part."""
+        found: list[_Sentences | None] = [None] * len(inputs)
+        for index, attention in self.model.attentions(inputs, self.settings.attention):
+            if not attention.truncated:
+                found[index] = _scored(inputs[index], attention, self.settings)
+        return found
+
+    def overlaps(self, items: Sequence[tuple[str, _Sentences, _Sentences]]) -> dict[str, ItemOverlap]:
+        """Return the overlap of every item; sentences that occur several times are aligned once."""
+        pairs = {
+            _pair(one, other): None
+            for _, source, target in items
+            for one, other in zip(source, target, strict=True)
+        }
+        asked = list(pairs)
+        alignments = self.aligner.align(asked)
+        check_alignments(self.name, asked, alignments)
+        links = {pair: found.links for pair, found in zip(asked, alignments, strict=True)}
+        return {
+            identifier: item_overlap(
+                [
+                    (one.scores, other.scores, links[_pair(one, other)])
+                    for one, other in zip(source, target, strict=True)
+                ],
+                self.settings.rule,
+            )
+            for identifier, source, target in items
+        }
 
 
 def _scored(item: TextInput, attention: TextAttention, settings: OverlapSettings) -> _Sentences:
@@ -189,34 +238,6 @@ def _scored(item: TextInput, attention: TextAttention, settings: OverlapSettings
         scores = word_scores(segment, text, words, settings.pieces)
         sentences.append(_Sentence(words=words, scores=scores))
     return tuple(sentences)
-
-
-def _overlaps(
-    items: Sequence[tuple[str, _Sentences, _Sentences]], aligner: tuple[str, AlignsWords], rule: OverlapRule
-) -> dict[str, ItemOverlap]:
-    """Return the overlap of every item; sentences that occur several times are aligned once."""
-    name, engine = aligner
-    pairs = {
-        _pair(one, other): ()
-        for _, source, target in items
-        for one, other in zip(source, target, strict=True)
-    }
-    asked = list(pairs)
-    alignments = engine.align(asked)
-    check_alignments(name, asked, alignments)
-    links: dict[WordPair, tuple[Link, ...]] = {
-        pair: found.links for pair, found in zip(asked, alignments, strict=True)
-    }
-    return {
-        identifier: item_overlap(
-            [
-                (one.scores, other.scores, links[_pair(one, other)])
-                for one, other in zip(source, target, strict=True)
-            ],
-            rule,
-        )
-        for identifier, source, target in items
-    }
 
 
 def _pair(source: _Sentence, target: _Sentence) -> WordPair:

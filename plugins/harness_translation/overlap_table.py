@@ -29,6 +29,7 @@ def overlap_rows(
             "overlap_sum": {"value": one.sum, **one.sum_interval.to_json()},
             "overlap_mean": {"value": one.mean, **one.mean_interval.to_json()},
             "sentences": list(one.sentences),
+            "linked": one.linked,
             "n": one.n,
             "labelled": one.labelled,
             "correct": one.correct,
@@ -68,7 +69,8 @@ def overlap_notes(results: Sequence[OverlapResult]) -> list[str]:
         out = ", ".join(f"{count:,} {reason}" for reason, count in left.items() if count)
         lines.append(
             f"{one.task} {one.language}, {_text(one)}: {one.n:,} of {one.correct:,} items that the model got right "
-            f"in English, of {one.labelled:,}" + (f"; left out: {out}" if out else "")
+            f"in English, of {one.labelled:,}; {100 * (one.linked or 0):.1f} % of English words linked"
+            + (f"; left out: {out}" if out else "")
         )
     return lines
 

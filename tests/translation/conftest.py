@@ -102,3 +102,9 @@ def frozen_run(classifier_folder: Path, tmp_path_factory: pytest.TempPathFactory
         protocols=("frozen",),
         output=folder,
     )
+
+
+@pytest.fixture(scope="session")
+def other_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another classifier, which predicts otherwise."""
+    return save_classifier(tmp_path_factory.mktemp("other"), seed=3)
