@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness.aligners import Aligner, Alignment, Link, WordPair, check_alignments
+from harness.api import open_session
 from harness.errors import ContractError, DataError, PluginError, UnknownNameError, UsageError
 from harness_translation.aligner_awesome import AwesomeAligner
 from harness_translation.aligner_catalog import ALIGNERS
@@ -147,3 +148,42 @@ def test_awesome_align_answers_by_files(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("subprocess.run", lambda *_, **__: Done())
     with pytest.raises(PluginError, match=r"awesome-align failed on 'bert': OSError: no pytorch_model.bin"):
         AwesomeAligner("bert").align([PAIR])
+
+
+def test_a_plugin_brings_its_own_aligner(install_plugin: Any) -> None:
+    install_plugin(
+        "with_aligner",
+        """
+from harness import hookimpl
+
+@hookimpl
+def harness_register_aligners():
+    from harness.aligners import Aligner
+    return [Aligner(name="diagonal", target="with_aligner:Diagonal", licence="MIT", summary="word n to word n",
+                    reference="NOTHING"),
+            Aligner(name="hollow", target="with_aligner:dict", licence="MIT", summary="none", reference="X")]
+
+class Diagonal:
+    def __init__(self, reference):
+        self.reference = reference
+    def align(self, pairs):
+        from harness.aligners import Alignment, Link
+        shorter = [min(len(pair.source), len(pair.target)) for pair in pairs]
+        return [Alignment(links=tuple(Link(source=n, target=n) for n in range(size))) for size in shorter]
+    def identity(self):
+        return {"aligner": self.reference}
+    def close(self):
+        pass
+
+def dict(reference):
+    return {}
+""",
+    )
+    aligners = open_session().registry.aligners
+    assert {"diagonal", "own"} <= set(aligners.names)
+    opened = aligners.get("diagonal").open("plain")
+    assert opened.identity() == {"aligner": "plain"}
+    (found,) = opened.align([WordPair(source=("a", "b"), target=("c",))])
+    assert [(link.source, link.target) for link in found.links] == [(0, 0)]
+    with pytest.raises(ContractError, match="lacks align"):
+        aligners.get("hollow").open("x")

@@ -14,7 +14,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from harness.api import evaluate
-from harness.results import Run
+from harness.results import Run, RunFolder
 
 pytestmark = pytest.mark.usefixtures("translation_plugin")
 FIELDS = ("premise", "hypothesis")
@@ -146,6 +146,34 @@ def test_texts_that_are_too_long_are_counted(
     assert 0 < row["truncated"] <= row["correct"]
     assert row["n"] + row["truncated"] + row["undefined"] + row["missing"] == row["correct"]
     assert "too long" in out
+
+
+def test_machine_translations_stand_beside_the_human_one(
+    cli: Any, frozen_run: Run, classifier_folder: Path, tmp_path: Path
+) -> None:
+    """Cells of a variant are rows of their own; here the machine left one item out and translated the rest alike."""
+    folder = tmp_path / "variants"
+    shutil.copytree(frozen_run.path, folder)
+    results = json.loads((folder / "results.json").read_text())
+    human = next(cell for cell in results["cells"] if cell["language"] == "sw")
+    machine = {**human, "view": {"variant": "te", "translator": "pivot"}, "digest": "0123456789ab"}
+    results["cells"].append(machine)
+    (folder / "results.json").write_text(json.dumps(results))
+    right = next(r for r in texts(frozen_run, "en").values() if r.prediction["label"] == r.reference)
+    kept = [record for record in texts(frozen_run, "sw").values() if record.id != right.id]
+    files = RunFolder(folder)
+    files.write_records(files.records_of(machine), kept)
+    report = tmp_path / "overlap.json"
+    aligner = f"own:hf:{classifier_folder}"
+    given = ("overlap", folder, "--aligner", aligner, "--languages", "sw", "--min-probability", 0.01)
+    status, out, err = cli(*given, "--json", report)
+    assert status == 0, err
+    both = {(row["variant"], row["translator"]): row for row in rows(report)}
+    assert set(both) == {("zs", None), ("te", "pivot")}
+    zs, te = both["zs", None], both["te", "pivot"]
+    assert (zs["missing"], te["missing"], te["n"]) == (0, 1, zs["n"] - 1)
+    assert "machine (te, pivot)" in out
+    assert "1 not translated" in out
 
 
 def test_links_of_other_words_are_refused(cli: Any, frozen_run: Run, tmp_path: Path) -> None:
