@@ -308,6 +308,11 @@ class _ExposesHiddenStates(_Asked):
         return self._adapter.layer_count()
 
 
+class _ExposesAttentions(_Asked):
+    def attentions(self, inputs: Sequence[Any], options: Any = None) -> Any:
+        return self._adapter.attentions(inputs, options)
+
+
 _WRAPPERS: Mapping[Capability, type[_Asked]] = {
     Capability.CLASSIFIES: _Classifies,
     Capability.CHOOSES_BEST: _ChoosesBest,
@@ -319,4 +324,5 @@ _WRAPPERS: Mapping[Capability, type[_Asked]] = {
     Capability.GENERATES: _Generates,
     Capability.COUNTS_TOKENS: _CountsTokens,
     Capability.EXPOSES_HIDDEN_STATES: _ExposesHiddenStates,
+    Capability.EXPOSES_ATTENTIONS: _ExposesAttentions,
 }

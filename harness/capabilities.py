@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from harness.attention import AttentionOptions, SegmentAttention, TextAttention
 from harness.generation import (
     Generated,
     GenerateOptions,
@@ -26,6 +27,7 @@ from harness.hidden_states import CoversWords, ExposesHiddenStates, FloatArray, 
 __all__ = [
     "HEAD_CAPABILITY",
     "Adapter",
+    "AttentionOptions",
     "Capability",
     "Choice",
     "ChoosesBest",
@@ -34,6 +36,7 @@ __all__ = [
     "CoversWords",
     "EmbedOptions",
     "Embeds",
+    "ExposesAttentions",
     "ExposesHiddenStates",
     "ExtractsSpans",
     "FillsMasks",
@@ -52,10 +55,12 @@ __all__ = [
     "ModelDescription",
     "Prompt",
     "ScoresContinuations",
+    "SegmentAttention",
     "Side",
     "SpanAnswer",
     "SpanQuestion",
     "Tags",
+    "TextAttention",
     "TextInput",
     "TrainingSettings",
     "Turn",
@@ -271,6 +276,19 @@ class Embeds(Protocol):
 
 
 @runtime_checkable
+class ExposesAttentions(Protocol):
+    """Streams how much attention the pieces of texts get, and where they stand in them."""
+
+    def attentions(
+        self, inputs: Sequence[TextInput], options: AttentionOptions | None = None
+    ) -> Iterator[tuple[int, TextAttention]]:
+        """Yield (index of the input, its pieces' scores), in any order; memory is linear in the length of a text.
+
+        Scores are weights of a softmax, or means and maxima of such: in [0, 1].
+        """
+
+
+@runtime_checkable
 class ScoresContinuations(Protocol):
     """Gives log-probabilities of continuations."""
 
@@ -347,6 +365,7 @@ def capability_protocols() -> Mapping[Capability, type]:
         Capability.EXTRACTS_SPANS: ExtractsSpans,
         Capability.EMBEDS: Embeds,
         Capability.EXPOSES_HIDDEN_STATES: ExposesHiddenStates,
+        Capability.EXPOSES_ATTENTIONS: ExposesAttentions,
         Capability.SCORES_CONTINUATIONS: ScoresContinuations,
         Capability.FILLS_MASKS: FillsMasks,
         Capability.GENERATES: Generates,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.adapters import AdapterEntry
+    from harness.aligners import Aligner
     from harness.data.readers.reader import Reader
     from harness.data.resolve import DataRef, ResolvedData
     from harness.features import Feature
@@ -90,6 +91,10 @@ class HookSpecs:
     @hookspec
     def harness_register_transliterators(self) -> Iterable[Transliterator]:
         """Return ways to write other scripts in Latin letters. Called by ``harness treebank code-switch``."""
+
+    @hookspec
+    def harness_register_aligners(self) -> Iterable[Aligner]:
+        """Return word aligners; they name their code, which is imported when one is opened by ``harness overlap``."""
 
     @hookspec
     def harness_register_grammars(self) -> Iterable[Traversable]:

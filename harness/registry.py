@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from harness.adapters import AdapterEntry
+    from harness.aligners import Aligner
     from harness.data.readers.reader import Reader
     from harness.data.resolve import DataRef, ResolvedData
     from harness.discovery import Plugins
@@ -150,6 +151,11 @@ class Registry:
         return self._named(
             "transliterator", "harness_register_transliterators", "harness.transliterators.Transliterator"
         )
+
+    @cached_property
+    def aligners(self) -> Table[Aligner]:
+        """Word aligners."""
+        return self._named("aligner", "harness_register_aligners", "harness.aligners.Aligner")
 
     def task_spec_folders(self) -> list[tuple[str, Traversable]]:
         """Return (plugin name, folder) pairs of YAML documents."""

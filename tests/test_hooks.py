@@ -325,6 +325,13 @@ def harness_register_transliterators():
     assert engine.transliterate(["ok", "no"], "hi") == ["OK", "NO"]
 
 
+def test_hook_register_aligners(install_plugin: InstallPlugin) -> None:
+    made = "Aligner(name='x', target='with_aligner:open', licence='MIT', summary='s', reference='R')"
+    imports = IMPORTS + "from harness.aligners import Aligner\n@hookimpl\n"
+    install_plugin("with_aligner", imports + f"def harness_register_aligners(): return [{made}]\n")
+    assert {"own", "x"} <= set(open_session().registry.aligners.names)
+
+
 def test_hook_register_grammars(install_plugin: InstallPlugin) -> None:
     source = IMPORTS + (
         "from importlib.resources import files\n@hookimpl\n"

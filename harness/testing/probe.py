@@ -20,6 +20,7 @@ from harness.capabilities import (
     MaskRequest,
     SpanAnswer,
     SpanQuestion,
+    TextAttention,
     TextInput,
 )
 from harness.data.records import MultipleChoiceExample, SpanExample, TaggedSentence
@@ -59,6 +60,12 @@ def agree(one: Any, other: Any, *, tolerance: float = _TOLERANCE) -> bool:
     if isinstance(one, LikelihoodAnswer):
         alike = one.byte_length == other.byte_length
         return alike and agree(one.token_logprobs, other.token_logprobs, tolerance=tolerance)
+    if isinstance(one, TextAttention):
+        places = [(part.starts, part.ends) for part in one.segments]
+        alike = places == [(part.starts, part.ends) for part in other.segments]
+        return (
+            alike and one.truncated == other.truncated and _close(_weights(one), _weights(other), tolerance)
+        )
     if isinstance(one, tuple) and all(isinstance(value, float) for value in one):
         return len(one) == len(other) and _close(one, other, tolerance)
     return bool(one == other)
@@ -69,8 +76,14 @@ def _close(one: Any, other: Any, tolerance: float) -> bool:
     return bool(np.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True))
 
 
+def _weights(answer: TextAttention) -> list[float]:
+    return [score for part in answer.segments for score in part.scores]
+
+
 def is_finite(answer: Any) -> bool:
     """Return whether all numbers of an answer are finite."""
+    if isinstance(answer, TextAttention):
+        return bool(np.isfinite(_weights(answer)).all())
     if isinstance(answer, SpanAnswer):
         return bool(np.isfinite(answer.score))
     if isinstance(answer, LikelihoodAnswer):
@@ -107,6 +120,10 @@ def _hidden_states(model: Any, requests: Sequence[Any], labels: Sequence[str]) -
     layers = [0, model.layer_count() - 1]
     streamed = list(model.hidden_states(requests, layers))
     return [vectors for _, vectors in sorted(streamed, key=lambda pair: pair[0])]
+
+
+def _attentions(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
+    return [found for _, found in sorted(model.attentions(requests), key=lambda pair: pair[0])]
 
 
 def _loglikelihood(model: Any, requests: Sequence[Any], labels: Sequence[str]) -> Any:
@@ -172,6 +189,22 @@ def _states_fault(answer: Any, request: Sequence[str], labels: Sequence[str]) ->
         return "is not an array of float32"
     if answer.ndim != 3 or answer.shape[:2] != (2, len(request)):
         return f"has the shape {answer.shape}, expected (2, {len(request)}, dimension)"
+    return None
+
+
+def _attention_fault(answer: Any, request: TextInput, labels: Sequence[str]) -> str | None:
+    if not isinstance(answer, TextAttention):
+        return f"is a {type(answer).__name__}, expected a TextAttention"
+    texts = [request.text] if request.text_pair is None else [request.text, request.text_pair]
+    if len(answer.segments) != len(texts):
+        return f"has {len(answer.segments)} segments for {len(texts)} texts"
+    for part, text in zip(answer.segments, texts, strict=True):
+        if not len(part.starts) == len(part.ends) == len(part.scores):
+            return f"has {len(part.starts)} starts, {len(part.ends)} ends and {len(part.scores)} scores"
+        if any(not 0 <= start <= end <= len(text) for start, end in zip(part.starts, part.ends, strict=True)):
+            return f"has a piece outside of the {len(text)} characters of its text"
+        if any(not -_TOLERANCE <= score <= 1 + _TOLERANCE for score in part.scores):
+            return "has a score outside of 0 to 1"
     return None
 
 
@@ -293,6 +326,19 @@ _PROBES = (
         fault=_states_fault,
     ),
     Probe(
+        capability=Capability.EXPOSES_ATTENTIONS,
+        requests=tuple(
+            TextInput(text=one, text_pair=other)
+            for one, other in zip(SENTENCES, SENTENCES[::-1], strict=True)
+        ),
+        unusual={
+            **{name: TextInput(text=text, text_pair=text) for name, text in UNUSUAL_TEXTS.items()},
+            "no pair": TextInput(text=SENTENCES[0]),
+        },
+        ask=_attentions,
+        fault=_attention_fault,
+    ),
+    Probe(
         capability=Capability.SCORES_CONTINUATIONS,
         requests=tuple(LikelihoodRequest(context=text, continuation=" yes") for text in SENTENCES),
         unusual={
@@ -331,4 +377,4 @@ _PROBES = (
 )
 
 PROBES: Mapping[Capability, Probe] = MappingProxyType({probe.capability: probe for probe in _PROBES})
-"""How every capability but `Fits` and `ExposesAttentions` is asked."""
+"""How every capability but `Fits` is asked."""

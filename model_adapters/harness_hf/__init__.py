@@ -1,11 +1,12 @@
-"""Adapters for models that `transformers` runs; this module only declares them."""
+"""Adapters and a word aligner for models that `transformers` runs; this module only declares them."""
 
 from __future__ import annotations
 
 from harness.adapters import AdapterEntry
+from harness.aligners import Aligner
 from harness.hookspecs import hookimpl
 
-__all__ = ["harness_register_adapters"]
+__all__ = ["harness_register_adapters", "harness_register_aligners"]
 
 
 @hookimpl
@@ -48,4 +49,20 @@ def harness_register_adapters() -> list[AdapterEntry]:
             examples=("hf-seq2seq:google/mt5-small",),
             extra="hf",
         ),
+    ]
+
+
+@hookimpl
+def harness_register_aligners() -> list[Aligner]:
+    """Return the aligner that reads the middle layer of any encoder."""
+    return [
+        Aligner(
+            name="own",
+            target="harness_hf.aligner:open_aligner",
+            licence="Apache-2.0",
+            summary="Two softmaxes over the hidden states of an encoder's middle layer (8 of 12), as awesome-align's.",
+            reference="hf:MODEL",
+            needs=("torch", "transformers"),
+            install="pip install 'multilingual-harness[hf]'",
+        )
     ]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from harness.capabilities import FloatArray, HeadSpec, TextInput
+from harness.capabilities import AttentionOptions, FloatArray, HeadSpec, TextAttention, TextInput
 from harness.data.records import ClassificationExample
 from harness.errors import CapabilityError, DataError, TrainingError
 from harness.streaming import Call
 from harness_hf.answer_stream import Procedure
+from harness_hf.attention import stream_attentions
 from harness_hf.encoder import Encoder
 from harness_hf.head_training import Feature, HeadTraining, collate_with
 from harness_hf.session import CHUNK, EncoderSession, Inputs
@@ -33,6 +34,12 @@ class Classifier(Encoder):
         """
         call = Call(ability="classify", arguments={"labels": labels})
         return self._rows(call, inputs, CHUNK, len(labels))
+
+    def attentions(
+        self, inputs: Sequence[TextInput], options: AttentionOptions | None = None
+    ) -> Iterator[tuple[int, TextAttention]]:
+        """Yield (index of the input, its pieces' scores); see `harness_hf.attention.stream_attentions`."""
+        return stream_attentions(self._session, inputs, options or AttentionOptions())
 
     def procedure(self, call: Call) -> Procedure:
         """Return how a call's requests are answered."""

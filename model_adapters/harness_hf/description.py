@@ -15,6 +15,8 @@ from harness_hf.sentence_files import read_sentence_files
 __all__ = ["describe", "find_architecture"]
 
 ENCODER_OFFERS = frozenset({Capability.FITS, Capability.EMBEDS, Capability.EXPOSES_HIDDEN_STATES})
+HEAD_OFFERS = {Head.CLASSIFICATION: frozenset({Capability.EXPOSES_ATTENTIONS})}
+"""What a head brings besides its own capability."""
 RIGHT_ADAPTER = {Family.SEQ2SEQ: "hf-seq2seq", Family.CAUSAL: "hf-causal"}
 
 
@@ -30,9 +32,9 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     head, note = _usable_head(architecture)
     notes = [note] if note else []
     record = read_record(found.folder) if found.folder is not None else None
-    own = {HEAD_CAPABILITY[head]} if head else set()
+    own: frozenset[Capability] = frozenset()
     if has_mask_head(architecture, found.folder):
-        own = {Capability.FILLS_MASKS}
+        own = frozenset({Capability.FILLS_MASKS})
     elif architecture.head is None:
         notes.append("its checkpoint has no head of a masked language model, so it fills no masks")
     if record is not None and record.head is Head.DUAL_ENCODER:
@@ -48,12 +50,8 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     return ModelDescription(
         adapter="hf-encoder",
         ref=ref,
-        offers=ENCODER_OFFERS | own,
-        after_fit={
-            fitted: ENCODER_OFFERS | {HEAD_CAPABILITY[fitted]}
-            for fitted in Head
-            if fitted in architecture.heads
-        },
+        offers=(_offers_with(head) if head else ENCODER_OFFERS) | own,
+        after_fit={fitted: _offers_with(fitted) for fitted in Head if fitted in architecture.heads},
         labels=architecture.labels if head else (),
         revision=found.revision,
         parameters=count_parameters(found.folder) if found.folder else None,
@@ -61,6 +59,10 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
         note="; ".join(notes),
         metadata={"model_type": architecture.model_type, "architecture": architecture.name},
     )
+
+
+def _offers_with(head: Head) -> frozenset[Capability]:
+    return ENCODER_OFFERS | {HEAD_CAPABILITY[head]} | HEAD_OFFERS.get(head, frozenset())
 
 
 def find_architecture(found: ModelConfig, options: EncoderOptions) -> Architecture:

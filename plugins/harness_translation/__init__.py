@@ -6,4 +6,20 @@ The measures are those of "Translation Errors Significantly Impact Low-Resource 
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from harness.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from harness.aligners import Aligner
+
+__all__ = ["harness_register_aligners"]
+
+
+@hookimpl
+def harness_register_aligners() -> Iterable[Aligner]:
+    """Return the word aligners that need no model of ours."""
+    from harness_translation.aligner_catalog import ALIGNERS
+
+    return ALIGNERS

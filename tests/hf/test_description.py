@@ -26,6 +26,11 @@ OPTIONS = EncoderOptions()
 Save = Callable[..., Path]
 
 
+def with_head_of(head: Head) -> set[Capability]:
+    further = {Capability.EXPOSES_ATTENTIONS} if head is Head.CLASSIFICATION else set()
+    return BARE | {HEAD_CAPABILITY[head]} | further
+
+
 def write_config(folder: Path, **config: Any) -> str:
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))
@@ -65,7 +70,7 @@ def test_a_bare_encoder(folders: dict[str, Path], open_folder: Any, family: str)
         Head.DUAL_ENCODER,
     }
     for head, offers in found.after_fit.items():
-        assert offers == BARE | {HEAD_CAPABILITY[head]}
+        assert offers == with_head_of(head)
     assert found.layers == 4
     network = open_folder(folders[family])._session.network
     assert found.parameters == sum(parameter.numel() for parameter in network.parameters())
@@ -86,7 +91,7 @@ def test_what_is_declared_is_implemented(
 ) -> None:
     folder = with_head(auto_class, labels)
     found = describe(str(folder), OPTIONS)
-    assert found.offers == BARE | {HEAD_CAPABILITY[head]}
+    assert found.offers == with_head_of(head)
     assert found.labels == tuple(labels or ())
     adapter = open_folder(folder)
     implemented = {name for name, protocol in capability_protocols().items() if isinstance(adapter, protocol)}

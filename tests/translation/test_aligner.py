@@ -1,0 +1,189 @@
+"""Aligners that need no network: the file, what is refused, and what is missing."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.aligners import Aligner, Alignment, Link, WordPair, check_alignments
+from harness.api import open_session
+from harness.errors import ContractError, DataError, PluginError, UnknownNameError, UsageError
+from harness_translation.aligner_awesome import AwesomeAligner
+from harness_translation.aligner_catalog import ALIGNERS
+from harness_translation.aligner_file import open_file
+from harness_translation.aligner_simalign import open_simalign
+
+PAIR = WordPair(source=("a", "cat", "sleeps"), target=("paka", "analala"))
+
+
+def declared(name: str) -> Aligner:
+    return next(aligner for aligner in ALIGNERS if aligner.name == name)
+
+
+def write(folder: Path, *lines: str) -> str:
+    path = folder / "links"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return str(path)
+
+
+def test_links_are_read_from_a_file_in_their_order(tmp_path: Path) -> None:
+    aligner = open_file(write(tmp_path, "x ||| y ||| ", "a cat sleeps ||| paka analala ||| 2-1:0.87 1-0"))
+    (found,) = aligner.align([PAIR])
+    assert found.links == (Link(source=2, target=1, probability=0.87), Link(source=1, target=0))
+    check_alignments("file", [PAIR], [found])
+
+
+def test_a_file_with_other_words_is_refused(tmp_path: Path) -> None:
+    aligner = open_file(write(tmp_path, "a cat sle eps ||| paka analala ||| 1-0"))
+    with pytest.raises(
+        DataError, match=r"other words than the model: 4 for 'a cat sleeps', which has 3 here"
+    ):
+        check_alignments("file", [PAIR], aligner.align([PAIR]))
+
+
+def test_a_pair_that_a_file_lacks_is_named(tmp_path: Path) -> None:
+    aligner = open_file(write(tmp_path, "a cat sleeps ||| paka amelala ||| 1-0"))
+    with pytest.raises(DataError, match=r"lack the pair 'a cat sleeps' and 'paka analala'"):
+        aligner.align([PAIR])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a ||| b", r"links:1: expected SOURCE .* found 2 parts"),
+        ("a ||| b ||| 0:0", r"links:1: expected links such as 0-1"),
+        ("a ||| b ||| 0-1", r"links:1: the link '0-1' does not fit 1 and 1 words"),
+        ("a ||| b ||| 0-0:1.5", r"links:1: the link '0-0:1.5' does not fit"),
+    ],
+)
+def test_lines_of_another_form_are_refused(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        open_file(write(tmp_path, line))
+
+
+def test_a_pair_with_two_sets_of_links_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="other links here than in line 1"):
+        open_file(write(tmp_path, "a ||| b ||| 0-0", "a ||| b ||| "))
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(UsageError, match=r"'nowhere' cannot be read: No such file"):
+        declared("file").open("nowhere")
+
+
+@pytest.mark.parametrize(("name", "package"), [("simalign", "simalign"), ("awesome-align", "awesome_align")])
+def test_a_missing_package_is_told_with_the_command(
+    name: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(
+        PluginError, match=rf"needs the package '{package}', which is not installed.* pip install"
+    ):
+        declared(name).open("bert")
+
+
+def test_an_aligner_needs_a_name() -> None:
+    with pytest.raises(UsageError, match=r"--aligner file:FILE"):
+        declared("file").open("")
+
+
+def test_links_that_do_not_fit_are_refused() -> None:
+    outside = Alignment(links=(Link(source=3, target=0),))
+    with pytest.raises(DataError, match=r"links the words 3-0 of a pair that has 3 and 2 words"):
+        check_alignments("x", [PAIR], [outside])
+    with pytest.raises(ContractError, match="probability 2"):
+        check_alignments("x", [PAIR], [Alignment(links=(Link(source=0, target=0, probability=2),))])
+    with pytest.raises(ContractError, match="0 alignments for 1 pairs"):
+        check_alignments("x", [PAIR], [])
+
+
+def test_simalign_is_asked_for_the_words_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A double of the package as its version 0.4 is called; no other can be installed beside this environment."""
+    asked: list[Any] = []
+
+    class SentenceAligner:
+        def __init__(self, model: str, token_type: str, matching_methods: str) -> None:
+            asked.append((model, token_type, matching_methods))
+
+        def get_word_aligns(self, source: list[str], target: list[str]) -> dict[str, list[tuple[int, int]]]:
+            asked.append((source, target))
+            return {"inter": [(2, 1), (1, 0)]}
+
+    double = types.ModuleType("simalign")
+    double.SentenceAligner = SentenceAligner  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "simalign", double)
+    found = open_simalign("bert@inter").align([PAIR, WordPair(source=(), target=("b",))])
+    assert asked == [("bert", "bpe", "a"), (["a", "cat", "sleeps"], ["paka", "analala"])]
+    assert found[0].links == (Link(source=1, target=0), Link(source=2, target=1))
+    assert found[1].links == ()
+    with pytest.raises(UnknownNameError, match="itermaks"):
+        open_simalign("bert@itermaks")
+
+
+def test_awesome_align_answers_by_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Done:
+        returncode = 0
+        stderr = ""
+
+    def run(command: list[str], **_: Any) -> Done:
+        given = dict(zip(command[3::2], command[4::2], strict=True))
+        assert Path(given["--data_file"]).read_text() == "a cat sleeps ||| paka analala\n"
+        Path(given["--output_file"]).write_text("1-0 2-1\n")
+        Path(given["--output_prob_file"]).write_text("0.9 0.25\n")
+        return Done()
+
+    monkeypatch.setattr("subprocess.run", run)
+    empty, found = AwesomeAligner("bert").align([WordPair(source=("a",), target=()), PAIR])
+    assert empty.links == ()
+    assert [(link.source, link.target, link.probability) for link in found.links] == [
+        (1, 0, 0.9),
+        (2, 1, 0.25),
+    ]
+
+    Done.returncode, Done.stderr = 1, "Traceback\nOSError: no pytorch_model.bin\n"
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: Done())
+    with pytest.raises(PluginError, match=r"awesome-align failed on 'bert': OSError: no pytorch_model.bin"):
+        AwesomeAligner("bert").align([PAIR])
+
+
+def test_a_plugin_brings_its_own_aligner(install_plugin: Any) -> None:
+    install_plugin(
+        "with_aligner",
+        """
+from harness import hookimpl
+
+@hookimpl
+def harness_register_aligners():
+    from harness.aligners import Aligner
+    return [Aligner(name="diagonal", target="with_aligner:Diagonal", licence="MIT", summary="word n to word n",
+                    reference="NOTHING"),
+            Aligner(name="hollow", target="with_aligner:dict", licence="MIT", summary="none", reference="X")]
+
+class Diagonal:
+    def __init__(self, reference):
+        self.reference = reference
+    def align(self, pairs):
+        from harness.aligners import Alignment, Link
+        shorter = [min(len(pair.source), len(pair.target)) for pair in pairs]
+        return [Alignment(links=tuple(Link(source=n, target=n) for n in range(size))) for size in shorter]
+    def identity(self):
+        return {"aligner": self.reference}
+    def close(self):
+        pass
+
+def dict(reference):
+    return {}
+""",
+    )
+    aligners = open_session().registry.aligners
+    assert {"diagonal", "own"} <= set(aligners.names)
+    opened = aligners.get("diagonal").open("plain")
+    assert opened.identity() == {"aligner": "plain"}
+    (found,) = opened.align([WordPair(source=("a", "b"), target=("c",))])
+    assert [(link.source, link.target) for link in found.links] == [(0, 0)]
+    with pytest.raises(ContractError, match="lacks align"):
+        aligners.get("hollow").open("x")

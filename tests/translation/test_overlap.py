@@ -1,0 +1,103 @@
+"""The aggregation of attention overlap: the hand-made case, and properties."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.aligners import Link
+from harness_translation.overlap import (
+    ItemOverlap,
+    OverlapRule,
+    important_words,
+    item_overlap,
+    sentence_overlap,
+)
+
+# A hand-made case with two items of two sentences each, worked out on paper: premise and hypothesis have English
+# scores, target scores and (English word, target word, probability) links.
+ITEMS: list[list[tuple[list[float], list[float], list[tuple[int, int, float]]]]] = [
+    [
+        (
+            [0.9, 0.8, 0.1, 0.4],
+            [0.2, 0.8, 0.6, 0.1, 0.3],
+            [(0, 0, 0.9), (0, 1, 0.8), (1, 2, 0.7), (3, 4, 0.4)],
+        ),
+        ([0.4, 0.4, 0.1], [0.5, 0.1, 0.4], [(0, 0, 0.95), (1, 1, 0.6), (2, 2, 0.9)]),
+    ],
+    [
+        ([0.2, 0.2], [0.1, 0.3, 0.3], [(0, 1, 0.99), (1, 0, 0.3)]),
+        ([0.6, 0.1, 0.5], [0.7, 0.2], [(0, 0, 0.8), (2, 0, 0.51)]),
+    ],
+]
+EXPECTED = [
+    (OverlapRule(), [(0.5, 0.5), (0.5, 1.0)], 1.25),
+    (OverlapRule(link="any"), [(1.0, 0.5), (0.5, 1.0)], 1.5),
+    (OverlapRule(link="any", denominator="aligned"), [(1.0, 0.5), (1.0, 1.0)], 1.75),
+]
+
+
+def links(triples: list[tuple[int, int, float]]) -> list[Link]:
+    return [Link(source=one, target=other, probability=value) for one, other, value in triples]
+
+
+@pytest.mark.parametrize(("rule", "shares", "total"), EXPECTED, ids=["authors", "any link", "aligned only"])
+def test_the_hand_made_case(rule: OverlapRule, shares: list[Any], total: float) -> None:
+    found = [item_overlap([(one, other, links(own)) for one, other, own in item], rule) for item in ITEMS]
+    assert [one.sentences for one in found] == shares
+    assert sum(one.sum for one in found) / len(found) == total
+    assert sum(one.mean for one in found) / len(found) == total / 2
+
+
+def test_equal_scores_are_all_important_or_none() -> None:
+    scores = [0.1, 0.1, 0.1]
+    assert sum(scores) / 3 > 0.1, "rounding makes the mean larger than every score"
+    assert important_words(scores, OverlapRule()) == {0, 1, 2}
+    assert important_words(scores, OverlapRule(importance=">")) == set()
+
+
+def test_a_probability_at_the_threshold_is_not_above_it() -> None:
+    own = links([(0, 0, 0.5)])
+    assert sentence_overlap([1.0], [1.0], own, OverlapRule()) == 0
+    assert sentence_overlap([1.0], [1.0], own, OverlapRule(min_probability=0.49)) == 1
+
+
+def test_the_first_link_that_remains_counts() -> None:
+    own = links([(0, 0, 0.2), (0, 1, 0.9), (0, 0, 0.8)])
+    assert sentence_overlap([1.0], [0.0, 1.0], own, OverlapRule()) == 1
+
+
+def test_a_sentence_without_words_has_no_share() -> None:
+    assert sentence_overlap([], [1.0], [], OverlapRule()) is None
+    assert sentence_overlap([1.0], [1.0], [], OverlapRule(denominator="aligned")) is None
+    assert not ItemOverlap(sentences=(1.0, None)).defined
+
+
+scores = st.lists(st.floats(0, 1, width=32), min_size=1, max_size=8)
+
+
+@given(scores, scores, st.data())
+def test_shares_are_shares_and_more_links_never_lose(
+    source: list[float], target: list[float], data: st.DataObject
+) -> None:
+    word = st.tuples(
+        st.integers(0, len(source) - 1), st.integers(0, len(target) - 1), st.floats(0, 1, width=32)
+    )
+    own = links(data.draw(st.lists(word, max_size=12)))
+    first, any_link = (
+        sentence_overlap(source, target, own, OverlapRule(link=kind)) for kind in ("first", "any")
+    )
+    aligned = sentence_overlap(source, target, own, OverlapRule(link="any", denominator="aligned"))
+    assert first is not None
+    assert any_link is not None
+    assert 0 <= first <= any_link <= 1
+    assert aligned is None or any_link <= aligned <= 1
+
+
+@given(scores)
+def test_a_sentence_and_itself_overlap_wholly(own: list[float]) -> None:
+    identity = links([(word, word, 1.0) for word in range(len(own))])
+    assert sentence_overlap(own, own, identity, OverlapRule()) == 1
