@@ -219,7 +219,12 @@ def aggregate_suites(
     rows = list(rows)
     found = []
     for suite in suites:
-        headline = [row for row in rows if row["headline"] and row["task"] in suite["tasks"]]
+        headline = [
+            {**row, "view": own}
+            for row in rows
+            if row["headline"] and row["task"] in suite["tasks"]
+            if (own := _suite_view(suite, row)) is not None
+        ]
         conditions = dict.fromkeys((row["protocol"], json.dumps(row["view"])) for row in headline)
         for protocol, view in conditions:
             members = [
@@ -231,6 +236,15 @@ def aggregate_suites(
             if is_usual or not row["missing"]:
                 found.append({"suite": suite["suite"], "protocol": protocol, "view": json.loads(view), **row})
     return found
+
+
+def _suite_view(suite: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the view of a row without what the suite fixes for its task; None for a row with other values of that."""
+    fixed = suite.get("views", {}).get(row["task"], {})
+    view = dict(row["view"])
+    if any(view.pop(name, None) != value for name, value in fixed.items()):
+        return None
+    return view
 
 
 def _suite_row(suite: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

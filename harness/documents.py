@@ -37,6 +37,7 @@ def suite_summaries(plan: Plan) -> list[dict[str, Any]]:
             "tasks": list(suite.tasks),
             "categories": {name: list(tasks) for name, tasks in suite.categories.items()},
             "languages": {task: list(plan.published.get(task, ())) for task in suite.tasks},
+            **({"views": {task: dict(view) for task, view in suite.views.items()}} if suite.views else {}),
         }
         for suite in plan.suites
     ]

@@ -307,6 +307,8 @@ class SuiteSpec(SpecModel):
     protocol: ProtocolName
     tasks: tuple[Name, ...] = Field(min_length=1)
     categories: dict[str, tuple[Name, ...]] = {}
+    views: dict[Name, dict[str, str]] = {}
+    """Task -> the values of its axes with which it counts, where other tasks do not have the axis."""
     notes: dict[Literal["script", "datasets", "family_index", "typology_index"], str] = {}
     """Why the suite's paper prints other values than ``harness languages --suite`` shows."""
 
@@ -315,6 +317,9 @@ class SuiteSpec(SpecModel):
         unknown = sorted({name for names in self.categories.values() for name in names} - set(self.tasks))
         if unknown:
             raise ValueError(f"categories name {', '.join(unknown)}, which 'tasks' lacks")
+        unknown = sorted(set(self.views) - set(self.tasks))
+        if unknown:
+            raise ValueError(f"views name {', '.join(unknown)}, which 'tasks' lacks")
         return self
 
 

@@ -114,6 +114,18 @@ def test_views_are_never_mixed() -> None:
     assert (other["paper"]["value"], other["flat"]["value"]) == (None, None)
 
 
+def test_a_task_counts_with_the_values_of_its_axes_that_the_suite_takes() -> None:
+    """The axis is in no view of the suite, and other values of it are in no average."""
+    crossed = [
+        _cell("nli", code, value, view={"inputs": inputs})
+        for inputs, value in (("full", 0.8), ("part", 0.1))
+        for code in ("en", "de")
+    ]
+    [row] = _suites(*_whole()[2:], *crossed, views={"nli": {"inputs": "full"}})
+    assert (row["view"], row["missing"], row["complete"]) == ({}, [], True)
+    assert row["paper"]["categories"]["classification"] == pytest.approx(0.8)
+
+
 def test_another_protocol_has_a_row_where_no_task_is_missing() -> None:
     frozen = _whole(protocol="frozen")
     assert [row["protocol"] for row in _suites(*_whole(), *frozen)] == ["zero_shot_transfer", "frozen"]

@@ -51,6 +51,8 @@ class Probe:
     """``details.probing`` of the cell."""
     groups: Mapping[str, tuple[float, int]]
     """Scores of gender variants with their numbers of observations: the mean over the cells of all seeds."""
+    counts: bool = True
+    """Whether it is in its suite's average; one of other inputs than the suite takes is not."""
     data: str = "local"
     """``sample`` where the items say nothing about a model."""
 
@@ -170,8 +172,14 @@ def _probe(run: Run, name: str, cell: Mapping[str, Any], kept: Mapping[str, Any]
         stands_in=bool(cell["stands_in"]),
         details=kept,
         groups=_groups(run, cell),
+        counts=_counts(run, cell),
         data=run.results["run"]["data"],
     )
+
+
+def _counts(run: Run, cell: Mapping[str, Any]) -> bool:
+    fixed = [suite.get("views", {}).get(cell["task"], {}) for suite in run.manifest.get("suites", ())]
+    return all(cell["view"].get(key) == value for view in fixed for key, value in view.items())
 
 
 def _groups(run: Run, cell: Mapping[str, Any]) -> dict[str, tuple[float, int]]:

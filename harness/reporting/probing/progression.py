@@ -147,7 +147,10 @@ def _average_of(model: str, own: Sequence[Progression], treebanks: Sequence[str]
 
 
 def _over_tasks(own: Iterable[Progression], treebank: str, which: Which) -> Estimate:
-    """Return the mean over tasks; one that was run with several inputs counts once, by the mean over them."""
+    """Return the mean over tasks; one that was run with several inputs counts once, with those that its suite takes.
+
+    Without a suite it counts by the mean over its inputs.
+    """
     return average(
         [average([one.scores[treebank, which] for one in views]) for views in _by_task(own).values()]
     )
@@ -157,7 +160,11 @@ def _by_task(own: Iterable[Progression]) -> dict[str, list[Progression]]:
     found: dict[str, list[Progression]] = {}
     for one in own:
         found.setdefault(next(iter(one.probes.values())).task, []).append(one)
-    return found
+    return {task: [one for one in views if _counts(one)] or views for task, views in found.items()}
+
+
+def _counts(one: Progression) -> bool:
+    return all(probe.counts for probe in one.probes.values())
 
 
 def _steps(
@@ -231,7 +238,8 @@ def _notes(found: Sequence[Progression], probes: Sequence[Probe]) -> Iterator[st
     if any(one.tasks for one in found):
         yield (
             "Average: unweighted over tasks, as in Tables 4 and 5 of Patil et al. (2021); a task that was run with "
-            "several inputs counts once. Its interval is the mean of the tasks', since they share sentences."
+            "several inputs counts once, with those of its suite. Its interval is the mean of the tasks', since they "
+            "share sentences."
         )
     if any(len(set(one.tasks.values()) - {0}) > 1 for one in found):
         yield "~ an average over fewer tasks than that of another treebank."
