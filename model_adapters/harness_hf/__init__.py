@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from harness.adapters import AdapterEntry
 from harness.hookspecs import hookimpl
+from harness.translators import TranslatorEntry
 
-__all__ = ["harness_register_adapters"]
+__all__ = ["harness_register_adapters", "harness_register_translators"]
 
 
 @hookimpl
@@ -48,4 +49,18 @@ def harness_register_adapters() -> list[AdapterEntry]:
             examples=("hf-seq2seq:google/mt5-small",),
             extra="hf",
         ),
+    ]
+
+
+@hookimpl
+def harness_register_translators() -> list[TranslatorEntry]:
+    """Return the translators of this package, without importing torch or transformers."""
+    return [
+        TranslatorEntry(
+            name="hf-seq2seq",
+            target="harness_hf.translator:open_translator",
+            summary="NLLB, M2M100 or MADLAD, which name languages in their vocabulary; greedy.",
+            examples=("hf-seq2seq:facebook/nllb-200-distilled-600M", "hf-seq2seq:facebook/m2m100_418M"),
+            extra="hf",
+        )
     ]
