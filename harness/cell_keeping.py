@@ -45,6 +45,7 @@ class CellKeeper:
         language: Code of the language.
         method: Name of the method.
         digest: The cell's.
+        text_language: Code of the language that answers are in, where it is another one.
     """
 
     def __init__(
@@ -56,12 +57,13 @@ class CellKeeper:
         language: str,
         method: str,
         digest: str,
+        text_language: str | None = None,
     ) -> None:
         named = [registry.metrics.get(name) for name in spec.metrics]
         metrics = [metric for metric in named if metric.scores_method(method)]
         self.path = folder.records_path(spec.task, language, digest)
         self._reference: Callable[[Any], Any] = registry.kinds.get(spec.kind).reference
-        self._scorer = CellScorer(metrics, metric_context(spec, language), task=spec.task)
+        self._scorer = CellScorer(metrics, metric_context(spec, text_language or language), task=spec.task)
         self._writer = RecordWriter(self.path)
         self._counts = dict.fromkeys(("n", *COUNTED), 0)
 

@@ -165,10 +165,29 @@ class Execution:
                 "processes": self.crew.count,
                 "resumed": len(manifest["resumed"]),
             }
+            self._translate(plan)
             with self.crew.step():
                 runner.run(header, limit=self.config.limit)
         finally:
             journal.close()
+
+    def _translate(self, plan: Plan) -> None:
+        """Translate what the plan's variants and training sets lack, before a model takes the memory.
+
+        The leading process does, the others find everything in the store.
+        """
+        found = {
+            data.digest(): data
+            for cell in plan.cells
+            for data in (
+                cell.test,
+                *(own for stage in (cell.fit.stages if cell.fit else ()) for _, own in stage.train),
+            )
+            if data.change is not None
+        }
+        with self.crew.step():
+            if found and self.crew.leads:
+                self.prepared.finder.translate(found.values(), self.progress)
 
     def _check_model(self, plan: Plan) -> Callable[[Mapping[str, str]], None]:
         """Return what refuses a model that is not the locked one; baselines are no subject of locks."""

@@ -72,7 +72,13 @@ class RunConfig:
     chat: bool = False
     constrained: bool = False
     variants: tuple[str, ...] = ()
-    """Versions of the test items; empty takes the tasks' own."""
+    """Versions of the test items; empty takes the tasks' own. `zs` is another name of `original`."""
+    translators: tuple[str, ...] = ()
+    """What makes the variants `tt`, `te` and `bt`; the first one translates training sets."""
+    train_variant: str | None = None
+    """``b-train``, ``t-train``, ``bt-orig`` or ``mt-LANGUAGE``; None takes the training set as it is."""
+    train_pivot: str = "es"
+    """Language through which ``b-train``, ``t-train`` and ``bt-orig`` go."""
     allow_code: bool = False
     """Whether metrics that are programs of others may run."""
     with_baselines: bool = False
@@ -245,6 +251,13 @@ class Cell:
     view: Mapping[str, str] = field(default_factory=dict)
     pool: PoolPlan | None = None
     prompt: PromptPlan | None = None
+    text: Language | None = None
+    """The language that answers are in, where translation made it another one than the cell's."""
+
+    @property
+    def text_language(self) -> Language:
+        """The language of prompts and answers."""
+        return self.text or self.language
 
     @property
     def title(self) -> str:

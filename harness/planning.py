@@ -24,6 +24,7 @@ from harness.registry import Registry
 from harness.specs.catalog import Catalog, TaskEntry
 from harness.specs.schema import Source, TaskSpec
 from harness.specs.selection import SelectedTask, select
+from harness.translation_planning import VariantPlanner
 
 __all__ = ["make_plan", "resolve_model"]
 
@@ -97,6 +98,7 @@ class _Planner:
         self._pools: dict[str, PoolPlan] = {}
         self._suites: dict[str, None] = {}
         self._published: dict[str, tuple[str, ...]] = {}
+        self._variants = VariantPlanner(config.variants, config.translators, finder, config.limit)
 
     def add(self, selected: SelectedTask) -> None:
         spec = selected.entry.spec
@@ -114,6 +116,8 @@ class _Planner:
         for code in selected.languages:
             for view, source in self._versions(spec, code):
                 self._add_language(selected, code, pairings, view, source)
+            for variant in self._variants.variants:
+                self._add_translated(selected, code, pairings, variant)
 
     def _pairings(self, spec: TaskSpec, kind: TaskKind, selected: SelectedTask) -> list[Pairing]:
         declared = self._registry.methods
@@ -161,7 +165,8 @@ class _Planner:
 
     def _versions(self, spec: TaskSpec, code: str) -> Iterator[tuple[dict[str, str], Source | None]]:
         """Yield the view and the source of every version of a language's items: variants and axes crossed."""
-        for name in dict.fromkeys(self._config.variants or ("original",)):
+        wanted = ["original" if name == "zs" else name for name in self._config.variants or ("original",)]
+        for name in dict.fromkeys(name for name in wanted if name not in self._variants.variants):
             view: dict[str, str] = {}
             source = spec.source(code, "test")
             if name != "original":
@@ -183,7 +188,8 @@ class _Planner:
         view: Mapping[str, str],
         source: Source | None,
     ) -> None:
-        spec, language = selected.entry.spec, selected.entry.languages.get(code)
+        spec = selected.entry.spec
+        language = selected.entry.languages.get(code)
         if source is None:
             self._skip(spec, code, f"task {spec.task!r} has no test split in {language.name} ({code})")
             return
@@ -195,15 +201,45 @@ class _Planner:
         except MissingDataError as error:
             self._skip(spec, code, str(error), view=view)
             return
+        self._add_pairings(selected, code, pairings, view, test, pool)
+
+    def _add_translated(
+        self, selected: SelectedTask, code: str, pairings: Sequence[Pairing], variant: str
+    ) -> None:
+        """Add the cells of a variant that a translator makes."""
+        spec = selected.entry.spec
+        conditions = dict.fromkeys(spec.axes, "")
+        try:
+            for version in self._variants.plan(selected.entry, code, variant, conditions):
+                self._add_pairings(
+                    selected, code, pairings, version.view, version.found, None, text=version.text
+                )
+        except MissingDataError as error:
+            self._skip(spec, code, str(error), view={"variant": variant})
+
+    def _add_pairings(
+        self,
+        selected: SelectedTask,
+        code: str,
+        pairings: Sequence[Pairing],
+        view: Mapping[str, str],
+        test: FoundData,
+        pool: PoolPlan | None,
+        *,
+        text: Language | None = None,
+    ) -> None:
+        """Add the cells of one version of a language's items: a cell a pairing and seed."""
+        spec = selected.entry.spec
+        language = selected.entry.languages.get(code)
         for pairing in pairings:
             try:
-                prompt = self._prompts.plan(selected.entry, language, pairing, test)
+                prompt = self._prompts.plan(selected.entry, text or language, pairing, test)
             except (MissingDataError, UnknownNameError) as error:
                 self._skip(spec, code, str(error), pairing.protocol, view=view)
                 continue
             version = {**view, **self._prompts.view(prompt, fits=pairing.fits)}
             for seed in self._seeds if pairing.fits else self._seeds[:1]:
-                self._add_cell(spec, language, pairing, seed, test, version, pool, prompt)
+                self._add_cell(spec, language, pairing, seed, test, version, pool, prompt, text)
 
     def _pool(self, entry: TaskEntry) -> PoolPlan | None:
         """Return the files of a task's candidates; raises `MissingDataError` where none were found."""
@@ -241,6 +277,7 @@ class _Planner:
         version: Mapping[str, str],
         pool: PoolPlan | None,
         prompt: PromptPlan | None,
+        text: Language | None,
     ) -> None:
         fit = None
         if pairing.fits:
@@ -249,7 +286,7 @@ class _Planner:
             except MissingDataError as error:
                 self._skip(spec, language.code, str(error), pairing.protocol, version)
                 return
-        view = {**({} if fit is None else self._fit_view(pairing)), **version}
+        view = {**({} if fit is None else self._fits.view(pairing.protocol)), **version}
         cell = Cell(
             spec=spec,
             language=language,
@@ -260,16 +297,9 @@ class _Planner:
             view=view,
             pool=pool,
             prompt=prompt,
+            text=text,
         )
         self._cells.append(cell)
-
-    def _fit_view(self, pairing: Pairing) -> dict[str, str]:
-        view = {}
-        if self._config.select_on:
-            view["select_on"] = self._config.select_on
-        if self._config.train_languages and pairing.protocol != "in_language":
-            view["train_languages"] = "+".join(self._config.train_languages)
-        return view
 
     def _skip(
         self,

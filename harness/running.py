@@ -234,12 +234,13 @@ class Runner:
             language=cell.language.code,
             method=cell.pairing.method.name,
             digest=cell.digest,
+            text_language=cell.text_language.code,
         )
 
     def _context(self, cell: Cell, examples: Sequence[Any], pool: CandidatePool | None) -> MethodContext:
         return MethodContext(
             spec=cell.spec,
-            language=cell.language,
+            language=cell.text_language,
             protocol=cell.pairing.protocol,
             seed=cell.seed,
             pool=examples,

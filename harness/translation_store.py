@@ -132,19 +132,20 @@ class TranslationStore:
                     told.advance(len(batch))
             finally:
                 told.finish()
-        known = self._known(info.fingerprint, distinct, source, target)
+        known = self.known(info.fingerprint, distinct, source, target)
         return [
             known[text] if text.strip() else StoredTranslation(source=text, text=text, truncated=False)
             for text in segments
         ]
 
     def _missing(self, fingerprint: str, texts: Sequence[str], source: str, target: str) -> list[str]:
-        known = self._known(fingerprint, texts, source, target)
+        known = self.known(fingerprint, texts, source, target)
         return [text for text in texts if text not in known and text.strip()]
 
-    def _known(
+    def known(
         self, fingerprint: str, texts: Sequence[str], source: str, target: str
     ) -> dict[str, StoredTranslation]:
+        """Return text -> translation, of those that are there."""
         found = {}
         try:
             for start in range(0, len(texts), 500):

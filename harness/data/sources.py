@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources.abc import Traversable
@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from harness.data.records import Row
 from harness.data.resolve import DataOptions, DataRef, HubFiles, LocalFiles, ResolvedData, resolve
+from harness.data.sampling import draw_items
+from harness.data.translation import TextChange, Translations
 from harness.errors import DataError, MissingDataError, UnknownNameError
 from harness.languages import Language
+from harness.progress import Progress
 from harness.specs.schema import HubSource, LocalSource, Source
 
 if TYPE_CHECKING:
     from harness.registry import Registry
 
-__all__ = ["DataFinder", "FoundData", "Pins", "data_ref"]
+__all__ = ["DataFinder", "DrawnRows", "FoundData", "Pins", "data_ref"]
 
 Columns = Sequence[str] | Mapping[str, str] | None
 Pins = Mapping[tuple[str, str | None, str], str]
@@ -140,6 +143,16 @@ def _fill(text: str, codes: Mapping[str, str], owner: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnRows:
+    """The draw of a limit, made before items are: keeps the rows of the items that `draw` would keep."""
+
+    limit: int
+    seed: int
+    task: str
+    language: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FoundData:
     """A split whose files are known, with all that is needed to read it."""
 
@@ -147,6 +160,14 @@ class FoundData:
     files: ResolvedData
     note: str = ""
     """What makes scores on it differ from the benchmark's."""
+    change: TextChange | None = None
+    """How its texts are translated before they are read."""
+    aligned: FoundData | None = None
+    """The language's own items, of which these are translations: as many, or the same ids."""
+    share: float = 1.0
+    """Part of its rows that is used, drawn by row."""
+    drawn: DrawnRows | None = None
+    """Which rows a limit will keep: others need no translation."""
 
     @property
     def label_map(self) -> Mapping[str, str]:
@@ -157,7 +178,15 @@ class FoundData:
         """Return a digest of the bytes of the files and of how they are read."""
         files = self.files
         how = [files.reader, files.columns, dict(files.options), dict(files.label_map)]
-        text = json.dumps([files.digest(), how], ensure_ascii=False, sort_keys=True)
+        parts: list[Any] = [files.digest(), how]
+        if self.change is not None:
+            # What a file has before it is translated, and by what; an own file that only limits it counts too.
+            parts += [
+                self.change.to_json(),
+                None if self.aligned is None else self.aligned.digest(),
+                self.share,
+            ]
+        text = json.dumps(parts, ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
@@ -171,6 +200,7 @@ class FoundData:
             "pinned": self.files.pinned,
             "note": self.note,
             "digest": self.digest(),
+            **({} if self.change is None else {"translated": self.change.to_json()}),
         }
 
 
@@ -192,6 +222,7 @@ class DataFinder:
         self._registry = registry
         self._cache = cache
         self._pins = pins or {}
+        self.translations = Translations(registry, cache.parent / "translations")
 
     def find(self, source: Source, ref: DataRef) -> FoundData:
         """Return the files of a split; raises `MissingDataError` with the way to get them."""
@@ -207,7 +238,37 @@ class DataFinder:
         return FoundData(ref=ref, files=files, note=note)
 
     def rows(self, found: FoundData) -> Iterator[Row]:
-        """Return the rows of a split, with the field names of the spec; raises `DataError`."""
+        """Return the rows of a split, with the field names of the spec; raises `DataError`.
+
+        Texts that are to be translated are taken from the store of translations, and translated where it lacks them.
+        """
+        if found.change is None:
+            return self._read(found)
+        return self.translations.rows(found.change, self.rows_before(found))
+
+    def translate(self, splits: Iterable[FoundData], progress: Progress) -> None:
+        """Translate all texts of splits that the store lacks; raises what `Translations.prepare` does."""
+        wanted = [(found.change, self.rows_before(found)) for found in splits if found.change is not None]
+        self.translations.prepare(wanted, progress)
+        for line in self.translations.told():
+            progress.announce(line)
+
+    def rows_before(self, found: FoundData) -> list[Row]:
+        """Return the rows that are translated: those that the language's own items have, or a share of them."""
+        rows = list(self._read(found))
+        if found.aligned is not None:
+            rows = _aligned(rows, list(self._read(found.aligned)), found)
+        # Items without ids are named by their number, which they must keep.
+        rows = [
+            row if "id" in row.fields else replace(row, fields={**row.fields, "id": str(number)})
+            for number, row in enumerate(rows, start=1)
+        ]
+        if found.share < 1:
+            size = max(1, round(len(rows) * found.share))
+            rows = _drawn(rows, DrawnRows(limit=size, seed=0, task=found.ref.owner, language=None))
+        return rows if found.drawn is None else _drawn(rows, found.drawn)
+
+    def _read(self, found: FoundData) -> Iterator[Row]:
         files = found.files
         assert files.reader is not None
         reader = self._registry.readers.get(files.reader)
@@ -218,3 +279,34 @@ class DataFinder:
         if unknown:
             raise UnknownNameError(f"option of the reader {reader.name!r}", unknown[0], reader.options)
         return reader.read(files.paths, options)
+
+
+def _aligned(rows: list[Row], own: Sequence[Row], found: FoundData) -> list[Row]:
+    """Return the rows that have the ids of the language's own items, or all where none has ids.
+
+    Raises `DataError` where the two are not the same items: their scores could not be compared item by item.
+    """
+    ids = [row.fields.get("id") for row in own]
+    if None in ids or any(row.fields.get("id") is None for row in rows):
+        if len(rows) != len(own):
+            raise DataError(
+                f"{found.ref} has {len(rows):,} items and the language's own file {len(own):,}: without ids they must "
+                "be as many, row by row."
+            )
+        return rows
+    wanted = set(ids)
+    kept = [row for row in rows if row.fields["id"] in wanted]
+    if len(kept) != len(wanted):
+        raise DataError(
+            f"{found.ref} lacks {len(wanted) - len(kept):,} of the {len(wanted):,} items of the language's own file."
+        )
+    return kept
+
+
+def _drawn(rows: Sequence[Row], draw: DrawnRows) -> list[Row]:
+    kept = draw_items(rows, draw.limit, _row_id, seed=draw.seed, task=draw.task, language=draw.language)
+    return [row for _, row in kept]
+
+
+def _row_id(row: Row) -> str:
+    return str(row.fields["id"])
