@@ -52,7 +52,7 @@ class FitPlanner:
         self._finder = finder
         self._description = description
         self._fits: dict[tuple[str, str, str, int], FitPlan | HarnessError] = {}
-        self._translated = TrainVariants(config)
+        self._translated = TrainVariants(config, registry)
 
     @property
     def notes(self) -> list[str]:

@@ -75,6 +75,8 @@ class RunConfig:
     """Versions of the test items; empty takes the tasks' own. `zs` is another name of `original`."""
     translators: tuple[str, ...] = ()
     """What makes the variants `tt`, `te` and `bt`; the first one translates training sets."""
+    romanised: str = "keep"
+    """What becomes of romanised texts before `tt`: `keep`, `skip`, or a translator that writes them in their script."""
     train_variant: str | None = None
     """``b-train``, ``t-train``, ``bt-orig`` or ``mt-LANGUAGE``; None takes the training set as it is."""
     train_pivot: str = "es"

@@ -98,7 +98,14 @@ class _Planner:
         self._pools: dict[str, PoolPlan] = {}
         self._suites: dict[str, None] = {}
         self._published: dict[str, tuple[str, ...]] = {}
-        self._variants = VariantPlanner(config.variants, config.translators, finder, config.limit)
+        self._variants = VariantPlanner(
+            config.variants,
+            config.translators,
+            registry,
+            finder,
+            limit=config.limit,
+            romanised=config.romanised,
+        )
 
     def add(self, selected: SelectedTask) -> None:
         spec = selected.entry.spec
@@ -116,8 +123,8 @@ class _Planner:
         for code in selected.languages:
             for view, source in self._versions(spec, code):
                 self._add_language(selected, code, pairings, view, source)
-            for variant in self._variants.variants:
-                self._add_translated(selected, code, pairings, variant)
+            for variant, translator in self._variants.translations():
+                self._add_translated(selected, code, pairings, variant, translator)
 
     def _pairings(self, spec: TaskSpec, kind: TaskKind, selected: SelectedTask) -> list[Pairing]:
         declared = self._registry.methods
@@ -204,18 +211,17 @@ class _Planner:
         self._add_pairings(selected, code, pairings, view, test, pool)
 
     def _add_translated(
-        self, selected: SelectedTask, code: str, pairings: Sequence[Pairing], variant: str
+        self, selected: SelectedTask, code: str, pairings: Sequence[Pairing], variant: str, translator: str
     ) -> None:
         """Add the cells of a variant that a translator makes."""
         spec = selected.entry.spec
         conditions = dict.fromkeys(spec.axes, "")
         try:
-            for version in self._variants.plan(selected.entry, code, variant, conditions):
-                self._add_pairings(
-                    selected, code, pairings, version.view, version.found, None, text=version.text
-                )
+            made = self._variants.plan(selected.entry, code, variant, translator, conditions)
         except MissingDataError as error:
-            self._skip(spec, code, str(error), view={"variant": variant})
+            self._skip(spec, code, str(error), view={"variant": variant, "translator": translator})
+            return
+        self._add_pairings(selected, code, pairings, made.view, made.found, None, text=made.text)
 
     def _add_pairings(
         self,

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from harness.data.sources import DrawnRows, FoundData
-from harness.data.translation import Step, TextChange, refuse_unnamed
+from harness.data.translation import Step, TextChange
 from harness.errors import MissingDataError, UsageError, near_names
 from harness.languages import known_languages
 from harness.plan import RunConfig
+from harness.registry import Registry
 from harness.specs.schema import Translate
+from harness.translating import PairCheck
 
 __all__ = ["TRAIN_VARIANTS", "TRANSLATE_TRAIN", "TrainVariants"]
 
@@ -33,10 +35,11 @@ Part = tuple[str, FoundData]
 class TrainVariants:
     """Changes the training parts of stages as a run asks for.
 
-    Raises `UsageError` for an unknown variant or language, and where there is no translator.
+    Raises `UsageError` for an unknown variant, language or translator, and where there is no translator.
     """
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(self, config: RunConfig, registry: Registry) -> None:
+        self._pairs = PairCheck(registry)
         self._variant = config.train_variant or "orig"
         self._pivot = config.train_pivot
         self._name, self._reference = "", ""
@@ -84,7 +87,7 @@ class TrainVariants:
             targets: The cell's language, or all languages of the task.
 
         Raises:
-            MissingDataError: The training set does not say what is translated.
+            MissingDataError: The training set does not say what is translated, or the translator lacks a pair.
         """
         if protocol not in TRANSLATE_TRAIN and (self._variant == "orig" or protocol != "zero_shot_transfer"):
             return list(parts)
@@ -120,6 +123,7 @@ class TrainVariants:
     def _changed(
         self, stage: str, found: FoundData, translate: Translate, steps: tuple[Step, ...]
     ) -> FoundData:
+        self._pairs.refuse_lacking(self._name, self._reference, steps)
         change = TextChange(
             translator=self._name,
             reference=self._reference,
@@ -128,13 +132,12 @@ class TrainVariants:
             answers=translate.answers,
         )
         drawn = None
-        if self._limit is not None and translate.answers is None:
-            # Questions whose answer is lost must be made up for by others, so that a limit is still reached.
+        if self._limit is not None:
             drawn = DrawnRows(limit=self._limit, seed=DATA_SEED, task=stage, language=steps[-1][1])
         return replace(found, change=change, drawn=drawn)
 
     def _open(self, why: str) -> str:
         if not self._name:
-            named = refuse_unnamed(self._given, why)
+            named = self._pairs.named(self._given, why)
             self._name, self._reference = next(iter(named.items()))
         return self._name

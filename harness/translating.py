@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from harness.errors import UnknownNameError, UsageError
+from harness.errors import MissingDataError, UnknownNameError, UsageError
 from harness.languages import LanguageTable, known_languages
 from harness.registry import Registry
-from harness.translators import OpenTranslator, Translator, TranslatorContext
+from harness.translators import OpenTranslator, Translator, TranslatorContext, TranslatorEntry
 
-__all__ = ["open_engine", "open_translators", "translator_names"]
+__all__ = ["PairCheck", "open_engine", "open_translators", "translator_names"]
 
 _ALIAS = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)")
 
@@ -45,14 +45,48 @@ def open_translators(
 
 def open_engine(reference: str, context: TranslatorContext) -> Translator:
     """Return the translator of ``NAME`` or ``NAME:REF``; raises `UnknownNameError`."""
-    name, _, ref = reference.partition(":")
+    return _entry(context.registry, reference).open(reference.partition(":")[2], context)
+
+
+def _entry(registry: Registry, reference: str) -> TranslatorEntry:
+    name = reference.partition(":")[0]
     try:
-        entry = context.registry.translators.get(name)
+        return registry.translators.get(name)
     except UnknownNameError as error:
-        raise UnknownNameError(
-            "translator",
-            name,
-            context.registry.translators.names,
-            hint="Run 'harness plugins' to see who declares what.",
-        ) from error
-    return entry.open(ref, context)
+        hint = "Run 'harness plugins' to see who declares what."
+        raise UnknownNameError("translator", name, registry.translators.names, hint=hint) from error
+
+
+class PairCheck:
+    """Tells before a run which translators and pairs there are not.
+
+    Only translators that are light to open are asked for their pairs; the others are asked when the run begins.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._context = TranslatorContext(registry=registry, languages=known_languages())
+        self._open: dict[str, Translator] = {}
+
+    def named(self, given: Sequence[str], why: str) -> dict[str, str]:
+        """Return name -> reference of the translators; raises `UsageError` where there is none or an unknown one."""
+        named = translator_names(given)
+        if not named:
+            raise UsageError(
+                f"{why} needs a translator.",
+                hint="Such as: --translator hf-seq2seq:facebook/nllb-200-distilled-600M",
+            )
+        for reference in named.values():
+            _entry(self._context.registry, reference)
+        return named
+
+    def refuse_lacking(self, name: str, reference: str, steps: Iterable[tuple[str, str]]) -> None:
+        """Raise `MissingDataError` for the first step that a light translator lacks."""
+        if not _entry(self._context.registry, reference).light:
+            return
+        if reference not in self._open:
+            self._open[reference] = open_engine(reference, self._context)
+        for source, target in steps:
+            if not self._open[reference].supports(source, target):
+                raise MissingDataError(
+                    f"the translator {name!r} ({reference}) does not translate {source!r} into {target!r}"
+                )

@@ -10,10 +10,18 @@ from dataclasses import dataclass, field
 from functools import cache
 from statistics import median
 
-from harness.languages import Language
+from harness.data.translation import Translations
+from harness.languages import Language, known_languages
 from harness.scripts import text_scripts
 
-__all__ = ["GUARDS", "GuardReport", "guard_report", "language_detector"]
+__all__ = [
+    "GUARDS",
+    "GuardReport",
+    "guard_report",
+    "guard_translations",
+    "language_detector",
+    "translations_told",
+]
 
 GUARDS: Mapping[str, str] = {
     "empty": "nothing was answered",
@@ -58,13 +66,17 @@ class GuardReport:
         """How many faults there are in all; a translation may have several."""
         return sum(self.counts.values())
 
+    def told(self) -> str:
+        """Return the faults in words, ``32 copied, 3 numbers``; empty where there is none."""
+        return ", ".join(f"{count:,} {guard}" for guard, count in self.counts.items() if count)
+
     def to_json(self) -> dict[str, object]:
         """Return a row for ``--json`` and for cards."""
         return {
             "source": self.source,
             "target": self.target,
             "segments": self.segments,
-            **self.counts,
+            "faults": dict(self.counts),
             "unchecked": list(self.unchecked),
         }
 
@@ -165,6 +177,35 @@ def _repeats(text: str) -> bool:
             if run >= length * (TIMES - 1):
                 return True
     return re.search(rf"(\S{{2,8}}?)\1{{{TIMES - 1},}}", text) is not None
+
+
+def guard_translations(translations: Translations) -> dict[tuple[str, str, str], GuardReport]:
+    """Return what the guards find in all texts that a command had translated, by translator, source and target."""
+    languages = known_languages()
+    return {
+        (name, source, target): guard_report(
+            [(item.source, item.text) for item in seen.values()],
+            languages.get(source),
+            languages.get(target),
+            truncated=[item.truncated for item in seen.values()],
+            detector=language_detector(),
+        )
+        for (name, source, target), seen in translations.seen.items()
+    }
+
+
+def translations_told(translations: Translations) -> list[str]:
+    """Return which texts are romanised and what the guards found, a sentence a language or pair."""
+    sentences = [
+        f"{code}: {len(found.changed):,} of {found.of:,} texts are romanised."
+        for code, found in translations.romanised.items()
+    ]
+    for (name, source, target), report in guard_translations(translations).items():
+        if report.found:
+            sentences.append(
+                f"{name} {source}->{target}: of {report.segments:,} translations {report.told()}."
+            )
+    return sentences
 
 
 @cache

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.data.sources import DataFinder, DrawnRows, FoundData
-from harness.data.translation import Step, TextChange, refuse_unnamed
+from harness.data.translation import Step, TextChange
 from harness.errors import MissingDataError
 from harness.fit_planning import find_split
 from harness.languages import Language
+from harness.registry import Registry
 from harness.specs.catalog import TaskEntry
-from harness.specs.schema import Source, TaskSpec, Translate
+from harness.specs.schema import Source, TaskSpec
+from harness.translating import PairCheck
 
 LIMIT_SEED = 0
 """As in `harness.running`: which items a limit keeps never depends on the training seed."""
 
-__all__ = ["TranslatedVersion", "VariantPlanner", "source_language"]
+MACHINE_VARIANTS = ("tt", "te", "bt")
+"""Variants that a translator makes."""
+
+__all__ = ["MACHINE_VARIANTS", "TranslatedVersion", "VariantPlanner", "beginning", "source_language"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +38,17 @@ class TranslatedVersion:
 def source_language(spec: TaskSpec) -> str:
     """Return the language that a task's items were written in and its labels come from."""
     return "en" if spec.transfer is None else spec.transfer.source
+
+
+def beginning(spec: TaskSpec, variant: str, code: str) -> tuple[Source | None, str]:
+    """Return the items that a translated variant of a language begins with, and their language; None without any."""
+    assert spec.translate is not None
+    origin = source_language(spec)
+    if variant == "tt":
+        return spec.translate.tt or spec.source(code, "test"), code
+    if variant == "te" and spec.translate.te is not None:
+        return spec.translate.te, code
+    return spec.translate.source or spec.source(origin, "test"), origin
 
 
 class VariantPlanner:
@@ -52,22 +69,34 @@ class VariantPlanner:
         self,
         variants: Sequence[str],
         translators: Sequence[str],
+        registry: Registry,
         finder: DataFinder,
+        *,
         limit: int | None = None,
+        romanised: str = "keep",
     ) -> None:
-        self.variants = tuple(dict.fromkeys(name for name in variants if name in {"tt", "te", "bt"}))
+        self.variants = tuple(dict.fromkeys(name for name in variants if name in MACHINE_VARIANTS))
         self._finder = finder
         self._limit = limit
+        self._pairs = PairCheck(registry)
         self._translators: Mapping[str, str] = {}
         if self.variants:
-            self._translators = refuse_unnamed(translators, f"The variant {self.variants[0]!r}")
+            self._translators = self._pairs.named(translators, f"The variant {self.variants[0]!r}")
+        self._romanised = romanised
+        if romanised not in {"keep", "skip"}:
+            [self._romanised] = self._pairs.named([romanised], "--romanised").values()
+
+    def translations(self) -> Iterator[tuple[str, str]]:
+        """Yield every variant with the name of every translator."""
+        return itertools.product(self.variants, self._translators)
 
     def plan(
-        self, entry: TaskEntry, code: str, variant: str, conditions: Mapping[str, str]
-    ) -> Iterator[TranslatedVersion]:
-        """Yield a version of one language's items for every translator.
+        self, entry: TaskEntry, code: str, variant: str, translator: str, conditions: Mapping[str, str]
+    ) -> TranslatedVersion:
+        """Return the version of one language's items that a translator makes.
 
-        Raises `MissingDataError` where the task does not say what is translated, or files are missing.
+        Raises `MissingDataError` where the task does not say what is translated, files are missing, or the translator
+        is known to lack a pair.
         """
         spec = entry.spec
         origin = source_language(spec)
@@ -85,18 +114,23 @@ class VariantPlanner:
                 f"task {spec.task!r} crosses languages ({', '.join(conditions)}), which no translated variant does"
             )
         own = self._find(entry, spec.source(code, "test"), code)
-        base, text, steps = self._begin(entry, spec.translate, code, origin, variant, own)
-        for name, reference in self._translators.items():
-            change = TextChange(
-                translator=name, reference=reference, steps=steps, fields=spec.translate.fields
-            )
-            yield TranslatedVersion(
-                view={"variant": variant, "translator": name},
-                found=replace(
-                    base, change=change, aligned=None if base is own else own, drawn=self._drawn(spec, code)
-                ),
-                text=entry.languages.get(text),
-            )
+        base, text, steps = self._begin(entry, code, origin, variant, own)
+        reference = self._translators[translator]
+        self._pairs.refuse_lacking(translator, reference, steps)
+        change = TextChange(
+            translator=translator,
+            reference=reference,
+            steps=steps,
+            fields=spec.translate.fields,
+            romanised=self._romanised if variant == "tt" else "keep",
+        )
+        return TranslatedVersion(
+            view={"variant": variant, "translator": translator},
+            found=replace(
+                base, change=change, aligned=None if base is own else own, drawn=self._drawn(spec, code)
+            ),
+            text=entry.languages.get(text),
+        )
 
     def _drawn(self, spec: TaskSpec, code: str) -> DrawnRows | None:
         if self._limit is None or spec.draw == "clusters":
@@ -105,19 +139,19 @@ class VariantPlanner:
         return DrawnRows(limit=self._limit, seed=LIMIT_SEED, task=spec.task, language=language)
 
     def _begin(
-        self, entry: TaskEntry, translate: Translate, code: str, origin: str, variant: str, own: FoundData
+        self, entry: TaskEntry, code: str, origin: str, variant: str, own: FoundData
     ) -> tuple[FoundData, str, tuple[Step, ...]]:
         """Return the items that a variant begins with, the language of what stays as it is, and the steps."""
+        assert entry.spec.translate is not None
+        source, begin = beginning(entry.spec, variant, code)
+        base = (
+            own if variant == "tt" and entry.spec.translate.tt is None else self._find(entry, source, begin)
+        )
         if variant == "tt":
-            base = own if translate.tt is None else self._find(entry, translate.tt, code)
             return base, origin, ((code, origin),)
-        source = translate.source or entry.spec.source(origin, "test")
         if variant == "te":
-            base = self._find(
-                entry, source if translate.te is None else translate.te, code if translate.te else origin
-            )
             return base, code, ((origin, code),)
-        return self._find(entry, source, origin), origin, ((origin, code), (code, origin))
+        return base, origin, ((origin, code), (code, origin))
 
     def _find(self, entry: TaskEntry, source: Source | None, code: str) -> FoundData:
         spec = entry.spec

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import ContractError, HarnessError, StorageError, UsageError
+from harness.errors import ContractError, HarnessError, StorageError
 from harness.progress import Progress, SilentProgress
 from harness.translators import OpenTranslator, Translation, Translator
 
@@ -216,13 +216,8 @@ def _key(fingerprint: str, source: str, target: str, text: str) -> bytes:
 
 
 def _engine(translator: OpenTranslator, source: str, target: str) -> Translator:
-    engine = translator.of_pair(source, target)
-    if not engine.supports(source, target):
-        raise UsageError(
-            f"The translator {translator.name!r} ({translator.reference}) does not translate {source} into {target}.",
-            hint="Give another one with --translator, or a routing table: --translator route:FILE.yaml",
-        )
-    return engine
+    translator.refuse_lacking(source, target)
+    return translator.of_pair(source, target)
 
 
 def _answers(

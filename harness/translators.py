@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from harness.errors import ContractError, MissingExtraError
+from harness.errors import ContractError, MissingExtraError, UsageError
 
 if TYPE_CHECKING:
     from harness.languages import LanguageTable
@@ -110,6 +110,8 @@ class TranslatorEntry:
     """Values of ``--translator`` that a user can try."""
     extra: str | None = None
     """The extra that installs what it needs."""
+    light: bool = False
+    """Whether opening it loads no model, so that a plan asks it for its pairs; others are asked when a run begins."""
 
     def open(self, ref: str, context: TranslatorContext) -> Translator:
         """Return the translator; raises `MissingExtraError`, or what its factory raises."""
@@ -137,6 +139,14 @@ class OpenTranslator:
     reference: str
     """What the user wrote: ``hf-seq2seq:facebook/nllb-200-distilled-600M``."""
     translator: Translator
+
+    def refuse_lacking(self, source: str, target: str) -> None:
+        """Raise `UsageError` for a pair that it does not translate."""
+        if not self.of_pair(source, target).supports(source, target):
+            raise UsageError(
+                f"The translator {self.name!r} ({self.reference}) does not translate {source} into {target}.",
+                hint="Give another one with --translator, or a routing table: --translator route:FILE.yaml",
+            )
 
     def of_pair(self, source: str, target: str) -> Translator:
         """Return what translates a pair: itself, or what it routes the pair to."""

@@ -139,13 +139,16 @@ def show_plan(plan: Plan, *, brief: bool) -> None:
 
 
 def _cell_table(plan: Plan) -> Table:
-    table = Table("task", "language", "protocol", "method", "fit", "seed", "split", "data", box=None)
-    for cell in plan.cells:
+    views = [" ".join(f"{name}={value}" for name, value in sorted(cell.view.items())) for cell in plan.cells]
+    view = ("view",) if any(views) else ()
+    table = Table("task", "language", *view, "protocol", "method", "fit", "seed", "split", "data", box=None)
+    for cell, conditions in zip(plan.cells, views, strict=True):
         stages = "none" if cell.fit is None else "+".join(stage.name for stage in cell.fit.stages)
         files = cell.test.files
         how = (cell.pairing.protocol, cell.pairing.method.name, stages, str(cell.seed))
         split = files.split_used + ("*" if files.stands_in else "")
-        table.add_row(cell.spec.task, cell.language.code, *how, split, escape(files.describe))
+        shown = (escape(conditions),) if view else ()
+        table.add_row(cell.spec.task, cell.language.code, *shown, *how, split, escape(files.describe))
     return table
 
 

@@ -34,6 +34,7 @@ def evaluate(
     select_on: o.SelectOn = None,
     variants: o.Variants = None,
     translators: o.TranslatorNames = None,
+    romanised: o.Romanised = None,
     train_variant: o.TrainVariant = None,
     train_pivot: o.TrainPivot = None,
     prompt: o.PromptName = None,

@@ -155,6 +155,15 @@ TranslatorNames = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Romanised = Annotated[
+    str | None,
+    typer.Option(
+        "--romanised",
+        metavar="keep|skip|NAME",
+        help="Romanised texts of tt: keep, skip, or write in their script by this translator first.",
+        rich_help_panel=DATA,
+    ),
+]
 TrainVariant = Annotated[
     str | None,
     typer.Option(
@@ -283,6 +292,7 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         constrained=bool(values.get("constrained")),
         variants=tuple(split_names(values.get("variants") or [])),
         translators=tuple(values.get("translators") or ()),
+        romanised=values.get("romanised") or "keep",
         train_variant=values.get("train_variant"),
         train_pivot=values.get("train_pivot") or "es",
         allow_code=bool(values.get("allow_code")),

@@ -174,6 +174,11 @@ class FoundData:
         """Label in the files -> label of the task."""
         return self.files.label_map
 
+    @property
+    def untranslated(self) -> FoundData:
+        """The split as its files are."""
+        return replace(self, change=None, aligned=None, share=1.0, drawn=None)
+
     def digest(self) -> str:
         """Return a digest of the bytes of the files and of how they are read."""
         files = self.files
@@ -244,14 +249,19 @@ class DataFinder:
         """
         if found.change is None:
             return self._read(found)
-        return self.translations.rows(found.change, self.rows_before(found))
+        return self.translations.rows(found.change, self.rows_before(found), found.ref.owner)
 
     def translate(self, splits: Iterable[FoundData], progress: Progress) -> None:
         """Translate all texts of splits that the store lacks; raises what `Translations.prepare` does."""
         wanted = [(found.change, self.rows_before(found)) for found in splits if found.change is not None]
         self.translations.prepare(wanted, progress)
-        for line in self.translations.told():
-            progress.announce(line)
+
+    def fingerprints(self, found: FoundData) -> list[str]:
+        """Return what identifies the translators of a split, step by step; translates it where that is not known."""
+        assert found.change is not None
+        if not self.translations.infos(found.change):
+            self.translations.prepare([(found.change, self.rows_before(found))])
+        return [info["fingerprint"] for info in self.translations.infos(found.change)]
 
     def rows_before(self, found: FoundData) -> list[Row]:
         """Return the rows that are translated: those that the language's own items have, or a share of them."""
@@ -263,6 +273,7 @@ class DataFinder:
             row if "id" in row.fields else replace(row, fields={**row.fields, "id": str(number)})
             for number, row in enumerate(rows, start=1)
         ]
+        _refuse_doubled(rows)
         if found.share < 1:
             size = max(1, round(len(rows) * found.share))
             rows = _drawn(rows, DrawnRows(limit=size, seed=0, task=found.ref.owner, language=None))
@@ -279,6 +290,18 @@ class DataFinder:
         if unknown:
             raise UnknownNameError(f"option of the reader {reader.name!r}", unknown[0], reader.options)
         return reader.read(files.paths, options)
+
+
+def _refuse_doubled(rows: Sequence[Row]) -> None:
+    """Raise `DataError` for the first id that stands twice: variants are compared item by item."""
+    first: dict[Any, Row] = {}
+    for row in rows:
+        other = first.setdefault(row.fields["id"], row)
+        if other is not row:
+            raise DataError(
+                f"{row.where}: the id {row.fields['id']!r} stands there already in {other.where}; items that are "
+                "translated need ids of their own."
+            )
 
 
 def _aligned(rows: list[Row], own: Sequence[Row], found: FoundData) -> list[Row]:

@@ -17,6 +17,7 @@ def harness_register_translators() -> list[TranslatorEntry]:
             target="harness_translation.existing:open_file",
             summary="Translations that exist already: tab-separated or JSON lines, by text or row by row.",
             examples=("file:translations.jsonl", "file:translations/"),
+            light=True,
         ),
         TranslatorEntry(
             name="llm",
@@ -35,11 +36,13 @@ def harness_register_translators() -> list[TranslatorEntry]:
             target="harness_translation.plain:open_identity",
             summary="The text itself: what a run costs and scores without any change of the text.",
             examples=("identity",),
+            light=True,
         ),
         TranslatorEntry(
             name="reverse",
             target="harness_translation.plain:open_reverse",
             summary="The words of a text in reverse order, for tests.",
             examples=("reverse",),
+            light=True,
         ),
     ]

@@ -31,6 +31,14 @@ def translate(
     data: Annotated[list[str] | None, typer.Option("--data", "-d", help="hub, sample, or folders.")] = None,
     tasks_from: Annotated[list[Path] | None, typer.Option("--tasks-from", help="Further specs.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Items a task and language.")] = None,
+    romanised: Annotated[
+        str,
+        typer.Option(
+            "--romanised",
+            metavar="keep|skip|NAME",
+            help="Romanised texts of tt: keep, skip, or write in their script by this translator first.",
+        ),
+    ] = "keep",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print calls and characters; ask nothing.")
     ] = False,
@@ -65,17 +73,19 @@ def translate(
         data=data or [],
         tasks_from=tasks_from or [],
         limit=limit,
+        romanised=romanised,
     )
     for reason in made.skipped:
         typer.echo(f"skipped: {reason}", err=True)
     if dry_run:
-        rows = made.workloads()
-        _show(rows, "What would be translated; what is translated already is not asked again")
+        rows = _tagged("workload", made.workloads())
+        _show_workloads(rows)
     else:
         with ConsoleProgress() as progress:
-            rows = made.translate(progress)
-        _show(rows, "Translated; the guards count what looks wrong")
-        _examples(made)
+            splits = made.translate(progress)
+        rows = [*_tagged("splits", splits), *_tagged("guards", made.guards())]
+        _show_splits(splits)
+        _show_guards(made)
     if json_file is not None:
         write_rows(json_file, rows)
     if output is not None and not dry_run:
@@ -83,28 +93,48 @@ def translate(
     return 1 if strict and not dry_run and made.found else 0
 
 
-def _show(rows: list[dict[str, Any]], title: str) -> None:
+def _tagged(table: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"table": table, **row} for row in rows]
+
+
+def _show_workloads(rows: list[dict[str, Any]]) -> None:
     from harness.cli.display import print_table
 
-    if not rows:
-        typer.echo("Nothing is to be translated.")
-        return
-    typer.echo(title)
-    heads = list(rows[0])
+    typer.echo("What would be translated; what is translated already is not asked again")
+    numbers = ("segments", "distinct", "calls", "characters")
     shown = [
-        [f"{value:,}" if isinstance(value, int) else _plain(value) for value in row.values()] for row in rows
+        [row["translator"], row["pair"], *(f"{row[name]:,}" + "~" * row["estimated"] for name in numbers)]
+        for row in rows
+    ]
+    print_table(["translator", "pair", *numbers], shown)
+    if any(row["estimated"] for row in rows):
+        typer.echo("~ of translations that are not there yet: their sources are counted.")
+
+
+def _show_splits(rows: list[dict[str, Any]]) -> None:
+    from harness.cli.display import print_table
+
+    heads = ("task", "language", "variant", "translator", "items", "chrf++")
+    shown = [
+        [
+            *(str(row[name]) for name in heads[:4]),
+            f"{row['items']:,}",
+            "" if row["chrf++"] is None else f"{row['chrf++']:.1f}",
+        ]
+        for row in rows
     ]
     print_table(heads, shown)
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.1f}"
-    return (
-        " ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
-    )
+def _show_guards(made: Corpus) -> None:
+    from harness.cli.display import print_table
 
-
-def _examples(made: Corpus) -> None:
+    shown = [
+        [name, f"{source}->{target}", f"{report.segments:,}", report.told() or "none"]
+        for (name, source, target), report in made.reports.items()
+    ]
+    print_table(["translator", "pair", "segments", "what the guards found"], shown)
     for line in made.examples():
         typer.echo(f"  {line}")
+    for found in made.finder.translations.romanised.values():
+        typer.echo(f"  {found.language}: {len(found.changed):,} of {found.of:,} texts are romanised.")

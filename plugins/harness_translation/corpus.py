@@ -11,19 +11,20 @@ from harness.api import Session, data_options, open_session
 from harness.checking import check_task
 from harness.data.records import Row
 from harness.data.sources import DataFinder, FoundData
+from harness.data.translation import TextChange
 from harness.errors import HarnessError, MissingDataError, UsageError, near_names
 from harness.fit_planning import find_split
 from harness.fitting import cache_folder
 from harness.progress import Progress
 from harness.specs.catalog import TaskEntry
 from harness.specs.selection import select
-from harness.translation_planning import VariantPlanner, source_language
+from harness.translation_guards import GuardReport, guard_translations
+from harness.translation_planning import MACHINE_VARIANTS, VariantPlanner, source_language
 
 __all__ = ["Corpus", "TranslatedSplit", "gather_corpora"]
 
-KNOWN = ("tt", "te", "bt")
-SHOWN = 2
-LONG = 90
+SHOWN = 1
+LONG = 38
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +39,8 @@ class TranslatedSplit:
     @property
     def name(self) -> str:
         """``xnli/tt-nllb/sw``: safe as a path."""
-        assert self.found.change is not None
-        translator = "".join(c if c.isalnum() or c in "._-" else "-" for c in self.found.change.translator)
+        name = _change(self).translator
+        translator = "".join(c if c.isalnum() or c in "._-" else "-" for c in name)
         return (
             f"{self.entry.spec.task}/{self.variant}-{translator.strip('.-') or 'translator'}/{self.language}"
         )
@@ -53,49 +54,53 @@ class Corpus:
     finder: DataFinder
     splits: list[TranslatedSplit] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    reports: dict[tuple[str, str, str], GuardReport] = field(default_factory=dict)
+    """What the guards found, by translator, source and target."""
 
     def workloads(self) -> list[dict[str, Any]]:
-        """Return calls and characters, a row a split and step."""
-        rows = []
-        for split in self.splits:
-            assert split.found.change is not None
-            for load in self.finder.translations.workload(split.found.change, self._before(split)):
-                rows.append({**_named(split), **load})
-        return rows
+        """Return calls and characters, a row a translator and pair."""
+        return self.finder.translations.workload(
+            [(_change(split), self.finder.rows_before(split.found)) for split in self.splits]
+        )
 
     def translate(self, progress: Progress) -> list[dict[str, Any]]:
-        """Translate everything that the store lacks; return a row a split with what the guards found."""
+        """Translate everything that the store lacks; return a row a split."""
         self.finder.translate([split.found for split in self.splits], progress)
-        rows = []
-        for split in self.splits:
-            change = split.found.change
-            assert change is not None
-            after = self.rows(split)
-            counts: dict[str, int] = {}
-            for source, target in change.steps:
-                report = self.finder.translations.guards.get((change.translator, source, target))
-                for guard, count in ({} if report is None else report.counts).items():
-                    counts[guard] = counts.get(guard, 0) + count
-            rows.append(
-                {
-                    **_named(split),
-                    "translator": change.translator,
-                    "chain": " ".join(f"{source}->{target}" for source, target in change.steps),
-                    "items": len(after),
-                    **counts,
-                    "chrf++": self._reference_score(split, after),
-                }
-            )
-        return rows
+        self.reports = guard_translations(self.finder.translations)
+        return [self._row(split) for split in self.splits]
+
+    def _row(self, split: TranslatedSplit) -> dict[str, Any]:
+        change, after = _change(split), self.rows(split)
+        return {
+            "task": split.entry.spec.task,
+            "language": split.language,
+            "variant": split.variant,
+            "translator": change.translator,
+            "chain": " ".join(change.to_json()["steps"]),
+            "items": len(after),
+            "chrf++": self._reference_score(split, after),
+        }
+
+    def guards(self) -> list[dict[str, Any]]:
+        """Return a row a translator and pair: how many segments, and how many faults by guard."""
+        return [{"translator": name, **report.to_json()} for (name, _, _), report in self.reports.items()]
+
+    def romanised(self) -> list[dict[str, Any]]:
+        """Return a row a romanised text: its language, the text, and what is translated instead."""
+        return [
+            {"language": found.language, "text": text, "changed": changed}
+            for found in self.finder.translations.romanised.values()
+            for text, changed in found.changed.items()
+        ]
 
     @property
     def found(self) -> int:
         """How many faults the guards found."""
-        return sum(report.found for report in self.finder.translations.guards.values())
+        return sum(report.found for report in self.reports.values())
 
     def examples(self) -> Iterator[str]:
         """Yield one line for each of the first faults of every guard."""
-        for (name, source, target), report in self.finder.translations.guards.items():
+        for (name, source, target), report in self.reports.items():
             for guard, pairs in report.examples.items():
                 for before, after in pairs[:SHOWN]:
                     yield f"{name} {source}->{target} {guard}: {_short(before)} => {_short(after)}"
@@ -104,14 +109,11 @@ class Corpus:
         """Return the translated rows of a split."""
         return list(self.finder.rows(split.found))
 
-    def _before(self, split: TranslatedSplit) -> list[Row]:
-        return self.finder.rows_before(split.found)
-
     def _reference_score(self, split: TranslatedSplit, after: Sequence[Row]) -> float | None:
         """Return chrF++ against the human text in the language that a variant ends in; None where there is none."""
         spec = split.entry.spec
-        assert spec.translate is not None and split.found.change is not None
-        end = split.found.change.steps[-1][1]
+        assert spec.translate is not None
+        end = _change(split).steps[-1][1]
         source = spec.source(end, "test") or (spec.translate.source if end == source_language(spec) else None)
         if source is None:
             return None
@@ -134,7 +136,9 @@ class Corpus:
         ]
         if not pairs:
             return None
-        score = sacrebleu.CHRF(word_order=2).corpus_score([text for text, _ in pairs], [[text for _, text in pairs]])
+        score = sacrebleu.CHRF(word_order=2).corpus_score(
+            [text for text, _ in pairs], [[text for _, text in pairs]]
+        )
         return float(score.score)
 
 
@@ -147,44 +151,49 @@ def gather_corpora(
     data: Sequence[str],
     tasks_from: Sequence[Path] = (),
     limit: int | None = None,
+    romanised: str = "keep",
 ) -> Corpus:
     """Return the splits that tasks, languages, variants and translators name, and why others are left out.
 
     Raises `UsageError` for a name that nobody knows, and where nothing is left.
     """
     for name in variants:
-        if name not in KNOWN:
-            near = near_names(name, KNOWN)
+        if name not in MACHINE_VARIANTS:
+            near = near_names(name, MACHINE_VARIANTS)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise UsageError(
                 f"The variant {name!r} is not made by translation; those are tt, te and bt.{meant}"
             )
     session = open_session(tasks_from)
     finder = DataFinder(data_options(list(data)), session.registry, cache_folder() / "data")
-    planner = VariantPlanner(variants, translators, finder, limit)
+    planner = VariantPlanner(
+        variants, translators, session.registry, finder, limit=limit, romanised=romanised
+    )
     made = Corpus(session=session, finder=finder)
     for selected in select(session.catalog, tasks, languages):
         check_task(selected.entry, session.registry, session.catalog)
         conditions: Mapping[str, str] = dict.fromkeys(selected.entry.spec.axes, "")
         for code in selected.languages:
-            for variant in planner.variants:
+            for variant, translator in planner.translations():
                 try:
-                    for version in planner.plan(selected.entry, code, variant, conditions):
-                        made.splits.append(
-                            TranslatedSplit(
-                                entry=selected.entry, language=code, variant=variant, found=version.found
-                            )
-                        )
+                    version = planner.plan(selected.entry, code, variant, translator, conditions)
                 except MissingDataError as error:
                     made.skipped.append(f"{selected.entry.spec.task}:{code} {variant}: {error}")
+                    continue
+                split = TranslatedSplit(
+                    entry=selected.entry, language=code, variant=variant, found=version.found
+                )
+                made.splits.append(split)
+    made.skipped = list(dict.fromkeys(made.skipped))
     if not made.splits:
-        shown = " ".join(dict.fromkeys(made.skipped))
+        shown = " ".join(made.skipped)
         raise UsageError(f"Nothing is left to translate. {shown}")
     return made
 
 
-def _named(split: TranslatedSplit) -> dict[str, Any]:
-    return {"task": split.entry.spec.task, "language": split.language, "variant": split.variant}
+def _change(split: TranslatedSplit) -> TextChange:
+    assert split.found.change is not None
+    return split.found.change
 
 
 def _short(text: str) -> str:

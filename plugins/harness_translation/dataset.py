@@ -30,12 +30,16 @@ def write_dataset(corpus: Corpus, folder: Path) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             lines = [json.dumps(_record(row, split), ensure_ascii=False) for row in corpus.rows(split)]
             write_atomically(path, "\n".join(lines) + "\n")
+        romanised = corpus.romanised()
+        if romanised:
+            lines = [json.dumps(row, ensure_ascii=False) for row in romanised]
+            write_atomically(folder / "romanised.jsonl", "\n".join(lines) + "\n")
         card = _card(corpus)
         write_atomically(folder / "card.json", json.dumps(card, ensure_ascii=False, indent=1) + "\n")
         write_atomically(folder / "README.md", _readme(card))
     except OSError as error:
         raise UsageError(f"The folder {str(folder)!r} cannot be written: {error.strerror}.") from error
-    return len(corpus.splits) + 2
+    return len(corpus.splits) + 2 + bool(romanised)
 
 
 def _record(row: Row, split: TranslatedSplit) -> dict[str, Any]:
@@ -63,24 +67,16 @@ def _card(corpus: Corpus) -> dict[str, Any]:
                 "variant": split.variant,
                 "licence of the source": spec.license,
                 "source": split.found.to_json(),
-                "chain": [
-                    {"step": step, **info}
-                    for step, info in zip(
-                        change.to_json()["steps"], corpus.finder.translations.infos(change), strict=True
-                    )
-                ],
+                "chain": corpus.finder.translations.infos(change),
             }
         )
-    guards = [
-        {"translator": name, **report.to_json()}
-        for (name, _, _), report in corpus.finder.translations.guards.items()
-    ]
     return {
         "schema": 1,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "harness": own,
         "splits": splits,
-        "guards": guards,
+        "guards": corpus.guards(),
+        "romanised": len(corpus.romanised()),
     }
 
 
@@ -109,9 +105,13 @@ def _readme(card: dict[str, Any]) -> str:
         "|---|---|---|---|",
     ]
     for row in card["guards"]:
-        known = {"translator", "source", "target", "segments", "unchecked"}
-        faults = ", ".join(f"{count} {name}" for name, count in row.items() if name not in known and count)
+        faults = ", ".join(f"{count} {name}" for name, count in row["faults"].items() if count)
         lines.append(
             f"| {row['translator']} | {row['source']}->{row['target']} | {row['segments']} | {faults or 'none'} |"
         )
+    if card["romanised"]:
+        lines += [
+            "",
+            f"{card['romanised']} texts are romanised: `romanised.jsonl` has each, and what was translated instead.",
+        ]
     return "\n".join(lines) + "\n"

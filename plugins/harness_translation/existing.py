@@ -20,6 +20,7 @@ __all__ = ["ExistingTranslations", "FilePair", "TranslationTable", "open_file"]
 
 TABLE = "translations.yaml"
 SHOWN = 3
+LONG = 60
 
 
 class FilePair(SpecModel):
@@ -72,7 +73,7 @@ class ExistingTranslations:
         known = self._tables[(source, target)]
         missing = [segment for segment in segments if segment not in known]
         if missing:
-            shown = ", ".join(repr(text if len(text) < 60 else text[:57] + "...") for text in missing[:SHOWN])
+            shown = ", ".join(map(_short, missing[:SHOWN]))
             raise DataError(
                 f"{self._id!r} has no translation {source}->{target} of {len(missing)} of {len(segments)} segments: "
                 f"{shown}{', ...' if len(missing) > SHOWN else ''}",
@@ -106,8 +107,15 @@ def open_file(ref: str, context: TranslatorContext) -> ExistingTranslations:
     tables: dict[tuple[str, str], dict[str, str]] = {}
     if path.suffix == ".jsonl":
         for where, row in _json_rows(path):
-            direction = (_text(row, "source", where), _text(row, "target", where))
-            _add(tables, direction, _text(row, "text", where), _text(row, "translation", where))
+            direction = (_code(row, "source", where, context), _code(row, "target", where, context))
+            text, translation = _text(row, "text", where), _text(row, "translation", where)
+            known = tables.setdefault(direction, {}).setdefault(text, translation)
+            if known != translation:
+                raise DataError(
+                    f"{where}: {_short(text)} has another translation {direction[0]}->{direction[1]} already: "
+                    f"{_short(known)}.",
+                    hint="Keep one line for each text and pair.",
+                )
         return ExistingTranslations(path.name, "", digest.hexdigest(), tables)
     try:
         document = read_yaml(path.read_text(encoding="utf-8"), str(path))
@@ -205,6 +213,18 @@ def _text(row: Mapping[str, Any], name: str, where: str) -> str:
     if not isinstance(value, str):
         raise DataError(f"{where}: expected the text {name!r}, found {', '.join(sorted(row))}.")
     return value
+
+
+def _code(row: Mapping[str, Any], name: str, where: str, context: TranslatorContext) -> str:
+    code = _text(row, name, where)
+    try:
+        return context.languages.get(code).code
+    except UsageError as error:
+        raise DataError(f"{where}: the {name!r} of this translation is no language. {error}") from error
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) < LONG else text[: LONG - 3] + "...")
 
 
 def _add(

@@ -79,7 +79,11 @@ def test_the_source_language_has_no_variants(run: Run) -> None:
 
 
 def test_the_chain_is_recorded(run: Run) -> None:
-    [cell] = [cell for cell in run.cells if cell["view"] == {"variant": "bt", "translator": "r"}]
+    [cell] = [
+        cell
+        for cell in run.cells
+        if (cell["language"], cell["view"]) == ("sw", {"variant": "bt", "translator": "r"})
+    ]
     assert cell["data"]["translated"] == {
         "translator": "r",
         "reference": "reverse",
