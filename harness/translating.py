@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from harness.errors import MissingDataError, UnknownNameError, UsageError
-from harness.languages import LanguageTable, known_languages
+from harness.languages import known_languages
 from harness.registry import Registry
 from harness.translators import OpenTranslator, Translator, TranslatorContext, TranslatorEntry
 
-__all__ = ["PairCheck", "open_engine", "open_translators", "translator_names"]
+__all__ = ["PairCheck", "open_engine", "open_translator", "translator_names"]
 
 _ALIAS = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)")
 
@@ -32,15 +32,10 @@ def translator_names(given: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def open_translators(
-    registry: Registry, given: Sequence[str], languages: LanguageTable | None = None
-) -> list[OpenTranslator]:
-    """Return the translators of ``--translator`` values, which the caller closes; raises `UsageError`."""
-    context = TranslatorContext(registry=registry, languages=languages or known_languages())
-    return [
-        OpenTranslator(name=name, reference=reference, translator=open_engine(reference, context))
-        for name, reference in translator_names(given).items()
-    ]
+def open_translator(registry: Registry, name: str, reference: str) -> OpenTranslator:
+    """Return the translator of a value of ``--translator`` under its name; the caller closes it."""
+    context = TranslatorContext(registry=registry, languages=known_languages())
+    return OpenTranslator(name=name, reference=reference, translator=open_engine(reference, context))
 
 
 def open_engine(reference: str, context: TranslatorContext) -> Translator:

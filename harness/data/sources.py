@@ -266,14 +266,16 @@ class DataFinder:
     def rows_before(self, found: FoundData) -> list[Row]:
         """Return the rows that are translated: those that the language's own items have, or a share of them."""
         rows = list(self._read(found))
+        _refuse_doubled(rows)
         if found.aligned is not None:
-            rows = _aligned(rows, list(self._read(found.aligned)), found)
+            own = list(self._read(found.aligned))
+            _refuse_doubled(own)
+            rows = _aligned(rows, own, found)
         # Items without ids are named by their number, which they must keep.
         rows = [
             row if "id" in row.fields else replace(row, fields={**row.fields, "id": str(number)})
             for number, row in enumerate(rows, start=1)
         ]
-        _refuse_doubled(rows)
         if found.share < 1:
             size = max(1, round(len(rows) * found.share))
             rows = _drawn(rows, DrawnRows(limit=size, seed=0, task=found.ref.owner, language=None))
@@ -296,10 +298,10 @@ def _refuse_doubled(rows: Sequence[Row]) -> None:
     """Raise `DataError` for the first id that stands twice: variants are compared item by item."""
     first: dict[Any, Row] = {}
     for row in rows:
-        other = first.setdefault(row.fields["id"], row)
+        other = first.setdefault(row.fields.get("id", row.where), row)
         if other is not row:
             raise DataError(
-                f"{row.where}: the id {row.fields['id']!r} stands there already in {other.where}; items that are "
+                f"{row.where}: the id {str(row.fields['id'])!r} stands there already in {other.where}; items that are "
                 "translated need ids of their own."
             )
 

@@ -14,7 +14,7 @@ from harness.errors import DataError, near_names
 from harness.languages import known_languages
 from harness.progress import Progress, SilentProgress
 from harness.registry import Registry
-from harness.translating import open_translators
+from harness.translating import open_translator
 from harness.translation_store import StoredTranslation, TranslationStore
 from harness.translators import OpenTranslator, TranslatorInfo
 
@@ -230,7 +230,7 @@ class Translations:
 
     @contextmanager
     def _opened(self, name: str, reference: str) -> Iterator[OpenTranslator]:
-        [opened] = open_translators(self.registry, [f"{name}={reference}"])
+        opened = open_translator(self.registry, name, reference)
         try:
             yield opened
         finally:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from harness import translation_store
 from harness.translators import OpenTranslator, Translation, TranslatorInfo
 
 
@@ -43,3 +46,16 @@ Opened = Callable[[Counting], OpenTranslator]
 @pytest.fixture
 def opened() -> Opened:
     return lambda engine: OpenTranslator(name="t", reference="test", translator=engine)
+
+
+@pytest.fixture
+def log(
+    tmp_path: Path, install_plugin: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], Counter[str]]:
+    """Install the translator; return how often each segment was answered so far."""
+    source = Path(__file__).with_name("mortal_translator.py").read_text(encoding="utf-8")
+    install_plugin("mortal_translator", source)
+    monkeypatch.setattr(translation_store, "BATCH_SEGMENTS", 3)
+    path = tmp_path / "asked.jsonl"
+    monkeypatch.setenv("MORTAL_LOG", str(path))
+    return lambda: Counter(path.read_text(encoding="utf-8").splitlines())
