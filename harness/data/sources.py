@@ -309,6 +309,8 @@ def _refuse_doubled(rows: Sequence[Row]) -> None:
 def _aligned(rows: list[Row], own: Sequence[Row], found: FoundData) -> list[Row]:
     """Return the rows that have the ids of the language's own items, or all where none has ids.
 
+    A field that they lack, such as a label that was never published with the source, is that of the own item.
+
     Raises `DataError` where the two are not the same items: their scores could not be compared item by item.
     """
     ids = [row.fields.get("id") for row in own]
@@ -318,14 +320,15 @@ def _aligned(rows: list[Row], own: Sequence[Row], found: FoundData) -> list[Row]
                 f"{found.ref} has {len(rows):,} items and the language's own file {len(own):,}: without ids they must "
                 "be as many, row by row."
             )
-        return rows
-    wanted = set(ids)
-    kept = [row for row in rows if row.fields["id"] in wanted]
-    if len(kept) != len(wanted):
-        raise DataError(
-            f"{found.ref} lacks {len(wanted) - len(kept):,} of the {len(wanted):,} items of the language's own file."
-        )
-    return kept
+        pairs = list(zip(rows, own, strict=True))
+    else:
+        by_id = dict(zip(ids, own, strict=True))
+        pairs = [(row, by_id[row.fields["id"]]) for row in rows if row.fields["id"] in by_id]
+        if len(pairs) != len(own):
+            raise DataError(
+                f"{found.ref} lacks {len(own) - len(pairs):,} of the {len(own):,} items of the language's own file."
+            )
+    return [replace(row, fields={**other.fields, **row.fields}) for row, other in pairs]
 
 
 def _drawn(rows: Sequence[Row], draw: DrawnRows) -> list[Row]:
