@@ -19,11 +19,20 @@ MOST_TOKENS = 256
 class PromptedTranslator:
     """Asks a model to translate, one segment a prompt."""
 
-    def __init__(self, adapter: Generates, ref: str, context: TranslatorContext, licence: str = "") -> None:
+    def __init__(
+        self,
+        adapter: Generates,
+        ref: str,
+        context: TranslatorContext,
+        *,
+        licence: str = "",
+        max_tokens: int = MOST_TOKENS,
+    ) -> None:
         self._adapter = adapter
         self._ref = ref
         self._languages = context.languages
         self._licence = licence
+        self._max_tokens = max_tokens
 
     def info(self) -> TranslatorInfo:
         """Return the model's identity, and the prompt among the settings of the decoding."""
@@ -32,7 +41,7 @@ class PromptedTranslator:
             id=self._ref,
             engine="llm",
             engine_version="1",
-            decoding={"prompt": PROMPT, "max_tokens": MOST_TOKENS, **identity},
+            decoding={"prompt": PROMPT, "max_tokens": self._max_tokens, **identity},
             licence=self._licence,
         )
 
@@ -44,11 +53,11 @@ class PromptedTranslator:
         """Return the line that the model writes for every segment."""
         names = {"source": self._languages.get(source).name, "target": self._languages.get(target).name}
         prompts = [PROMPT.format(text=" ".join(segment.split()), **names) for segment in segments]
-        options = [GenerateOptions(max_tokens=MOST_TOKENS, stop=("\n",))] * len(prompts)
+        options = [GenerateOptions(max_tokens=self._max_tokens, stop=("\n",))] * len(prompts)
         return [
             Translation(
                 text=answer.text.strip(),
-                finish="stop" if answer.finished else "length",
+                finish="stop" if answer.finished and not answer.truncated else "length",
                 target_tokens=answer.tokens,
             )
             for answer in self._adapter.generate(prompts, options)
@@ -60,17 +69,28 @@ class PromptedTranslator:
 
 
 def open_prompted(ref: str, context: TranslatorContext) -> PromptedTranslator:
-    """Return the translator of a model; raises `UsageError` or `CapabilityError` for one that writes nothing."""
-    if ":" not in ref:
+    """Return the translator of a model; ``hf-causal:PATH?max_tokens=64&dtype=float16`` passes options on.
+
+    Raises `UsageError` or `CapabilityError` for a model that is not there or writes nothing.
+    """
+    named, _, query = ref.partition("?")
+    if ":" not in named:
         raise UsageError(
             f"The translator 'llm' needs a model, found {ref!r}.",
             hint="Such as: llm:hf-causal:models/smollm2",
         )
-    model = resolve_model(context.registry, ref, {})
+    options = dict(part.partition("=")[::2] for part in query.split("&") if part)
+    longest = options.pop("max_tokens", str(MOST_TOKENS))
+    if not longest.isdecimal() or int(longest) < 1:
+        raise UsageError(
+            f"max_tokens={longest} of the translator {ref!r} is no number of tokens; expected 1 or more."
+        )
+    model = resolve_model(context.registry, named, options)
     if Capability.GENERATES not in model.description.offers:
         raise CapabilityError(
-            f"The model {ref!r} does not write text, so it cannot be prompted to translate."
+            f"The model {named!r} does not write text, so it cannot be prompted to translate."
         )
     adapter = model.entry.open(model.description, model.options)
     assert isinstance(adapter, Generates)
-    return PromptedTranslator(adapter, ref, context, str(model.description.metadata.get("licence", "")))
+    licence = str(model.description.metadata.get("licence", ""))
+    return PromptedTranslator(adapter, named, context, licence=licence, max_tokens=int(longest))

@@ -77,7 +77,7 @@ def test_a_fit_is_made_anew_by_another_translator(
     cli: Cli, log: Callable[[], Counter[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     train = ("--train-variant", "t-train", "--limit", "2")
-    told = []
+    told: list[bool] = []
     for version in ("1", "1", "2"):
         monkeypatch.setenv("MORTAL_VERSION", version)
         status, _, err = cli(*EVAL, *train, "--output", tmp_path / f"run-{len(told)}")

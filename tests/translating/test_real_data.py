@@ -12,6 +12,7 @@ import pytest
 
 from harness.fit_planning import find_split
 from harness.progress import SilentProgress
+from harness.specs.schema import Source
 from harness_translation.corpus import Corpus, gather_corpora
 
 PAIR = """id: Google Translate (myXNLI)
@@ -72,7 +73,7 @@ def items(made: Corpus, language: str, variant: str) -> dict[str, Mapping[str, A
 
 def published(made: Corpus, language: str, source: Any = None) -> dict[str, Mapping[str, Any]]:
     entry = made.splits[0].entry
-    given = source or entry.spec.source(language, "test")
+    given: Source = source or entry.spec.source(language, "test")
     folder = next(iter(entry.folders.values()))
     found = find_split(made.finder, given, entry.spec.task, entry.languages.get(language), "test", folder)
     rows = made.finder.rows(found)

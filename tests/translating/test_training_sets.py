@@ -21,7 +21,7 @@ Cli = Callable[..., tuple[int, str, str]]
 def row(number: int, context: str, *answers: str) -> Row:
     spans = [{"text": text, "start": context.index(text)} for text in answers]
     fields = {"id": str(number), "context": context, "question": "who ?", "answers": spans}
-    return Row(fields=fields, path=Path("squad.json"), line=number)
+    return Row(fields=fields, path="squad.json", line=number)
 
 
 def test_answers_are_found_again_or_lost(tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ from transformers import (
 from harness.api import open_session
 from harness.errors import AdapterError, UnknownNameError, UsageError
 from harness.languages import known_languages
-from harness.translators import Translator, TranslatorContext
+from harness.testing.translator_contract import TranslatorContract
+from harness.translators import Translator, TranslatorContext, TranslatorEntry
+from harness_hf import harness_register_translators
 from harness_hf.translator import open_translator
 
 CODES = ("eng_Latn", "hin_Deva", "swh_Latn")
@@ -160,3 +162,15 @@ def test_a_model_without_languages_is_refused(
         open_translator("", context)
     with pytest.raises(UnknownNameError, match="max_length"):
         open_translator(f"{seq2seq_folders['t5']}?max_lenght=3", context)
+
+
+class TestContract(TranslatorContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def entry(cls) -> TranslatorEntry:
+        return next(entry for entry in harness_register_translators() if entry.name == "hf-seq2seq")
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def ref(cls, nllb: Path) -> str:
+        return str(nllb)
