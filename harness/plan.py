@@ -147,11 +147,14 @@ class FitPlan:
 
     @property
     def title(self) -> str:
-        """``squad (en), seed 42``."""
+        """``squad (en), seed 42``, or ``squad (es), translated by nllb, seed 42``."""
         names = " then ".join(
             f"{stage.name} ({'+'.join(language for language, _ in stage.train)})" for stage in self.stages
         )
-        return f"{names}, seed {self.seed}"
+        changes = [found.change for stage in self.stages for _, found in stage.train]
+        by = dict.fromkeys(change.translator for change in changes if change is not None)
+        translated = f", translated by {' and '.join(by)}" if by else ""
+        return f"{names}{translated}, seed {self.seed}"
 
 
 def _stage_identity(stage: StagePlan) -> list[Any]:

@@ -32,6 +32,7 @@ COMMANDS = {
 SHIPPED = {
     "board": "Write a board of systems, tasks and languages: pages that need no server.",
     "submission": "Score, export and import the public XTREME-R submission files.",
+    "translate": "Translate the texts that variants of tasks need; ship them as a data set.",
 }
 """Help of the commands that our own plugins bring: told without importing them."""
 GROUP = "harness.commands"

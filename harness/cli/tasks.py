@@ -157,8 +157,7 @@ def _further_rows(spec: TaskSpec) -> list[list[str]]:
     rows += [[f"axis {axis}", " ".join(values)] for axis, values in spec.axes.items()]
     rows += [[f"variant {name}", variant.description] for name, variant in spec.variants.items()]
     if spec.translate is not None:
-        fields = ", ".join(spec.translate.fields)
-        rows.append(["variants zs tt te bt", f"of {fields} (labels stay those of the source items)"])
+        rows.append(["translated", f"{', '.join(spec.translate.fields)} (variants tt, te, bt)"])
     rows += [
         ["release", f"{name}{release.note and ': '}{release.note}"] for name, release in spec.releases.items()
     ]
