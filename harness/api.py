@@ -35,7 +35,7 @@ __all__ = [
     "refuse_output",
 ]
 
-SEVERAL = ("protocols", "train_languages", "variants")
+SEVERAL = ("protocols", "train_languages", "translators", "variants")
 """Settings of `evaluate` that hold several names; one name may be given as a text."""
 
 

@@ -41,7 +41,7 @@ class CellContexts:
         learning = cell.learning
         return MethodContext(
             spec=cell.spec,
-            language=cell.language,
+            language=cell.text_language,
             protocol=cell.pairing.protocol,
             seed=cell.seed,
             pool=pool,
@@ -78,4 +78,5 @@ def _data_of(cell: Cell) -> str:
     validation = cell.learning.validation
     files = [cell.test.files, cell.learning.train.files, None if validation is None else validation.files]
     digests = [None if one is None else one.digest() for one in files]
-    return hashlib.sha256(json.dumps([cell.learning.language, *digests]).encode()).hexdigest()[:16]
+    change = None if cell.test.change is None else cell.test.change.to_json()
+    return hashlib.sha256(json.dumps([cell.learning.language, change, *digests]).encode()).hexdigest()[:16]

@@ -47,6 +47,7 @@ class CellKeeper:
         method: Name of the method.
         digest: The cell's.
         gold: Corrected labels, which stand in for the inherited ones.
+        text_language: Code of the language that answers are in, where it is another one.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class CellKeeper:
         method: str,
         digest: str,
         gold: CellGold | None = None,
+        text_language: str | None = None,
     ) -> None:
         named = [registry.metrics.get(name) for name in spec.metrics]
         metrics = [metric for metric in named if metric.scores_method(method)]
@@ -66,7 +68,7 @@ class CellKeeper:
         self._inherited: Callable[[Any], Any] = registry.kinds.get(spec.kind).reference
         self._gold = gold
         self._relabelled = GoldCounts()
-        self._scorer = CellScorer(metrics, metric_context(spec, language), task=spec.task)
+        self._scorer = CellScorer(metrics, metric_context(spec, text_language or language), task=spec.task)
         self._writer = RecordWriter(self.path)
         self._counts = dict.fromkeys(("n", *COUNTED), 0)
 

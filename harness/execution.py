@@ -37,6 +37,7 @@ from harness.run_state import RunState
 from harness.running import Runner
 from harness.sharding import shard_summary
 from harness.specs.catalog import Catalog
+from harness.translation_guards import translations_told
 
 __all__ = ["Execution", "execute", "published_documents"]
 
@@ -147,16 +148,8 @@ class Execution:
             store = FitStore(
                 cache_folder(), self.prepared.finder, self.progress, self.crew, self.interruption
             )
-            runner = Runner(
-                plan,
-                registry,
-                self.prepared.finder,
-                store,
-                folder,
-                self.progress,
-                asker,
-                RunState(folder, manifest, self._check_model(plan)),
-            )
+            state = RunState(folder, manifest, self._check_model(plan))
+            runner = Runner(plan, registry, self.prepared.finder, store, folder, self.progress, asker, state)
             header = {
                 "id": folder.path.name,
                 "created": manifest["created"],
@@ -165,10 +158,36 @@ class Execution:
                 "processes": self.crew.count,
                 "resumed": len(manifest["resumed"]),
             }
+            self._translate(plan, state)
             with self.crew.step():
                 runner.run(header, limit=self.config.limit)
         finally:
             journal.close()
+
+    def _translate(self, plan: Plan, state: RunState) -> None:
+        """Translate what the plan's variants and training sets lack, before a model takes the memory.
+
+        The leading process does; the others are told by what, and find everything in the store.
+        """
+        found = {
+            data.digest(): data
+            for cell in plan.cells
+            for data in (
+                cell.test,
+                *(own for stage in (cell.fit.stages if cell.fit else ()) for _, own in stage.train),
+            )
+            if data.change is not None
+        }
+        if not found:
+            return
+        finder = self.prepared.finder
+        with self.crew.step():
+            if self.crew.leads:
+                finder.translate(found.values(), self.progress)
+                for line in translations_told(finder.translations):
+                    self.progress.announce(line)
+            finder.translations.adopt(self.crew.share(finder.translations.engines()))
+            state.keep_translators(finder.translations.engines(), self.crew)
 
     def _check_model(self, plan: Plan) -> Callable[[Mapping[str, str]], None]:
         """Return what refuses a model that is not the locked one; baselines are no subject of locks."""

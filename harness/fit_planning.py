@@ -18,6 +18,7 @@ from harness.recipes import resolve_settings
 from harness.registry import Registry
 from harness.specs.catalog import Catalog, TaskEntry, described_languages
 from harness.specs.schema import Source, TaskSpec, TrainingSpec
+from harness.train_variants import TRANSLATE_TRAIN, TrainVariants
 
 __all__ = ["FitPlanner", "Origin", "find_split", "without_selection_on_test"]
 
@@ -50,7 +51,8 @@ class FitPlanner:
         self._catalog = catalog
         self._finder = finder
         self._description = description
-        self._fits: dict[tuple[str, str, int], FitPlan | HarnessError] = {}
+        self._fits: dict[tuple[str, str, str, int], FitPlan | HarnessError] = {}
+        self._translated = TrainVariants(config, registry)
 
     @property
     def notes(self) -> list[str]:
@@ -76,15 +78,11 @@ class FitPlanner:
     def fit(self, spec: TaskSpec, language: Language, protocol: str, seed: int) -> FitPlan:
         """Return the fit of a cell, the same object for cells that share it; raises `MissingDataError`."""
         assert spec.transfer is not None
-        if protocol.startswith("translate_train"):
-            raise MissingDataError(
-                f"The protocol {protocol!r} needs translated training data, and no translator is installed."
-            )
-        target = language.code if protocol == "in_language" else ""
-        key = (spec.task, target, seed)
+        target = language.code if protocol in {"in_language", "translate_train"} else ""
+        key = (spec.task, protocol, target, seed)
         if key not in self._fits:
             try:
-                self._fits[key] = self._new_fit(spec, target, seed)
+                self._fits[key] = self._new_fit(spec, protocol, target, seed)
             except MissingDataError as error:
                 self._fits[key] = error
         known = self._fits[key]
@@ -92,14 +90,38 @@ class FitPlanner:
             raise known
         return known
 
-    def _new_fit(self, spec: TaskSpec, target: str, seed: int) -> FitPlan:
+    def view(self, protocol: str) -> dict[str, str]:
+        """Return the conditions of a cell that its fit makes; what is usual is left out."""
+        view = self._translated.view(protocol)
+        if self._config.select_on:
+            view["select_on"] = self._config.select_on
+        if self._config.train_languages and protocol not in {"in_language", *TRANSLATE_TRAIN}:
+            view["train_languages"] = "+".join(self._config.train_languages)
+        return view
+
+    def _new_fit(self, spec: TaskSpec, protocol: str, target: str, seed: int) -> FitPlan:
         assert spec.transfer is not None
-        languages = (target,) if target else self._config.train_languages or (spec.transfer.source,)
+        languages = self._config.train_languages or (spec.transfer.source,)
+        if protocol == "in_language":
+            languages = (target,)
+        elif protocol in TRANSLATE_TRAIN:
+            languages = (spec.transfer.source,)
         recipe = self._config.recipe or spec.transfer.recipe
-        stages = tuple(self._stage(spec, name, languages, recipe) for name in spec.transfer.stages)
+        targets = (target,) if target else tuple(spec.languages)
+        stages = tuple(
+            self._stage(spec, name, languages, recipe, protocol, targets) for name in spec.transfer.stages
+        )
         return FitPlan(stages=stages, seed=seed, recipe=recipe)
 
-    def _stage(self, spec: TaskSpec, name: str, languages: tuple[str, ...], recipe: str) -> StagePlan:
+    def _stage(
+        self,
+        spec: TaskSpec,
+        name: str,
+        languages: tuple[str, ...],
+        recipe: str,
+        protocol: str,
+        targets: tuple[str, ...],
+    ) -> StagePlan:
         origin = self.origin(name)
         kind = self._registry.kinds.get(origin.kind)
         assert kind.head is not None
@@ -116,6 +138,7 @@ class FitPlanner:
             train.append(
                 (code, find_split(self._finder, source, name, language, "train", origin.folders.get(code)))
             )
+        train = self._translated.parts(name, train, origin.spec.translate, protocol, targets)
         head = kind.head
         prompt: PromptPlan | None = None
         if head not in self._description.after_fit and Head.TEXT_TO_TEXT in self._description.after_fit:

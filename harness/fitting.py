@@ -75,7 +75,7 @@ class FitStore:
 
     def fit(self, adapter: Adapter, plan: FitPlan) -> Fitted:
         """Return the model fitted by a plan, from the cache where it has been fitted before."""
-        digests = _stage_digests(adapter, plan)
+        digests = self._stage_digests(adapter, plan)
         done = [i + 1 for i, digest in enumerate(digests) if self._has(digest)]
         first = self._crew.share(max(done, default=0))
         current = adapter
@@ -94,6 +94,19 @@ class FitStore:
                 current.close()
             current = fitted
         return Fitted(adapter=current, digest=digests[-1], stages=tuple(records))
+
+    def _stage_digests(self, adapter: Adapter, plan: FitPlan) -> list[str]:
+        digest = _hash({"format": FORMAT, "model": dict(adapter.identity())})
+        digests = []
+        for stage in plan.stages:
+            made = {"parent": digest, "seed": plan.seed, "stage": _identity(stage)}
+            changed = [found for _, found in stage.train if found.change is not None]
+            if changed:
+                # What a translator answers is known by its fingerprint, not by what a user calls it.
+                made["translators"] = [self._finder.fingerprints(found) for found in changed]
+            digest = _hash(made)
+            digests.append(digest)
+        return digests
 
     def _has(self, digest: str) -> bool:
         return (self._folder / digest / RECORD).is_file()
@@ -185,7 +198,23 @@ class FitStore:
             if self._crew.leads:
                 shutil.rmtree(partial, ignore_errors=True)
             raise
-        return _record(stage, plan, len(train), len(validation), time.monotonic() - started)
+        record = _record(stage, plan, len(train), len(validation), time.monotonic() - started)
+        lost = self._lost(stage)
+        if lost:
+            record["train"]["lost"] = lost
+            record["note"] = " ".join(filter(None, (stage.note, *map(_lost_told, lost))))
+        return record
+
+    def _lost(self, stage: StagePlan) -> list[dict[str, Any]]:
+        """Return how many questions every translated part of a training set lost, and tell it."""
+        rows = []
+        for code, found in stage.train:
+            if found.change is not None:
+                known = self._finder.translations.lost.get((found.ref.owner, found.change))
+                if known is not None:
+                    rows.append({"language": code, "lost": known.lost, "of": known.of})
+                    self._progress.announce(_lost_told(rows[-1]))
+        return rows
 
     def _partial(self, digest: str) -> Path:
         return self._folder / f".{digest}.partial"
@@ -226,6 +255,13 @@ class FitStore:
         return read_examples(stage.kind, self._finder.rows(found), context)
 
 
+def _lost_told(row: Mapping[str, Any]) -> str:
+    return (
+        f"In {row['language']}, {row['lost']:,} of {row['of']:,} questions are left out: their answer was not found "
+        "again in the translated context."
+    )
+
+
 def _as_text(stage: StagePlan, examples: list[Any], language: str) -> list[Any]:
     """Return the examples, as text pairs where a text-to-text model is trained; raises `DataError` for unlabelled."""
     if any(stage.kind.reference(example) is None for example in examples):
@@ -244,15 +280,6 @@ def _as_text(stage: StagePlan, examples: list[Any], language: str) -> list[Any]:
 def _drawn(examples: list[Any], limit: int | None, task: str, language: str) -> list[Any]:
     ids = [example.id for example in examples]
     return [examples[index] for index in draw(ids, limit, seed=DATA_SEED, task=task, language=language)]
-
-
-def _stage_digests(adapter: Adapter, plan: FitPlan) -> list[str]:
-    digest = _hash({"format": FORMAT, "model": dict(adapter.identity())})
-    digests = []
-    for stage in plan.stages:
-        digest = _hash({"parent": digest, "seed": plan.seed, "stage": _identity(stage)})
-        digests.append(digest)
-    return digests
 
 
 def _identity(stage: StagePlan) -> dict[str, Any]:

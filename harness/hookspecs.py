@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from harness.metrics.metric import Metric
     from harness.processes import Launcher
     from harness.reporting.formats import ReportFormat
+    from harness.translators import TranslatorEntry
     from harness.transliterators import Transliterator
 
 __all__ = ["HookSpecs", "hookimpl", "hookspec"]
@@ -87,6 +88,13 @@ class HookSpecs:
     @hookspec
     def harness_register_features(self) -> Iterable[Feature]:
         """Return attributes of items, by which a diagnosis splits scores. Called by ``harness diagnose`` and boards."""
+
+    @hookspec
+    def harness_register_translators(self) -> Iterable[TranslatorEntry]:
+        """Return declarations of translators; they name their code, which is imported when one is opened.
+
+        Called by ``harness translate``, and by runs with variants that are made by translation.
+        """
 
     @hookspec
     def harness_register_transliterators(self) -> Iterable[Transliterator]:

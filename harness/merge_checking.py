@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.results import Run
+from harness.translating import translator_names
 
 __all__ = ["refuse_conflicts", "same_scores"]
 
@@ -20,6 +21,9 @@ SETTINGS = (
     "seeds",
     "recipe",
     "train_languages",
+    "train_variant",
+    "train_pivot",
+    "romanised",
     "select_on",
     "prompt",
     "shots",
@@ -64,6 +68,10 @@ def _facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
         rest = {name: value for name, value in spec.items() if name != "languages"}
         yield f"the version of the task {task!r}", (), spec.get("version")
         yield f"the spec of the task {task!r}", (), rest
+    for name, reference in translator_names(config.get("translators") or ()).items():
+        yield f"what the translator {name!r} is", (), reference
+    for name, engine in run.manifest.get("translators", {}).items():
+        yield f"the model of the translator {name!r}", (), engine["fingerprint"]
     for fit in run.results.get("fits", {}).values():
         yield from _fit_facts(fit)
     resolved = run.manifest.get("resolved") or {}
@@ -93,7 +101,11 @@ def _cell_facts(run: Run, cell: Mapping[str, Any]) -> Iterator[tuple[str, tuple[
     if "version" in cell:
         yield f"the version of the task {task!r}", (), cell["version"]
     axes = run.manifest["tasks"].get(task, {}).get("axes", ())
-    items = {name: value for name, value in cell["view"].items() if name == "variant" or name in axes}
+    items = {
+        name: value
+        for name, value in cell["view"].items()
+        if name in {"variant", "translator"} or name in axes
+    }
     if "data" in cell:
         title = f"the test data of {task!r} in {language!r}"
         yield title, (json.dumps(items, sort_keys=True),), cell["data"]["digest"]

@@ -44,6 +44,11 @@ def merged_manifest(
         "fits": list(dict.fromkeys(title for manifest in manifests for title in manifest["fits"])),
         "merged_from": [_source(run) for run in runs],
     }
+    translators = {
+        name: item for manifest in manifests for name, item in manifest.get("translators", {}).items()
+    }
+    if translators:
+        merged["translators"] = translators
     if all("resolved" in manifest for manifest in manifests):
         merged["resolved"] = _resolved(manifests)
     if incomplete is not None:
@@ -75,7 +80,7 @@ def _config(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the configuration of all: what was asked for is united; languages are all where one run took all."""
     configs = [manifest.get("config", {}) for manifest in manifests]
     config = {name: value for name, value in configs[0].items() if name not in {"shard", "output"}}
-    for name in ("tasks", "languages", "protocols", "variants", "tasks_from"):
+    for name in ("tasks", "languages", "protocols", "variants", "translators", "tasks_from"):
         values = [item.get(name) for item in configs]
         united = list(dict.fromkeys(item for value in values for item in value or ()))
         config[name] = None if name == "languages" and None in values else united

@@ -75,7 +75,15 @@ class RunConfig:
     chat: bool = False
     constrained: bool = False
     variants: tuple[str, ...] = ()
-    """Versions of the test items; empty takes the tasks' own."""
+    """Versions of the test items; empty takes the tasks' own. `zs` is another name of `original`."""
+    translators: tuple[str, ...] = ()
+    """What makes the variants `tt`, `te` and `bt`; the first one translates training sets."""
+    romanised: str = "keep"
+    """What becomes of romanised texts before `tt`: `keep`, `skip`, or a translator that writes them in their script."""
+    train_variant: str | None = None
+    """``b-train``, ``t-train``, ``bt-orig`` or ``mt-LANGUAGE``; None takes the training set as it is."""
+    train_pivot: str = "es"
+    """Language through which ``b-train``, ``t-train`` and ``bt-orig`` go."""
     allow_code: bool = False
     """Whether metrics that are programs of others may run."""
     with_baselines: bool = False
@@ -144,11 +152,14 @@ class FitPlan:
 
     @property
     def title(self) -> str:
-        """``squad (en), seed 42``."""
+        """``squad (en), seed 42``, or ``squad (es), translated by nllb, seed 42``."""
         names = " then ".join(
             f"{stage.name} ({'+'.join(language for language, _ in stage.train)})" for stage in self.stages
         )
-        return f"{names}, seed {self.seed}"
+        changes = [found.change for stage in self.stages for _, found in stage.train]
+        by = dict.fromkeys(change.translator for change in changes if change is not None)
+        translated = f", translated by {' and '.join(by)}" if by else ""
+        return f"{names}{translated}, seed {self.seed}"
 
 
 def _stage_identity(stage: StagePlan) -> list[Any]:
@@ -289,6 +300,13 @@ class Cell:
     gold: CellGold | None = None
     """Corrected labels; the view names them."""
     learning: LearningPlan | None = None
+    text: Language | None = None
+    """The language that answers are in, where translation made it another one than the cell's."""
+
+    @property
+    def text_language(self) -> Language:
+        """The language of prompts and answers."""
+        return self.text or self.language
 
     @property
     def title(self) -> str:

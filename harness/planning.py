@@ -25,6 +25,7 @@ from harness.registry import Registry
 from harness.specs.catalog import Catalog, TaskEntry
 from harness.specs.schema import Source, TaskSpec
 from harness.specs.selection import SelectedTask, select
+from harness.translation_planning import VariantPlanner
 
 __all__ = ["make_plan", "resolve_model"]
 
@@ -99,6 +100,14 @@ class _Planner:
         self._pools: dict[str, PoolPlan] = {}
         self._suites: dict[str, None] = {}
         self._published: dict[str, tuple[str, ...]] = {}
+        self._variants = VariantPlanner(
+            config.variants,
+            config.translators,
+            registry,
+            finder,
+            limit=config.limit,
+            romanised=config.romanised,
+        )
 
     def add(self, selected: SelectedTask) -> None:
         spec = selected.entry.spec
@@ -116,6 +125,8 @@ class _Planner:
         for code in selected.languages:
             for view, source in self._versions(spec, code):
                 self._add_language(selected, code, pairings, view, source)
+            for variant, translator in self._variants.translations():
+                self._add_translated(selected, code, pairings, variant, translator)
 
     def _pairings(self, spec: TaskSpec, kind: TaskKind, selected: SelectedTask) -> list[Pairing]:
         declared = self._registry.methods
@@ -163,7 +174,8 @@ class _Planner:
 
     def _versions(self, spec: TaskSpec, code: str) -> Iterator[tuple[dict[str, str], Source | None]]:
         """Yield the view and the source of every version of a language's items: variants and axes crossed."""
-        for name in dict.fromkeys(self._config.variants or ("original",)):
+        wanted = ["original" if name == "zs" else name for name in self._config.variants or ("original",)]
+        for name in dict.fromkeys(name for name in wanted if name not in self._variants.variants):
             view: dict[str, str] = {}
             source = spec.source(code, "test")
             if name != "original":
@@ -185,7 +197,8 @@ class _Planner:
         view: Mapping[str, str],
         source: Source | None,
     ) -> None:
-        spec, language = selected.entry.spec, selected.entry.languages.get(code)
+        spec = selected.entry.spec
+        language = selected.entry.languages.get(code)
         if source is None:
             self._skip(spec, code, f"task {spec.task!r} has no test split in {language.name} ({code})")
             return
@@ -197,9 +210,39 @@ class _Planner:
         except MissingDataError as error:
             self._skip(spec, code, str(error), view=view)
             return
+        self._add_pairings(selected, code, pairings, view, test, pool)
+
+    def _add_translated(
+        self, selected: SelectedTask, code: str, pairings: Sequence[Pairing], variant: str, translator: str
+    ) -> None:
+        """Add the cells of a variant that a translator makes."""
+        spec = selected.entry.spec
+        conditions = dict.fromkeys(spec.axes, "")
+        try:
+            made = self._variants.plan(selected.entry, code, variant, translator, conditions)
+        except MissingDataError as error:
+            self._skip(spec, code, str(error), view={"variant": variant, "translator": translator})
+            return
+        self._add_pairings(selected, code, pairings, made.view, made.found, None, text=made.text)
+
+    def _add_pairings(
+        self,
+        selected: SelectedTask,
+        code: str,
+        pairings: Sequence[Pairing],
+        view: Mapping[str, str],
+        test: FoundData,
+        pool: PoolPlan | None,
+        *,
+        text: Language | None = None,
+    ) -> None:
+        """Add the cells of one version of a language's items: a cell a pairing and seed."""
+        spec = selected.entry.spec
+        language = selected.entry.languages.get(code)
+        conditions = {axis: view[axis] for axis in spec.axes if axis in view}
         for pairing in pairings:
             try:
-                prompt = self._prompts.plan(selected.entry, language, pairing, test)
+                prompt = self._prompts.plan(selected.entry, text or language, pairing, test)
             except (MissingDataError, UnknownNameError) as error:
                 self._skip(spec, code, str(error), pairing.protocol, view=view)
                 continue
@@ -215,7 +258,7 @@ class _Planner:
             if learning is not None and learning.language != code:
                 version["probe_train"] = learning.language
             for seed in seeds:
-                self._add_cell(spec, language, pairing, seed, test, version, pool, prompt, learning)
+                self._add_cell(spec, language, pairing, seed, test, version, pool, prompt, learning, text)
 
     def _seeds_of(self, pairing: Pairing) -> tuple[int, ...]:
         if pairing.method.splits:
@@ -259,6 +302,7 @@ class _Planner:
         pool: PoolPlan | None,
         prompt: PromptPlan | None,
         learning: LearningPlan | None,
+        text: Language | None,
     ) -> None:
         fit = None
         if pairing.fits:
@@ -267,7 +311,7 @@ class _Planner:
             except MissingDataError as error:
                 self._skip(spec, language.code, str(error), pairing.protocol, version)
                 return
-        view = {**({} if fit is None else self._fit_view(pairing)), **version}
+        view = {**({} if fit is None else self._fits.view(pairing.protocol)), **version}
         cell = Cell(
             spec=spec,
             language=language,
@@ -279,16 +323,9 @@ class _Planner:
             pool=pool,
             prompt=prompt,
             learning=learning,
+            text=text,
         )
         self._cells.append(cell)
-
-    def _fit_view(self, pairing: Pairing) -> dict[str, str]:
-        view = {}
-        if self._config.select_on:
-            view["select_on"] = self._config.select_on
-        if self._config.train_languages and pairing.protocol != "in_language":
-            view["train_languages"] = "+".join(self._config.train_languages)
-        return view
 
     def _skip(
         self,

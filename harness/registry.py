@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.metrics.metric import Metric
     from harness.processes import Launcher
     from harness.reporting.formats import ReportFormat
+    from harness.translators import TranslatorEntry
     from harness.transliterators import Transliterator
 
 __all__ = ["Registry", "Table"]
@@ -144,6 +145,13 @@ class Registry:
         """Methods, by ``kind:name``."""
         pairs = self._declared("method", "harness_register_methods", "harness.methods.Method")
         return Table("method", [(plugin, f"{method.kind}:{method.name}", method) for plugin, method in pairs])
+
+    @cached_property
+    def translators(self) -> Table[TranslatorEntry]:
+        """Translators by the name that stands before the colon of ``--translator``."""
+        return self._named(
+            "translator", "harness_register_translators", "harness.translators.TranslatorEntry"
+        )
 
     @cached_property
     def transliterators(self) -> Table[Transliterator]:

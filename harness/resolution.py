@@ -20,8 +20,9 @@ from harness.fit_planning import find_split
 from harness.languages import Language
 from harness.plan import Cell, Plan, PromptPlan
 from harness.specs.catalog import Catalog, TaskEntry, described_languages
-from harness.specs.schema import Source, Split, TaskSpec
+from harness.specs.schema import TRANSLATED, Source, Split, TaskSpec
 from harness.specs.selection import SelectedTask
+from harness.translation_planning import MACHINE_VARIANTS, beginning, source_language
 
 __all__ = [
     "HubSplit",
@@ -153,12 +154,15 @@ def _key(owner: str, language: str, split: str, view: View) -> tuple[str, ...]:
 
 
 def _data_of(cell: Cell) -> Iterator[tuple[FoundData, View]]:
-    yield cell.test, _item_view(cell.view, cell.spec)
+    # Of what is translated, the files before: what translated them stands in the manifest, by its fingerprint.
+    yield cell.test.untranslated, _item_view(cell.view, cell.spec)
+    if cell.test.aligned is not None:
+        yield cell.test.aligned, {}
     for _, data in () if cell.pool is None else cell.pool.parts:
         yield data, {}
     for stage in () if cell.fit is None else cell.fit.stages:
         for _, data in (*stage.train, *([] if stage.validation is None else [stage.validation])):
-            yield data, {}
+            yield data.untranslated, {}
     learning = cell.learning
     if learning is not None:
         own = learning.owner == cell.spec.task
@@ -270,7 +274,7 @@ class TasksResolver:
         self._catalog = catalog
         self._finder = finder
         self._train_languages = train_languages
-        self._variants = variants or ("original",)
+        self._variants = ["original" if name == "zs" else name for name in variants or ("original",)]
         self._recipe = recipe
         self._found: dict[tuple[str, ...], LockedSplit] = {}
         self._uses = _Uses()
@@ -291,7 +295,7 @@ class TasksResolver:
         was found at all.
         """
         selected = list(selected)
-        known = {"original"}.union(*(item.entry.spec.variants for item in selected))
+        known = {"original", *TRANSLATED}.union(*(item.entry.spec.variants for item in selected))
         for name in self._variants:
             if name not in known:
                 raise UnknownNameError("variant", name, known)
@@ -310,6 +314,9 @@ class TasksResolver:
     def _add_tests(self, entry: TaskEntry, code: str) -> None:
         spec = entry.spec
         for name in self._variants:
+            if name in MACHINE_VARIANTS:
+                self._add_beginning(entry, name, code)
+                continue
             variant = spec.variants.get(name)
             if name != "original" and variant is None:
                 continue
@@ -320,6 +327,14 @@ class TasksResolver:
                 conditions = dict(zip(spec.axes, values, strict=True))
                 language, folder = entry.languages.get(code), entry.folders.get(code)
                 self._add(source, spec.task, language, "test", folder, {**named, **conditions})
+
+    def _add_beginning(self, entry: TaskEntry, variant: str, code: str) -> None:
+        """Add the items that a translated variant begins with."""
+        if entry.spec.translate is not None and code != source_language(entry.spec):
+            source, begin = beginning(entry.spec, variant, code)
+            folder = entry.folders.get(begin) or next(iter(entry.folders.values()), None)
+            language = entry.languages.get(begin)
+            self._add(source, entry.spec.task, language, "test", folder, {"variant": variant})
 
     def _add_pool(self, entry: TaskEntry) -> None:
         spec = entry.spec

@@ -63,6 +63,22 @@ class RunState:
             if crew.leads:
                 self._folder.write_manifest(self._manifest)
 
+    def keep_translators(self, engines: Mapping[str, Mapping[str, Any]], crew: Crew) -> None:
+        """Write down what translated the run's texts; raises `UsageError` where it is not what the run began with."""
+        known = self._manifest.setdefault("translators", {})
+        for name, engine in engines.items():
+            before = known.get(name, engine)
+            if before["fingerprint"] != engine["fingerprint"]:
+                raise UsageError(
+                    f"The translator {name} is not the one that the run {str(self._folder.path)!r} began with: "
+                    f"its fingerprint was {before['fingerprint']}, now it is {engine['fingerprint']}.",
+                    hint=HINT,
+                )
+        if set(engines) - set(known):
+            self._manifest["translators"] = {**known, **engines}
+            if crew.leads:
+                self._folder.write_manifest(self._manifest)
+
     def keep_cell(self, digest: str, content: Mapping[str, Any], records: Path) -> None:
         """Write down that a cell is finished; its records are on disk."""
         cell = {**content, "records": _digest(records)}

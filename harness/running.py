@@ -245,6 +245,7 @@ class Runner:
             method=cell.pairing.method.name,
             digest=cell.digest,
             gold=cell.gold,
+            text_language=cell.text_language.code,
         )
 
     def _predict(

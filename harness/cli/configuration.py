@@ -11,10 +11,20 @@ from harness.specs.loading import Document, read_yaml
 __all__ = ["read_configuration"]
 
 LISTS = frozenset(
-    {"tasks", "languages", "data", "protocols", "train_languages", "tasks_from", "variants", "reuse"}
+    {
+        "tasks",
+        "languages",
+        "data",
+        "protocols",
+        "train_languages",
+        "tasks_from",
+        "translators",
+        "variants",
+        "reuse",
+    }
 )
 """Options that take one text or a list of texts."""
-NAMES = {"protocol": "protocols", "option": "options"}
+NAMES = {"protocol": "protocols", "option": "options", "translator": "translators"}
 """Options whose name on the command line is a singular."""
 EXPECTED = {
     **dict.fromkeys(LISTS, "a text or a list of texts"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from harness.errors import UsageError
 
@@ -40,6 +40,8 @@ __all__ = [
 PLAIN_EVERY = 10.0
 """Seconds between two lines about the same piece of work where there is no terminal."""
 PLAIN_WIDTH = 100
+LEAST_DATA = 20
+"""Columns of the files in the table of a plan."""
 
 
 def stdout() -> Console:
@@ -139,13 +141,17 @@ def show_plan(plan: Plan, *, brief: bool) -> None:
 
 
 def _cell_table(plan: Plan) -> Table:
-    table = Table("task", "language", "protocol", "method", "fit", "seed", "split", "data", box=None)
-    for cell in plan.cells:
+    views = ["\n".join(f"{name}={value}" for name, value in sorted(cell.view.items())) for cell in plan.cells]
+    view = (Column("view", no_wrap=True),) if any(views) else ()
+    data = Column("data", overflow="fold", min_width=LEAST_DATA)
+    table = Table("task", "language", *view, "protocol", "method", "fit", "seed", "split", data, box=None)
+    for cell, conditions in zip(plan.cells, views, strict=True):
         stages = "none" if cell.fit is None else "+".join(stage.name for stage in cell.fit.stages)
         files = cell.test.files
         how = (cell.pairing.protocol, cell.pairing.method.name, stages, str(cell.seed))
         split = files.split_used + ("*" if files.stands_in else "")
-        table.add_row(cell.spec.task, cell.language.code, *how, split, escape(files.describe))
+        shown = (escape(conditions),) if view else ()
+        table.add_row(cell.spec.task, cell.language.code, *shown, *how, split, escape(files.describe))
     return table
 
 

@@ -35,8 +35,8 @@ SHIPPED = {
     "checklist": "Behavioural tests: generate, import, lint, translate, score.",
     "gap": "Tell whether a benchmark's translations, not the model, cost the score.",
     "overlap": "Compare what a classifier attends to in a text and its translation.",
-    "translate": "Translate what variants of tasks need, each text once, with guards.",
     "treebank": "Colorless-green and code-switched treebanks: make, check, split.",
+    "translate": "Translate the texts that variants of tasks need; ship them as a data set.",
     "submission": "Score, export and import the public XTREME-R submission files.",
 }
 """Help of the commands that our own plugins bring: told without importing them."""

@@ -152,6 +152,39 @@ Gold = Annotated[
         "--gold", metavar="FILE", help="Score with the corrected labels of FILE.", rich_help_panel=DATA
     ),
 ]
+TranslatorNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--translator",
+        metavar="NAME",
+        help="Makes the variants tt, te and bt: NAME[:REF] or ALIAS=NAME:REF; several with commas.",
+        rich_help_panel=DATA,
+    ),
+]
+Romanised = Annotated[
+    str | None,
+    typer.Option(
+        "--romanised",
+        metavar="keep|skip|NAME",
+        help="Romanised texts of tt: keep, skip, or write in their script by this translator first.",
+        rich_help_panel=DATA,
+    ),
+]
+TrainVariant = Annotated[
+    str | None,
+    typer.Option(
+        "--train-variant",
+        metavar="NAME",
+        help="Train on b-train, t-train, bt-orig or mt-LANGUAGE.",
+        rich_help_panel=TRAINING,
+    ),
+]
+TrainPivot = Annotated[
+    str | None,
+    typer.Option(
+        "--train-pivot", metavar="CODE", help="Through this language; default es.", rich_help_panel=TRAINING
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "--out", help="The run folder; default runs/<id>.", rich_help_panel=OUTPUT),
@@ -264,6 +297,10 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         chat=bool(values.get("chat")),
         constrained=bool(values.get("constrained")),
         variants=tuple(split_names(values.get("variants") or [])),
+        translators=tuple(values.get("translators") or ()),
+        romanised=values.get("romanised") or "keep",
+        train_variant=values.get("train_variant"),
+        train_pivot=values.get("train_pivot") or "es",
         allow_code=bool(values.get("allow_code")),
         with_baselines=bool(values.get("with_baselines")),
         with_published=bool(values.get("with_published")),

@@ -156,6 +156,8 @@ def _further_rows(spec: TaskSpec) -> list[list[str]]:
         rows.append(["candidates", f"{files}{', of all languages' if spec.pools_languages else ''}"])
     rows += [[f"axis {axis}", " ".join(values)] for axis, values in spec.axes.items()]
     rows += [[f"variant {name}", variant.description] for name, variant in spec.variants.items()]
+    if spec.translate is not None:
+        rows.append(["translated", f"{', '.join(spec.translate.fields)} (variants tt, te, bt)"])
     rows += [
         ["release", f"{name}{release.note and ': '}{release.note}"] for name, release in spec.releases.items()
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources.abc import Traversable
@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from harness.data.records import Row
 from harness.data.resolve import DataOptions, DataRef, HubFiles, LocalFiles, ResolvedData, resolve
+from harness.data.sampling import draw_items
+from harness.data.translation import TextChange, Translations
 from harness.errors import DataError, MissingDataError, UnknownNameError
 from harness.languages import Language
+from harness.progress import Progress
 from harness.specs.schema import HubSource, LocalSource, Source
 
 if TYPE_CHECKING:
     from harness.registry import Registry
 
-__all__ = ["DataFinder", "FoundData", "Pins", "data_ref"]
+__all__ = ["DataFinder", "DrawnRows", "FoundData", "Pins", "data_ref"]
 
 Columns = Sequence[str] | Mapping[str, str] | None
 Pins = Mapping[tuple[str, str | None, str], str]
@@ -142,6 +145,16 @@ def _fill(text: str, codes: Mapping[str, str], owner: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnRows:
+    """The draw of a limit, made before items are: keeps the rows of the items that `draw` would keep."""
+
+    limit: int
+    seed: int
+    task: str
+    language: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FoundData:
     """A split whose files are known, with all that is needed to read it."""
 
@@ -149,17 +162,38 @@ class FoundData:
     files: ResolvedData
     note: str = ""
     """What makes scores on it differ from the benchmark's."""
+    change: TextChange | None = None
+    """How its texts are translated before they are read."""
+    aligned: FoundData | None = None
+    """The language's own items, of which these are translations: as many, or the same ids."""
+    share: float = 1.0
+    """Part of its rows that is used, drawn by row."""
+    drawn: DrawnRows | None = None
+    """Which rows a limit will keep: others need no translation."""
 
     @property
     def label_map(self) -> Mapping[str, str]:
         """Label in the files -> label of the task."""
         return self.files.label_map
 
+    @property
+    def untranslated(self) -> FoundData:
+        """The split as its files are."""
+        return replace(self, change=None, aligned=None, share=1.0, drawn=None)
+
     def digest(self) -> str:
         """Return a digest of the bytes of the files and of how they are read."""
         files = self.files
         how = [files.reader, files.columns, dict(files.options), dict(files.label_map)]
-        text = json.dumps([files.digest(), how], ensure_ascii=False, sort_keys=True)
+        parts: list[Any] = [files.digest(), how]
+        if self.change is not None:
+            # What a file has before it is translated, and by what; an own file that only limits it counts too.
+            parts += [
+                self.change.to_json(),
+                None if self.aligned is None else self.aligned.digest(),
+                self.share,
+            ]
+        text = json.dumps(parts, ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
@@ -173,6 +207,7 @@ class FoundData:
             "pinned": self.files.pinned,
             "note": self.note,
             "digest": self.digest(),
+            **({} if self.change is None else {"translated": self.change.to_json()}),
         }
 
 
@@ -194,6 +229,7 @@ class DataFinder:
         self._registry = registry
         self._cache = cache
         self._pins = pins or {}
+        self.translations = Translations(registry, cache.parent / "translations")
 
     def find(self, source: Source, ref: DataRef) -> FoundData:
         """Return the files of a split; raises `MissingDataError` with the way to get them."""
@@ -209,7 +245,45 @@ class DataFinder:
         return FoundData(ref=ref, files=files, note=note)
 
     def rows(self, found: FoundData) -> Iterator[Row]:
-        """Return the rows of a split, with the field names of the spec; raises `DataError`."""
+        """Return the rows of a split, with the field names of the spec; raises `DataError`.
+
+        Texts that are to be translated are taken from the store of translations, and translated where it lacks them.
+        """
+        if found.change is None:
+            return self._read(found)
+        return self.translations.rows(found.change, self.rows_before(found), found.ref.owner)
+
+    def translate(self, splits: Iterable[FoundData], progress: Progress) -> None:
+        """Translate all texts of splits that the store lacks; raises what `Translations.prepare` does."""
+        wanted = [(found.change, self.rows_before(found)) for found in splits if found.change is not None]
+        self.translations.prepare(wanted, progress)
+
+    def fingerprints(self, found: FoundData) -> list[str]:
+        """Return what identifies the translators of a split, step by step; translates it where that is not known."""
+        assert found.change is not None
+        if not self.translations.infos(found.change):
+            self.translations.prepare([(found.change, self.rows_before(found))])
+        return [info["fingerprint"] for info in self.translations.infos(found.change)]
+
+    def rows_before(self, found: FoundData) -> list[Row]:
+        """Return the rows that are translated: those that the language's own items have, or a share of them."""
+        rows = list(self._read(found))
+        _refuse_doubled(rows)
+        if found.aligned is not None:
+            own = list(self._read(found.aligned))
+            _refuse_doubled(own)
+            rows = _aligned(rows, own, found)
+        # Items without ids are named by their number, which they must keep.
+        rows = [
+            row if "id" in row.fields else replace(row, fields={**row.fields, "id": str(number)})
+            for number, row in enumerate(rows, start=1)
+        ]
+        if found.share < 1:
+            size = max(1, round(len(rows) * found.share))
+            rows = _drawn(rows, DrawnRows(limit=size, seed=0, task=found.ref.owner, language=None))
+        return rows if found.drawn is None else _drawn(rows, found.drawn)
+
+    def _read(self, found: FoundData) -> Iterator[Row]:
         files = found.files
         assert files.reader is not None
         reader = self._registry.readers.get(files.reader)
@@ -220,3 +294,49 @@ class DataFinder:
         if unknown:
             raise UnknownNameError(f"option of the reader {reader.name!r}", unknown[0], reader.options)
         return reader.read(files.paths, options)
+
+
+def _refuse_doubled(rows: Sequence[Row]) -> None:
+    """Raise `DataError` for the first id that stands twice: variants are compared item by item."""
+    first: dict[Any, Row] = {}
+    for row in rows:
+        other = first.setdefault(row.fields.get("id", row.where), row)
+        if other is not row:
+            raise DataError(
+                f"{row.where}: the id {str(row.fields['id'])!r} stands there already in {other.where}; items that are "
+                "translated need ids of their own."
+            )
+
+
+def _aligned(rows: list[Row], own: Sequence[Row], found: FoundData) -> list[Row]:
+    """Return the rows that have the ids of the language's own items, or all where none has ids.
+
+    A field that they lack, such as a label that was never published with the source, is that of the own item.
+
+    Raises `DataError` where the two are not the same items: their scores could not be compared item by item.
+    """
+    ids = [row.fields.get("id") for row in own]
+    if None in ids or any(row.fields.get("id") is None for row in rows):
+        if len(rows) != len(own):
+            raise DataError(
+                f"{found.ref} has {len(rows):,} items and the language's own file {len(own):,}: without ids they must "
+                "be as many, row by row."
+            )
+        pairs = list(zip(rows, own, strict=True))
+    else:
+        by_id = dict(zip(ids, own, strict=True))
+        pairs = [(row, by_id[row.fields["id"]]) for row in rows if row.fields["id"] in by_id]
+        if len(pairs) != len(own):
+            raise DataError(
+                f"{found.ref} lacks {len(own) - len(pairs):,} of the {len(own):,} items of the language's own file."
+            )
+    return [replace(row, fields={**other.fields, **row.fields}) for row, other in pairs]
+
+
+def _drawn(rows: Sequence[Row], draw: DrawnRows) -> list[Row]:
+    kept = draw_items(rows, draw.limit, _row_id, seed=draw.seed, task=draw.task, language=draw.language)
+    return [row for _, row in kept]
+
+
+def _row_id(row: Row) -> str:
+    return str(row.fields["id"])

@@ -366,9 +366,12 @@ def _notes(run: Run) -> tuple[str, ...]:
     for fit in run.results["fits"].values():
         for stage in fit["stages"]:
             count = stage.get("train", {}).get("examples")
+            parts = stage.get("train", {}).get("lost", [])
+            gone, all_ = (sum(part[name] for part in parts) for name in ("lost", "of"))
+            lost = f" ({gone:,} of {all_:,} lost their answer in translation)" if gone else ""
             made = "reused" if stage["reused"] else f"{stage.get('seconds', 0):,.0f} s"
             of = f"stage {stage['stage']} of " if len(fit["stages"]) > 1 else ""
-            notes.append(f"fit {stage['digest'][:8]}: {of}{fit['title']}, {count:,} examples, {made}")
+            notes.append(f"fit {stage['digest'][:8]}: {of}{fit['title']}, {count:,} examples{lost}, {made}")
     scored = [cell for cell in run.cells if cell["status"] == "ok"]
     if any(cell["stands_in"] for cell in scored):
         codes = sorted({f"{cell['task']}:{cell['language']}" for cell in scored if cell["stands_in"]})

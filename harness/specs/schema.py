@@ -16,6 +16,7 @@ from harness.errors import Problem, SpecError, near_names
 from harness.specs.loading import Document
 
 __all__ = [
+    "TRANSLATED",
     "FragmentSpec",
     "HubSource",
     "LanguageEntry",
@@ -28,6 +29,7 @@ __all__ = [
     "TaskSpec",
     "TrainingSpec",
     "Transfer",
+    "Translate",
     "Variant",
     "validate_document",
 ]
@@ -40,6 +42,8 @@ ProtocolName = Literal[
     "zero_shot_transfer", "translate_train", "translate_train_all", "in_language", "frozen", "prompted"
 ]
 Phrases = dict[str, dict[str, str]]
+TRANSLATED = ("zs", "tt", "te", "bt")
+"""Variants that every task with `translate` has: the human translation, and three that a translator makes."""
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
@@ -160,6 +164,21 @@ class Variant(SpecModel):
     splits: dict[Split, Source] = Field(min_length=1)
 
 
+class Translate(SpecModel):
+    """Which texts of an item are translated where a variant or a training set is made by translation."""
+
+    fields: tuple[str, ...] = Field(min_length=1)
+    """Never labels: those are the source item's."""
+    answers: str | None = None
+    """Field with gold spans of the field ``context``, which are looked for again in its translation."""
+    source: Source | None = None
+    """The source language's test items, where `languages` lacks them (COPA for XCOPA)."""
+    tt: Source | None = None
+    """The items that `tt` translates, where they are not the language's own (MLQA: English contexts)."""
+    te: Source | None = None
+    """The items that `te` translates, where they are not the source language's."""
+
+
 class _WithLanguages(SpecModel):
     splits: dict[Split, Source] = {}
     languages: dict[Code, LanguageEntry | None] = Field(min_length=1)
@@ -211,6 +230,8 @@ class TaskSpec(_WithLanguages):
     """Further versions of the test items by name; `original` always names the task's own."""
     axes: dict[Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")], tuple[Name, ...]] = {}
     """Conditions that cross every language: axis -> its values, which fill ``{axis}`` in paths and enter the view."""
+    translate: Translate | None = None
+    """Which texts the variants `tt`, `te` and `bt` translate."""
     releases: dict[str, Release] = {}
     """Known releases of the test set by name."""
 
@@ -255,8 +276,11 @@ class TaskSpec(_WithLanguages):
     @field_validator("variants", mode="after")
     @classmethod
     def _original_is_taken(cls, value: dict[str, Variant]) -> dict[str, Variant]:
-        if "original" in value:
+        taken = sorted({"original", *TRANSLATED} & value.keys())
+        if "original" in taken:
             raise ValueError("'original' names the task's own files; give this variant another name")
+        if taken:
+            raise ValueError(f"{taken[0]!r} names items made by translation; give this variant another name")
         return value
 
     def release_of(self, language: str, size: int) -> str | None:
@@ -281,6 +305,8 @@ class TrainingSpec(_WithLanguages):
     inputs: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     phrases: Phrases = {}
+    translate: Translate | None = None
+    """Which texts a translated training set translates."""
 
     @property
     def label_names(self) -> tuple[str, ...]:

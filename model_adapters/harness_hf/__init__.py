@@ -5,8 +5,9 @@ from __future__ import annotations
 from harness.adapters import AdapterEntry
 from harness.aligners import Aligner
 from harness.hookspecs import hookimpl
+from harness.translators import TranslatorEntry
 
-__all__ = ["harness_register_adapters", "harness_register_aligners"]
+__all__ = ["harness_register_adapters", "harness_register_aligners", "harness_register_translators"]
 
 
 @hookimpl
@@ -64,5 +65,19 @@ def harness_register_aligners() -> list[Aligner]:
             reference="hf:MODEL",
             needs=("torch", "transformers"),
             install="pip install 'multilingual-harness[hf]'",
+        )
+    ]
+
+
+@hookimpl
+def harness_register_translators() -> list[TranslatorEntry]:
+    """Return the translators of this package, without importing torch or transformers."""
+    return [
+        TranslatorEntry(
+            name="hf-seq2seq",
+            target="harness_hf.translator:open_translator",
+            summary="NLLB, M2M100 or MADLAD, which name languages in their vocabulary; greedy.",
+            examples=("hf-seq2seq:facebook/nllb-200-distilled-600M", "hf-seq2seq:facebook/m2m100_418M"),
+            extra="hf",
         )
     ]

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from harness.hookspecs import hookimpl
+from harness.translators import TranslatorEntry
 
 if TYPE_CHECKING:
     from harness.aligners import Aligner
 
-__all__ = ["harness_register_aligners"]
+__all__ = ["harness_register_aligners", "harness_register_translators"]
 
 
 @hookimpl
@@ -23,3 +24,43 @@ def harness_register_aligners() -> Iterable[Aligner]:
     from harness_translation.aligner_catalog import ALIGNERS
 
     return ALIGNERS
+
+
+@hookimpl
+def harness_register_translators() -> list[TranslatorEntry]:
+    """Return the translators that need no model of their own."""
+    return [
+        TranslatorEntry(
+            name="file",
+            target="harness_translation.existing:open_file",
+            summary="Translations that exist already: tab-separated or JSON lines, by text or row by row.",
+            examples=("file:translations.jsonl", "file:translations/"),
+            light=True,
+        ),
+        TranslatorEntry(
+            name="llm",
+            target="harness_translation.prompted:open_prompted",
+            summary="A prompted model behind any adapter that writes text.",
+            examples=("llm:vllm:http://localhost:8000", "llm:hf-causal:models/smollm2"),
+        ),
+        TranslatorEntry(
+            name="route",
+            target="harness_translation.routing:open_routes",
+            summary="Another translator for every pair of languages, from a YAML table.",
+            examples=("route:routes.yaml",),
+        ),
+        TranslatorEntry(
+            name="identity",
+            target="harness_translation.plain:open_identity",
+            summary="The text itself: what a run costs and scores without any change of the text.",
+            examples=("identity",),
+            light=True,
+        ),
+        TranslatorEntry(
+            name="reverse",
+            target="harness_translation.plain:open_reverse",
+            summary="The words of a text in reverse order, for tests.",
+            examples=("reverse",),
+            light=True,
+        ),
+    ]

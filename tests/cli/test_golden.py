@@ -136,6 +136,11 @@ def test_the_command_writes_the_same_report(cli: Cli, small_run: Run, name: str)
         ("model", "models baseline:char-ngram"),
         ("model-options", "models baseline"),
         ("plan", "plan --tasks xnli:de+sw+th,tatoeba:de --model baseline:random --data sample --seeds 1,2"),
+        (
+            "plan-variants",
+            "plan --tasks xnli:en+sw --model baseline:random --data sample --variants zs,tt,bt --translator r=reverse"
+            " --train-variant b-train",
+        ),
         ("lock", "lock xnli:de+sw+th,tatoeba:de --data sample"),
         ("help", "--help"),
     ],

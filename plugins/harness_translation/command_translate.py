@@ -1,0 +1,140 @@
+"""``harness translate``: translate what variants of tasks need, before or without a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from harness_translation.corpus import Corpus
+
+__all__ = ["app"]
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def translate(
+    tasks: Annotated[list[str], typer.Option("--tasks", "-t", help="Tasks; 'xnli:sw+hi' picks languages.")],
+    translators: Annotated[
+        list[str],
+        typer.Option("--translator", help="NAME[:REF] or ALIAS=NAME:REF; several with commas."),
+    ],
+    languages: Annotated[
+        list[str] | None, typer.Option("--languages", "-l", help="Only these codes.")
+    ] = None,
+    variants: Annotated[
+        list[str] | None, typer.Option("--variants", help="tt, te, bt; default all three.")
+    ] = None,
+    data: Annotated[list[str] | None, typer.Option("--data", "-d", help="hub, sample, or folders.")] = None,
+    tasks_from: Annotated[list[Path] | None, typer.Option("--tasks-from", help="Further specs.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Items a task and language.")] = None,
+    romanised: Annotated[
+        str,
+        typer.Option(
+            "--romanised",
+            metavar="keep|skip|NAME",
+            help="Romanised texts of tt: keep, skip, or write in their script by this translator first.",
+        ),
+    ] = "keep",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print calls and characters; ask nothing.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="End with 1 where a guard finds something.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "--out", help="A folder for a data set with its card.")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the rows here.")] = None,
+) -> int:
+    """Translate the texts that variants of tasks need, each once, and tell what looks wrong.
+
+    What was translated is kept by content, and a run with the same variants uses it: harness eval --variants zs,tt.
+    After an interruption the same command goes on.
+
+    Example: harness translate --tasks xnli:sw --variants tt --translator hf-seq2seq:facebook/nllb-200-distilled-600M
+    """
+    # Imported here so that help stays fast.
+    from harness.cli.display import ConsoleProgress, refuse_file, write_rows
+    from harness.specs.selection import split_names
+    from harness_translation.corpus import gather_corpora
+    from harness_translation.dataset import refuse_folder, write_dataset
+
+    refuse_file(json_file)
+    refuse_folder(output)
+    made = gather_corpora(
+        tasks,
+        translators,
+        languages=split_names(languages or []) or None,
+        variants=split_names(variants or []) or ["tt", "te", "bt"],
+        data=data or [],
+        tasks_from=tasks_from or [],
+        limit=limit,
+        romanised=romanised,
+    )
+    for reason in made.skipped:
+        typer.echo(f"skipped: {reason}", err=True)
+    if dry_run:
+        rows = _tagged("workload", made.workloads())
+        _show_workloads(rows)
+    else:
+        with ConsoleProgress() as progress:
+            splits = made.translate(progress)
+        rows = [*_tagged("splits", splits), *_tagged("guards", made.guards())]
+        _show_splits(splits)
+        _show_guards(made)
+    if json_file is not None:
+        write_rows(json_file, rows)
+    if output is not None and not dry_run:
+        typer.echo(f"Wrote {write_dataset(made, output)} files to {output}: begin with README.md.")
+    return 1 if strict and not dry_run and made.found else 0
+
+
+def _tagged(table: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"table": table, **row} for row in rows]
+
+
+def _show_workloads(rows: list[dict[str, Any]]) -> None:
+    from harness.cli.display import print_table
+
+    typer.echo("What would be translated; what is translated already is not asked again")
+    numbers = ("segments", "distinct", "calls", "characters")
+    shown = [
+        [row["translator"], row["pair"], *(f"{row[name]:,}" + "~" * row["estimated"] for name in numbers)]
+        for row in rows
+    ]
+    print_table(["translator", "pair", *numbers], shown)
+    if any(row["estimated"] for row in rows):
+        typer.echo("~ of translations that are not there yet: their sources are counted.")
+
+
+def _show_splits(rows: list[dict[str, Any]]) -> None:
+    from harness.cli.display import print_table
+
+    heads = ("task", "language", "variant", "translator", "items", "chrf++")
+    shown = [
+        [
+            *(str(row[name]) for name in heads[:4]),
+            f"{row['items']:,}",
+            "" if row["chrf++"] is None else f"{row['chrf++']:.1f}",
+        ]
+        for row in rows
+    ]
+    print_table(heads, shown)
+
+
+def _show_guards(made: Corpus) -> None:
+    from harness.cli.display import print_table
+
+    shown = [
+        [name, f"{source}->{target}", f"{report.segments:,}", report.told() or "none"]
+        for (name, source, target), report in made.reports.items()
+    ]
+    print_table(["translator", "pair", "segments", "what the guards found"], shown)
+    for line in made.examples():
+        typer.echo(f"  {line}")
+    for found in made.finder.translations.romanised.values():
+        typer.echo(f"  {found.language}: {len(found.changed):,} of {found.of:,} texts are romanised.")

@@ -1,0 +1,207 @@
+"""What is wrong with translators, their files and the items is told in a sentence, and never becomes a number."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., tuple[int, str, str]]
+Log = Callable[[], Counter[str]]
+SAMPLE = ("--tasks", "xnli:sw", "--data", "sample", "--limit", "3", "--variants", "tt")
+
+
+def write_rows(path: Path, *rows: dict[str, Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def line(text: str, translation: str, source: str = "sw", target: str = "en") -> dict[str, str]:
+    return {"source": source, "target": target, "text": text, "translation": translation}
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([line("a", "b"), line("a", "c")], ":2: 'a' has another translation sw->en already: 'b'"),
+        (
+            [line("a", "b", target="xx")],
+            ":1: the 'target' of this translation is no language. No language named 'xx'",
+        ),
+        ([{"source": "sw", "target": "en", "text": "a"}], ":1: expected the text 'translation'"),
+        ([line("a", "b")], "has no translation sw->en of 6 of 6 segments"),
+    ],
+    ids=["doubled", "unknown code", "no translation", "texts are lacking"],
+)
+def test_a_file_of_translations(cli: Cli, tmp_path: Path, rows: list[dict[str, Any]], expected: str) -> None:
+    path = write_rows(tmp_path / "t.jsonl", *rows)
+    status, _, err = cli("translate", *SAMPLE, "--translator", f"file:{path}")
+    assert status == 1
+    assert expected in err
+
+
+def test_a_pair_that_a_light_translator_lacks_is_skipped_by_the_plan(cli: Cli, tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "t.jsonl", line("a", "b"))
+    given = (*SAMPLE[:-1], "zs,tt,te", "--translator", f"g=file:{path}", "--model", "baseline:char-ngram")
+    status, out, _ = cli("plan", *given)
+    assert status == 0
+    assert "2 cells" in out
+    assert f"skipped xnli sw: the translator 'g' (file:{path}) does not translate 'en' into 'sw'" in out
+
+
+def test_a_pair_that_another_one_lacks_is_told_before_it_translates(
+    cli: Cli, log: Log, tmp_path: Path
+) -> None:
+    given = ("--tasks", "xnli:sw+zh", "--data", "sample", "--variants", "tt", "--translator", "m=mortal")
+    for command in (("translate",), ("eval", "--model", "baseline:char-ngram", "--output", tmp_path / "run")):
+        status, _, err = cli(*command, *given)
+        assert status == 2
+        assert "The translator 'm' (mortal) does not translate zh into en." in err
+    with pytest.raises(FileNotFoundError):
+        log()
+
+
+@pytest.mark.parametrize("command", ["translate", "plan"])
+def test_an_unknown_translator(cli: Cli, command: str) -> None:
+    model = ("--model", "baseline:char-ngram") if command == "plan" else ()
+    status, _, err = cli(command, *SAMPLE, "--translator", "revers", *model)
+    assert status == 2
+    assert "No translator named 'revers'. Did you mean 'reverse'?" in err
+
+
+def test_fewer_answers_than_segments(cli: Cli, log: Log) -> None:
+    status, _, err = cli("translate", *SAMPLE, "--translator", "mortal:fewer")
+    assert status != 0
+    assert "The translator 'mortal:fewer' answered 2 of 3 segments (sw->en)." in err
+
+
+def test_truncated_translations_are_counted_and_strict_stops(cli: Cli, log: Log, tmp_path: Path) -> None:
+    given = ("translate", *SAMPLE, "--translator", "mortal:short", "--json", tmp_path / "rows.json")
+    assert cli(*given)[0] == 0
+    assert cli(*given, "--dry-run", "--strict")[0] == 0
+    status, out, _ = cli(*given, "--strict")
+    assert status == 1
+    assert "6 truncated" in out
+    rows = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
+    assert [row["table"] for row in rows] == ["splits", "guards"]
+    assert rows[1]["faults"]["truncated"] == rows[1]["segments"] == 6
+
+
+def table(folder: Path, **changes: Any) -> Path:
+    (folder / "a.tsv").write_text("moja\tmbili\nmoja\ttatu\n", encoding="utf-8")
+    (folder / "b.tsv").write_text(changes.pop("rows", "one\ttwo\none\tthree\n"), encoding="utf-8")
+    pair = {
+        "source": "sw",
+        "target": "en",
+        "text": "a.tsv",
+        "translation": "b.tsv",
+        "columns": [0, 1],
+        **changes,
+    }
+    text = json.dumps({"id": "somebody", "pairs": [pair]})
+    (folder / "translations.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"rows": "one\ttwo\n"}, "has 1 rows, but"),
+        ({"rows": "one\ttwo\none\tthree\nfour\tfive\n"}, "has 3 rows, but"),
+        ({"source": "xx"}, "No language named 'xx'"),
+        ({"translation": "c.tsv"}, "there is no file 'c.tsv'"),
+        ({"translation": "../b.tsv"}, "leaves the folder"),
+        ({"columns": []}, "'columns' is missing"),
+        ({"columns": [0, 5]}, "a.tsv:1: expected a column 5 (from 0), found 2 columns"),
+    ],
+)
+def test_files_that_are_aligned_by_row(
+    cli: Cli, tmp_path: Path, changes: dict[str, Any], expected: str
+) -> None:
+    status, _, err = cli("translate", *SAMPLE, "--translator", f"file:{table(tmp_path, **changes)}")
+    assert status in {1, 2}
+    assert expected in " ".join(err.split())
+
+
+def xcopa(folder: Path, code: str, *idx: int) -> None:
+    names = {"en": "copa-en/test-en.jsonl"}
+    path = folder / "xcopa" / names.get(code, f"data/{code}/test.{code}.jsonl")
+    texts = {
+        "premise": "p",
+        "choice1": "c",
+        "choice2": "d",
+        "question": "cause",
+        "label": 0,
+        "changed": False,
+    }
+    write_rows(path, *({**texts, "premise": f"{code} {number}", "idx": number} for number in idx))
+
+
+@pytest.mark.parametrize(
+    ("english", "italian", "expected"),
+    [
+        ((0, 1, 1), (0, 1), "test-en.jsonl:3: the id '1' stands there already in "),
+        ((0, 1), (0, 1, 1), "test.it.jsonl:3: the id '1' stands there already in "),
+        ((0, 1), (0, 1, 2), "lacks 1 of the 3 items of the language's own file"),
+    ],
+)
+def test_items_that_are_not_those_of_the_language(
+    cli: Cli, tmp_path: Path, english: tuple[int, ...], italian: tuple[int, ...], expected: str
+) -> None:
+    xcopa(tmp_path, "en", *english)
+    xcopa(tmp_path, "it", *italian)
+    status, _, err = cli(
+        *(
+            "translate",
+            "--tasks",
+            "xcopa:it",
+            "--data",
+            tmp_path,
+            "--variants",
+            "te",
+            "--translator",
+            "identity",
+        )
+    )
+    assert status == 1
+    assert expected in err
+
+
+def test_more_items_than_the_source_has(cli: Cli, tmp_path: Path) -> None:
+    for code, count in (("en", 2), ("sw", 3)):
+        path = tmp_path / "xnli" / f"test-{code}.tsv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("a premise\ta hypothesis\tneutral\n" * count, encoding="utf-8")
+    status, _, err = cli(
+        *(
+            "translate",
+            "--tasks",
+            "xnli:sw",
+            "--data",
+            tmp_path,
+            "--variants",
+            "bt",
+            "--translator",
+            "identity",
+        )
+    )
+    assert status == 1
+    assert "has 2 items and the language's own file 3: without ids they must be as many, row by row" in err
+
+
+def test_a_routing_table(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "routes.yaml"
+    path.write_text("routes: {'en->sw': reverse, 'en->xx': revers}\n", encoding="utf-8")
+    status, _, err = cli("translate", *SAMPLE, "--translator", f"route:{path}")
+    assert status == 2
+    assert "No language named 'xx'" in err
+    assert "no translator named 'revers'" in err
+    path.write_text("routes: {'en->sw': reverse}\n", encoding="utf-8")
+    status, _, err = cli("translate", *SAMPLE, "--translator", f"route:{path}")
+    assert status == 2
+    assert "has no row for sw->en. Add 'sw->en: NAME'" in err

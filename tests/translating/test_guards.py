@@ -1,0 +1,61 @@
+"""Every guard finds what it is for, and nothing in a sound translation."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.languages import known_languages
+from harness.translation_guards import GUARDS, guard_report, language_detector
+
+LANGUAGES = known_languages()
+SOUND = [
+    ("The house has 3 rooms.", "घर में ३ कमरे हैं।"),
+    ("She came home very late last night.", "वह कल रात बहुत देर से घर आई।"),
+    ("It costs 1,500 rupees.", "इसकी कीमत 1500 रुपये है।"),
+]
+FAULTS = {
+    "empty": ("Hello there", "  "),
+    "copied": ("My sisters were older.", "My sisters were older."),
+    "script": ("The house is old and cold.", "ghar purana aur thanda hai"),
+    "language": ("The house is old and cold.", "La casa es vieja y está muy fría hoy."),
+    "length": ("It is raining today in the big city.", "हाँ"),
+    "repeated": ("The house is old.", "घर पुराना है घर पुराना है घर पुराना है घर पुराना है"),
+    "numbers": ("He was born in 1987.", "उसका जन्म उस साल हुआ था।"),
+}
+
+
+def found(*pairs: tuple[str, str]) -> dict[str, int]:
+    report = guard_report(
+        [*SOUND, *pairs], LANGUAGES.get("en"), LANGUAGES.get("hi"), detector=language_detector()
+    )
+    assert report.segments == 3 + len(pairs)
+    return {guard: count for guard, count in report.counts.items() if count}
+
+
+def test_sound_translations_pass() -> None:
+    assert found() == {}
+
+
+@pytest.mark.parametrize("guard", FAULTS)
+def test_a_fault_is_counted(guard: str) -> None:
+    assert found(FAULTS[guard]).get(guard) == 1
+
+
+def test_truncation_is_told_by_the_translator() -> None:
+    report = guard_report(SOUND, LANGUAGES.get("en"), LANGUAGES.get("hi"), truncated=[False, True, False])
+    assert report.counts["truncated"] == 1
+    assert report.examples["truncated"] == [SOUND[1]]
+    assert report.unchecked == ("language",)
+
+
+def test_all_guards_have_a_row() -> None:
+    assert {*FAULTS, "truncated"} == set(GUARDS)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [("zh", "这座房子很旧很冷。"), ("ko", "이 집은 낡고 춥다."), ("ja", "この家は古くて寒い。")],
+)
+def test_scripts_of_the_table_are_those_of_texts(code: str, text: str) -> None:
+    report = guard_report([("The house is old and cold.", text)], LANGUAGES.get("en"), LANGUAGES.get(code))
+    assert report.counts["script"] == 0

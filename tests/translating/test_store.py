@@ -1,0 +1,110 @@
+"""Segments are translated once, in batches that fit, and what was translated survives a failure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness import translation_store
+from harness.errors import ContractError, StorageError, UsageError
+from harness.translation_store import TranslationStore
+from harness.translators import Translation
+
+from .conftest import Counting, Opened
+
+
+def test_each_text_is_asked_for_once(tmp_path: Path, opened: Opened) -> None:
+    engine = Counting()
+    with TranslationStore(tmp_path) as store:
+        texts = ["a premise", "one", "a premise", "two", "a premise"]
+        load = store.workload(opened(engine), texts, "en", "sw")
+        assert (load.segments, load.distinct, load.calls, load.characters) == (5, 3, 3, 15)
+        found = store.translate(opened(engine), texts, "en", "sw")
+        assert [item.text for item in found] == [f"sw:{text.upper()}" for text in texts]
+        assert sorted(engine.asked) == ["a premise", "one", "two"]
+        store.translate(opened(engine), ["two", "three"], "en", "sw")
+        assert engine.asked[3:] == ["three"]
+        assert store.workload(opened(engine), texts, "en", "sw").calls == 0
+
+
+def test_pairs_and_translators_are_kept_apart(tmp_path: Path, opened: Opened) -> None:
+    engine, other = Counting(), Counting(name="other")
+    with TranslationStore(tmp_path) as store:
+        for asked, pair in ((engine, "sw"), (engine, "hi"), (other, "sw")):
+            [found] = store.translate(opened(asked), ["x"], "en", pair)
+            assert found.text == f"{pair}:X"
+    assert (len(engine.asked), len(other.asked)) == (2, 1)
+
+
+def test_white_space_is_not_asked_for(tmp_path: Path, opened: Opened) -> None:
+    engine = Counting()
+    with TranslationStore(tmp_path) as store:
+        assert [item.text for item in store.translate(opened(engine), ["", " ", "x"], "en", "sw")] == [
+            "",
+            " ",
+            "sw:X",
+        ]
+    assert engine.asked == ["x"]
+
+
+def test_after_a_failure_nothing_is_translated_twice(
+    tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translation_store, "BATCH_SEGMENTS", 3)
+    texts = [f"text {number}" for number in range(10)]
+    failing, going = Counting(until=2), Counting()
+    with (
+        TranslationStore(tmp_path) as store,
+        pytest.raises(ContractError, match=r"the power is gone.*is kept"),
+    ):
+        store.translate(opened(failing), texts, "en", "sw")
+    with TranslationStore(tmp_path) as store:
+        assert len(store.translate(opened(going), texts, "en", "sw")) == 10
+    assert len(failing.asked) == 6
+    assert sorted([*failing.asked, *going.asked]) == sorted(texts)
+
+
+def test_two_processes_write_one_store(tmp_path: Path, opened: Opened) -> None:
+    first, second = Counting(), Counting()
+    with TranslationStore(tmp_path) as one, TranslationStore(tmp_path) as other:
+        one.translate(opened(first), ["a", "b"], "en", "sw")
+        other.translate(opened(second), ["b", "c"], "en", "sw")
+    assert second.asked == ["c"]
+
+
+def test_a_pair_that_the_translator_lacks(tmp_path: Path, opened: Opened) -> None:
+    engine = Counting(pairs=frozenset({("en", "sw")}))
+    with (
+        TranslationStore(tmp_path) as store,
+        pytest.raises(UsageError, match="does not translate sw into en"),
+    ):
+        store.translate(opened(engine), ["x"], "sw", "en")
+
+
+def test_fewer_answers_than_segments(tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Counting()
+    monkeypatch.setattr(
+        engine, "translate", lambda segments, source, target: [Translation(text="x")], raising=False
+    )
+    with TranslationStore(tmp_path) as store, pytest.raises(ContractError, match="answered 1 of 2 segments"):
+        store.translate(opened(engine), ["a", "b"], "en", "sw")
+
+
+def test_a_file_that_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "translations.sqlite").write_bytes(b"something else, long enough to be no database" * 40)
+    with pytest.raises(StorageError, match="cannot be read or written"):
+        TranslationStore(tmp_path)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(max_size=12), max_size=30))
+def test_order_and_number_are_kept_whatever_the_texts(
+    tmp_path: Path, opened: Opened, texts: list[str]
+) -> None:
+    with TranslationStore(tmp_path) as store:
+        found = store.translate(opened(Counting()), texts, "en", "sw")
+    assert [item.source for item in found] == texts
+    assert [item.text for item in found] == [f"sw:{text.upper()}" if text.strip() else text for text in texts]

@@ -1,0 +1,101 @@
+"""Translated training sets of questions: spans are looked for again, and what is lost is counted and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api import open_session, prepare
+from harness.data.records import Row
+from harness.data.resolve import DataOptions
+from harness.data.translation import LostAnswers, TextChange, Translations
+from harness.plan import RunConfig
+from harness.results import Run
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def row(number: int, context: str, *answers: str) -> Row:
+    spans = [{"text": text, "start": context.index(text)} for text in answers]
+    fields = {"id": str(number), "context": context, "question": "who ?", "answers": spans}
+    return Row(fields=fields, path="squad.json", line=number)
+
+
+def test_answers_are_found_again_or_lost(tmp_path: Path) -> None:
+    change = TextChange(
+        translator="r",
+        reference="reverse",
+        steps=(("en", "es"),),
+        fields=("context", "question"),
+        answers="answers",
+    )
+    rows = [
+        row(1, "Anna met Otto", "Otto"),
+        row(2, "Anna met Otto", "Anna", "met Otto"),
+        row(3, "in New York, they met", "New York"),
+    ]
+    translations = Translations(open_session().registry, tmp_path)
+    found = {item.fields["id"]: item.fields for item in translations.rows(change, rows, "squad")}
+    # "York, New" is no place of "York New".
+    assert list(found) == ["1", "2"]
+    assert (found["1"]["context"], found["1"]["question"]) == ("Otto met Anna", "? who")
+    for fields in found.values():
+        for answer in fields["answers"]:
+            start, text = answer["start"], answer["text"]
+            assert fields["context"][start : start + len(text)] == text
+    assert [answer["text"] for answer in found["2"]["answers"]] == ["Anna", "Otto met"]
+    assert translations.lost == {("squad", change): LostAnswers(lost=1, of=3)}
+
+
+@pytest.mark.parametrize("given", [("--protocol", "translate_train"), ("--train-variant", "t-train")])
+def test_the_fit_says_what_was_lost(cli: Cli, tmp_path: Path, given: tuple[str, ...]) -> None:
+    run = (
+        "eval",
+        "--tasks",
+        "xquad:es",
+        "--data",
+        "sample",
+        "--model",
+        "baseline:random",
+        "--recipe",
+        "quick",
+    )
+    status, out, err = cli(
+        *run,
+        *given,
+        "--translator",
+        "reverse",
+        "--train-limit",
+        "20",
+        "--limit",
+        "2",
+        "--output",
+        tmp_path / "run",
+    )
+    assert status == 0, err
+    [fit] = Run(tmp_path / "run").results["fits"].values()
+    [stage] = fit["stages"]
+    [lost] = stage["train"]["lost"]
+    assert (lost["language"], lost["of"]) == ("es", 20)
+    assert stage["train"]["examples"] == 20 - lost["lost"]
+    assert 0 < lost["lost"] < 20
+    sentence = f"In es, {lost['lost']} of 20 questions are left out"
+    assert sentence in stage["note"]
+    assert sentence in err
+    assert f"({lost['lost']} of 20 lost their answer in translation)" in " ".join(out.split())
+
+
+def test_languages_without_a_translation_have_no_score(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"source": "en", "target": "sw", "text": "a", "translation": "b"}\n', encoding="utf-8")
+    config: dict[str, Any] = {"translators": (f"g=file:{path}",), "data": DataOptions(mode="sample")}
+    plan = prepare(
+        RunConfig(tasks=("xnli:sw+hi",), model="baseline:random", protocols=("translate_train",), **config)
+    ).plan
+    assert [cell.language.code for cell in plan.cells] == ["sw"]
+    [skip] = plan.skipped
+    assert (skip.language, skip.protocol) == ("hi", "translate_train")
+    assert "does not translate 'en' into 'hi'" in skip.reason
