@@ -21,8 +21,8 @@ from harness.specs.schema import (
     SpecModel,
     SuiteSpec,
     TrainingSpec,
-    validate_document,
 )
+from harness.specs.validating import validate_document
 
 __all__ = ["spec_schema", "validate_specs"]
 

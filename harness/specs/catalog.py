@@ -149,7 +149,8 @@ class Catalog:
 
     def validate_task(self, entry: Entry) -> TaskSpec:
         """Return the spec of a task document; raises `SpecError` with all its faults."""
-        from harness.specs.schema import TaskSpec, validate_document
+        from harness.specs.schema import TaskSpec
+        from harness.specs.validating import validate_document
 
         kind = entry.document.data.get("kind")
         model: type[TaskSpec] = TaskSpec
@@ -163,7 +164,8 @@ class Catalog:
 
     def training(self, name: str) -> tuple[TrainingSpec, Entry]:
         """Return a validated training set."""
-        from harness.specs.schema import TrainingSpec, validate_document
+        from harness.specs.schema import TrainingSpec
+        from harness.specs.validating import validate_document
 
         entry = self.entry("training", name)
         return validate_document(TrainingSpec, entry.document), entry
@@ -171,20 +173,21 @@ class Catalog:
     def recipe(self, name: str) -> RecipeSpec:
         """Return a validated recipe."""
         from harness.specs.recipe import RecipeSpec
-        from harness.specs.schema import validate_document
+        from harness.specs.validating import validate_document
 
         return validate_document(RecipeSpec, self.entry("recipe", name).document)
 
     def suite(self, name: str) -> SuiteSpec:
         """Return a validated suite."""
-        from harness.specs.schema import SuiteSpec, validate_document
+        from harness.specs.schema import SuiteSpec
+        from harness.specs.validating import validate_document
 
         return validate_document(SuiteSpec, self.entry("suite", name).document)
 
     def published(self, name: str) -> PublishedSpec:
         """Return the validated scores of one published system."""
         from harness.specs.published import PublishedSpec
-        from harness.specs.schema import validate_document
+        from harness.specs.validating import validate_document
 
         return validate_document(PublishedSpec, self.entry("published", name).document)
 
@@ -207,7 +210,7 @@ class Catalog:
     def prompt(self, task: str, preset: str) -> PromptSpec:
         """Return the prompt of a task by its preset; raises `UnknownNameError` with those that it has."""
         from harness.specs.prompt import PromptSpec
-        from harness.specs.schema import validate_document
+        from harness.specs.validating import validate_document
 
         found = [name for name in self._prompts_of(task) if name.partition("/")[2] == preset]
         if not found:
@@ -220,7 +223,7 @@ class Catalog:
     def inherited_prompt(self, spec: PromptSpec) -> PromptSpec | None:
         """Return the prompt that another takes words from, or None."""
         from harness.specs.prompt import PromptSpec
-        from harness.specs.schema import validate_document
+        from harness.specs.validating import validate_document
 
         if spec.literals_from is None:
             return None
@@ -267,7 +270,8 @@ class Catalog:
         return [entry for entry in self.entries if entry.sort == "extends" and entry.name == task]
 
     def _fragment(self, entry: Entry) -> FragmentSpec:
-        from harness.specs.schema import FragmentSpec, validate_document
+        from harness.specs.schema import FragmentSpec
+        from harness.specs.validating import validate_document
 
         return validate_document(FragmentSpec, entry.document)
 

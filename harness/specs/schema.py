@@ -6,14 +6,10 @@ only this kind has.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-
-from harness.errors import Problem, SpecError, near_names
-from harness.specs.loading import Document
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 __all__ = [
     "TRANSLATED",
@@ -31,7 +27,6 @@ __all__ = [
     "Transfer",
     "Translate",
     "Variant",
-    "validate_document",
 ]
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")]
@@ -354,68 +349,3 @@ class FragmentSpec(SpecModel):
 
     extends: Name
     languages: dict[Code, LanguageEntry] = Field(min_length=1)
-
-
-Model = TypeVar("Model", bound=SpecModel)
-
-
-def validate_document(model: type[Model], document: Document) -> Model:
-    """Return the validated model; raises `SpecError` with all faults and their lines at once."""
-    try:
-        return model.model_validate_json(json.dumps(document.data), strict=True)
-    except ValidationError as error:
-        faults = [fault for fault in error.errors() if not _is_other_branch(fault, error.errors())]
-        problems = [_problem(fault, model, document) for fault in faults]
-        raise SpecError(document.source, sorted(problems, key=lambda problem: problem.line or 0)) from error
-
-
-def _problem(fault: Any, model: type[SpecModel], document: Document) -> Problem:
-    path = _key_path(fault)
-    message = fault["msg"].removeprefix("Value error, ")
-    if fault["type"] == "extra_forbidden":
-        near = near_names(str(path[-1]), _keys_at(model, path[:-1]))
-        message = f"unknown key {path[-1]!r}" + (f"; did you mean {near[0]!r}?" if near else "")
-    elif fault["type"] == "missing":
-        message = f"the key {path[-1]!r} is missing"
-        path = path[:-1]
-    elif not isinstance(fault.get("input"), dict):
-        message = f"{message}, found {fault.get('input')!r}"
-    return Problem(message=message, line=document.line_of(path), key=".".join(str(part) for part in path))
-
-
-def _key_path(fault: Any) -> list[str | int]:
-    return [part for part in fault["loc"] if not _is_type_tag(part)]
-
-
-def _is_type_tag(part: str | int) -> bool:
-    """Return whether a part of pydantic's location names a branch of a union rather than a key."""
-    return isinstance(part, str) and (
-        part in {"str", "int", "[key]", "LocalSource"} or part.startswith(("tuple[", "dict[", "literal["))
-    )
-
-
-def _is_other_branch(fault: Any, faults: Iterable[Any]) -> bool:
-    """Return whether a fault only says that a value is not the simple alternative to a list or mapping.
-
-    ``local`` may be a text or a list; where the list has a fault, that one is told and not "should be a string".
-    """
-    path = _key_path(fault)
-    return fault["loc"][-1:] == ("str",) and any(
-        _key_path(other)[: len(path)] == path and len(_key_path(other)) > len(path) for other in faults
-    )
-
-
-def _keys_at(model: type[SpecModel], path: Iterable[str | int]) -> set[str]:
-    models = [model]
-    for part in path:
-        fields = [item.model_fields[part] for item in models if part in item.model_fields]
-        if fields:
-            models = [inner for field in fields for inner in _models_in(field.annotation)]
-    return {key for item in models for key in item.model_fields}
-
-
-def _models_in(annotation: Any) -> Iterator[type[SpecModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, SpecModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _models_in(argument)

@@ -13,7 +13,8 @@ from pydantic import Field, field_validator
 
 from harness.errors import UsageError
 from harness.specs.loading import read_yaml
-from harness.specs.schema import SpecModel, validate_document
+from harness.specs.schema import SpecModel
+from harness.specs.validating import validate_document
 
 __all__ = ["UNITS", "Amount", "SystemMetadata", "read_metadata"]
 

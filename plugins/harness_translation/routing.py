@@ -10,7 +10,8 @@ from pydantic import Field, StringConstraints
 
 from harness.errors import DataError, Problem, SpecError, UsageError
 from harness.specs.loading import read_yaml
-from harness.specs.schema import SpecModel, validate_document
+from harness.specs.schema import SpecModel
+from harness.specs.validating import validate_document
 from harness.translating import open_engine
 from harness.translators import Translation, Translator, TranslatorContext, TranslatorInfo
 

@@ -11,7 +11,7 @@ from harness.errors import UnknownNameError, UsageError
 from harness.recipes import resolve_settings
 from harness.specs.loading import read_yaml
 from harness.specs.recipe import RecipeSpec
-from harness.specs.schema import validate_document
+from harness.specs.validating import validate_document
 
 RECIPE = """
 recipe: mine

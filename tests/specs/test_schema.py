@@ -13,8 +13,8 @@ from harness.specs.schema import (
     FragmentSpec,
     Source,
     SuiteSpec,
-    validate_document,
 )
+from harness.specs.validating import validate_document
 
 Problems = Callable[[str], list[str]]
 
