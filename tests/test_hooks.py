@@ -325,6 +325,13 @@ def harness_register_transliterators():
     assert engine.transliterate(["ok", "no"], "hi") == ["OK", "NO"]
 
 
+def test_hook_register_translators(install_plugin: InstallPlugin) -> None:
+    made = "TranslatorEntry(name='x', target='with_translator:open', summary='s')"
+    imports = IMPORTS + "from harness.translators import TranslatorEntry\n@hookimpl\n"
+    install_plugin("with_translator", imports + f"def harness_register_translators(): return [{made}]\n")
+    assert {"identity", "hf-seq2seq", "x"} <= set(open_session().registry.translators.names)
+
+
 def test_hook_register_aligners(install_plugin: InstallPlugin) -> None:
     made = "Aligner(name='x', target='with_aligner:open', licence='MIT', summary='s', reference='R')"
     imports = IMPORTS + "from harness.aligners import Aligner\n@hookimpl\n"

@@ -24,6 +24,17 @@ OF_EVAL = frozenset(
 )
 """What a configuration file may say although plan needs it not: it takes the configuration of eval."""
 
+USUAL = {
+    "shots": 0,
+    "shots_from": "train",
+    "shots_language": "source",
+    "literals": "english",
+    "romanised": "keep",
+    "train_pivot": "es",
+}
+"""What is taken where neither the command nor its file says anything."""
+SWITCHES = ("chat", "constrained", "allow_code", "with_baselines", "with_published")
+
 Tasks = Annotated[
     list[str],
     typer.Option(
@@ -289,27 +300,18 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         train_languages=tuple(split_names(values.get("train_languages") or [])),
         select_on=values.get("select_on"),
         prompt=values.get("prompt"),
-        shots=values.get("shots") or 0,
-        shots_from=values.get("shots_from") or "train",
-        shots_language=values.get("shots_language") or "source",
         instruction_language=values.get("instruction_language"),
-        literals=values.get("literals") or "english",
-        chat=bool(values.get("chat")),
-        constrained=bool(values.get("constrained")),
         variants=tuple(split_names(values.get("variants") or [])),
         translators=tuple(values.get("translators") or ()),
-        romanised=values.get("romanised") or "keep",
         train_variant=values.get("train_variant"),
-        train_pivot=values.get("train_pivot") or "es",
-        allow_code=bool(values.get("allow_code")),
-        with_baselines=bool(values.get("with_baselines")),
-        with_published=bool(values.get("with_published")),
         num_processes=values.get("num_processes"),
         shard=values.get("shard"),
         reuse=tuple(Path(path) for path in values.get("reuse") or ()),
         locked=None if values.get("locked") is None else Path(values["locked"]),
         gold=None if values.get("gold") is None else Path(values["gold"]),
         output=None if values.get("output") is None else Path(values["output"]),
+        **{name: values.get(name) or default for name, default in USUAL.items()},
+        **{name: bool(values.get(name)) for name in SWITCHES},
     )
 
 
