@@ -310,17 +310,10 @@ def harness_register_features():
 
 
 def test_hook_register_transliterators(install_plugin: InstallPlugin) -> None:
-    install_plugin(
-        "with_script",
-        IMPORTS
-        + """
-@hookimpl
-def harness_register_transliterators():
-    from harness.transliterators import Transliterator
-    return [Transliterator(name="shout", version="1", licence="MIT", languages=None, summary="capitals",
-                           transliterate=lambda words, language: [word.upper() for word in words])]
-""",
-    )
+    imports = IMPORTS + "from harness.transliterators import Transliterator\n@hookimpl\n"
+    shout = "transliterate=lambda words, language: [word.upper() for word in words]"
+    made = f"Transliterator(name='shout', version='1', licence='MIT', languages=None, summary='s', {shout})"
+    install_plugin("with_script", imports + f"def harness_register_transliterators(): return [{made}]\n")
     engine = open_session().registry.transliterators.get("shout")
     assert engine.transliterate(["ok", "no"], "hi") == ["OK", "NO"]
 

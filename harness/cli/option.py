@@ -24,16 +24,16 @@ OF_EVAL = frozenset(
 )
 """What a configuration file may say although plan needs it not: it takes the configuration of eval."""
 
-USUAL = {
+USUAL: dict[str, Any] = {
     "shots": 0,
     "shots_from": "train",
     "shots_language": "source",
     "literals": "english",
     "romanised": "keep",
     "train_pivot": "es",
+    **dict.fromkeys(("chat", "constrained", "allow_code", "with_baselines", "with_published"), False),
 }
 """What is taken where neither the command nor its file says anything."""
-SWITCHES = ("chat", "constrained", "allow_code", "with_baselines", "with_published")
 
 Tasks = Annotated[
     list[str],
@@ -311,7 +311,6 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
         gold=None if values.get("gold") is None else Path(values["gold"]),
         output=None if values.get("output") is None else Path(values["output"]),
         **{name: values.get(name) or default for name, default in USUAL.items()},
-        **{name: bool(values.get(name)) for name in SWITCHES},
     )
 
 

@@ -102,10 +102,7 @@ LATE = [
     (f"{XNLI} --languages sw", "Nothing is left to run. No language is both in --tasks and in --languages."),
     (f"eval --tasks xquad:sw {MODEL}", "Nothing is left to run. (1) task 'xquad' has no Swahili (sw)"),
     (f"{XNLI} --protocol frozen", "Nothing is left to run. (1) 'frozen' needs Classifies"),
-    (
-        f"{XNLI} --protocol translate_train",
-        "Nothing is left to run. (1) The protocol 'translate_train' needs tran",
-    ),
+    (f"{XNLI} --protocol translate_train", "The protocol 'translate_train' needs a translator."),
     (
         f"{XNLI} --protocol in_language",
         "Nothing is left to run. (1) The training set 'mnli' has no training split",
