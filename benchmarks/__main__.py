@@ -20,6 +20,7 @@ from benchmarks import (
     retrieval,
     run_overhead,
     startup,
+    translation,
     vllm_client,
 )
 
@@ -50,6 +51,7 @@ def main() -> None:
     # The last ones end with a status where they miss their limit.
     planning.main([])
     memory.main([])
+    translation.main([] if given.data is None else ["--data", given.data])
 
 
 if __name__ == "__main__":
