@@ -77,7 +77,8 @@ def madlad(tmp_path_factory: pytest.TempPathFactory, seq2seq_folders: dict[str, 
     folder = tmp_path_factory.mktemp("madlad")
     tokenizer = AutoTokenizer.from_pretrained(seq2seq_folders["t5"])
     tokenizer.add_tokens(["<2en>", "<2sw>"])
-    config = T5Config(
+    make: Any = T5Config
+    config = make(
         vocab_size=len(tokenizer) + 4,
         d_model=32,
         d_kv=16,
@@ -102,7 +103,8 @@ def test_nllb_writes_what_a_bare_model_writes(
     answers = translator.translate(SEGMENTS, source, target)
     codes = {code: known_languages().get(code).flores for code in (source, target)}
     tokenizer = NllbTokenizer.from_pretrained(nllb, src_lang=codes[source])
-    network: Any = M2M100ForConditionalGeneration.from_pretrained(nllb).eval()
+    network: Any = M2M100ForConditionalGeneration.from_pretrained(nllb)
+    network.eval()
     for segment, answer in zip(SEGMENTS, answers, strict=True):
         written = network.generate(
             **tokenizer(segment, return_tensors="pt"),
