@@ -23,6 +23,7 @@ from benchmarks import (
     retrieval,
     run_overhead,
     startup,
+    translation,
     transliteration,
     vllm_client,
 )
@@ -55,6 +56,7 @@ def main() -> None:
     gap.main([])
     planning.main([])
     memory.main([])
+    translation.main([] if given.data is None else ["--data", given.data])
     generation.main([])
     transliteration.main([])
     probing.main(["--memory"])

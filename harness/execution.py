@@ -158,13 +158,13 @@ class Execution:
                 "processes": self.crew.count,
                 "resumed": len(manifest["resumed"]),
             }
-            self._translate(plan, state)
+            self._translate(plan, state, runner)
             with self.crew.step():
                 runner.run(header, limit=self.config.limit)
         finally:
             journal.close()
 
-    def _translate(self, plan: Plan, state: RunState) -> None:
+    def _translate(self, plan: Plan, state: RunState, runner: Runner) -> None:
         """Translate what the plan's variants and training sets lack, before a model takes the memory.
 
         The leading process does; the others are told by what, and find everything in the store.
@@ -184,8 +184,7 @@ class Execution:
         with self.crew.step():
             if self.crew.leads:
                 finder.translate(found.values(), self.progress)
-                for line in translations_told(finder.translations):
-                    self.progress.announce(line)
+                runner.add_notes(translations_told(finder.translations))
             finder.translations.adopt(self.crew.share(finder.translations.engines()))
             state.keep_translators(finder.translations.engines(), self.crew)
 

@@ -310,10 +310,14 @@ class Runner:
         """Put what an adapter has to say of its answers among the run's notes, and tell it once."""
         own = list(adapter.notices()) if isinstance(adapter, HasNotices) else []
         for message in self._crew.gather(json.dumps(own).encode()):
-            for notice in json.loads(message):
-                if notice not in self._notices:
-                    self._notices[notice] = None
-                    self._progress.announce(notice)
+            self.add_notes(json.loads(message))
+
+    def add_notes(self, notes: Sequence[str]) -> None:
+        """Put sentences among the run's notes, and tell each once."""
+        for note in notes:
+            if note not in self._notices:
+                self._notices[note] = None
+                self._progress.announce(note)
 
     def _announce(self, messages: Sequence[str]) -> None:
         for message in messages:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -97,4 +98,6 @@ def _detectable(
     assumption = Assumption(score=score, correlation=correlation, runs=tuple(map(Run, assume)))
     registry = prepared.session.registry
     reader = CellReader(registry, prepared.finder)
-    return detectable_differences(prepared.plan.cells, reader, registry, assumption, limit=limit)
+    # Nothing is translated for a plan: sizes and clusters are those of the language's own items.
+    cells = [replace(cell, test=cell.test.aligned or cell.test.untranslated) for cell in prepared.plan.cells]
+    return detectable_differences(cells, reader, registry, assumption, limit=limit)

@@ -117,6 +117,8 @@ class Translations:
         """
         told = progress or SilentProgress()
         parts = [(change, list(dict.fromkeys(_texts(rows, change)))) for change, rows in wanted]
+        # What is known to be in the store needs no translator: a second plan of the command asks for the same texts.
+        parts = [(change, texts) for change, texts in parts if len(self._chain(change, texts)) < len(texts)]
         for (name, reference), changes in _by_engine(parts, normalising=True).items():
             with self._opened(name, reference) as opened:
                 for change, texts in changes:

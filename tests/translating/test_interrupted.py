@@ -170,3 +170,20 @@ def metrics(folder: Path) -> dict[str, Any]:
         for cell in Run(folder).cells
         if cell["status"] == "ok"
     }
+
+
+def test_baselines_and_plans_translate_nothing_again(
+    cli: Cli, log: Callable[[], Counter[str]], tmp_path: Path
+) -> None:
+    given = ("--tasks", "xnli:sw", "--data", "sample", "--translator", "m=mortal", "--variants", "tt,bt")
+    status, _, err = cli("plan", *given, "--model", "baseline:random", "--power")
+    assert status == 0, err
+    assert not (tmp_path / "asked.jsonl").exists()
+    run = tmp_path / "run"
+    status, out, err = cli("eval", *given, "--model", "baseline:random", "--with-baselines", "--output", run)
+    assert status == 0, err
+    assert set(log().values()) == {1}
+    for folder in (run, *(run / "baselines").iterdir()):
+        assert set(Run(folder).manifest["translators"]) == {"mortal sw->en", "mortal en->sw"}
+    [note] = [note for note in Run(run).results["notes"] if note.startswith("m en->sw: of 32 translations")]
+    assert " ".join(note.split()) in " ".join(out.split())

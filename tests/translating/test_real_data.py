@@ -73,8 +73,8 @@ def items(made: Corpus, language: str, variant: str) -> dict[str, Mapping[str, A
 
 def published(made: Corpus, language: str, source: Any = None) -> dict[str, Mapping[str, Any]]:
     entry = made.splits[0].entry
-    given: Source | None = source or entry.spec.source(language, "test")
-    assert given is not None
+    given = source or entry.spec.source(language, "test")
+    assert isinstance(given, Source)
     folder = next(iter(entry.folders.values()))
     found = find_split(made.finder, given, entry.spec.task, entry.languages.get(language), "test", folder)
     rows = made.finder.rows(found)
