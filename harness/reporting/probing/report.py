@@ -56,6 +56,12 @@ def probing_report(runs: Sequence[Run]) -> ProbingReport:
     groups: dict[tuple[str, str], list[Probe]] = {}
     for probe in probes:
         groups.setdefault((probe.language, probe.method), []).append(probe)
+    for own in groups.values():
+        # The treebanks of a task stand together, however the cells of its other axes lie between them.
+        places = {
+            key: place for place, key in enumerate(dict.fromkeys((one.model, one.title) for one in own))
+        }
+        own.sort(key=lambda one: places[one.model, one.title])
     sections = []
     for (language, method), own in groups.items():
         # Tasks without the axis of treebanks have tables of their own.
