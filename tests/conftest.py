@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -34,6 +35,10 @@ hypothesis.settings.load_profile("tests")
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]
 
+BROWSER_ARGUMENTS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
 _LOOPBACK = ("127.", "::1", "localhost")
 
 
@@ -132,3 +137,16 @@ def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         if any(Path(path).is_relative_to(folder) for folder in folders):
             del sys.modules[module_name]
     importlib.invalidate_caches()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, headless and without network services; one for all tests, since a process can drive only one."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("no Chromium is installed: make setup-browser")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=path, headless=True, args=BROWSER_ARGUMENTS)
+        yield opened
+        opened.close()

@@ -35,7 +35,7 @@ def describe(ref: str, options: AdapterOptions) -> ModelDescription:
     own: frozenset[Capability] = frozenset()
     if has_mask_head(architecture, found.folder):
         own = frozenset({Capability.FILLS_MASKS})
-    elif architecture.head is None:
+    elif architecture.head is None and record is None:
         notes.append("its checkpoint has no head of a masked language model, so it fills no masks")
     if record is not None and record.head is Head.DUAL_ENCODER:
         settings = record.settings

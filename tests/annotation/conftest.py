@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,6 @@ from harness_translation.annotation_export import ExportRequest, export_sheets
 from harness_translation.annotation_item import AnnotationItem, SheetText, TextItems
 from harness_translation.annotation_key import Key
 
-ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
 Export = Callable[..., tuple[Path, Key]]
 FillIn = Callable[..., list[Path]]
 
@@ -77,16 +72,3 @@ def fill_in(tmp_path: Path) -> FillIn:
         return done
 
     return filled
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Chromium, headless and without network services."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("no Chromium is installed: make setup-browser")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
-        yield opened
-        opened.close()

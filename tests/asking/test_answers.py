@@ -51,6 +51,14 @@ ANSWERS: dict[Ability, st.SearchStrategy[Any]] = {
         truncated=st.booleans(),
         straddles=st.booleans(),
     ),
+    "fill_masks": st.builds(
+        LikelihoodAnswer,
+        token_logprobs=st.lists(FLOATS, max_size=4).map(tuple),
+        is_greedy=st.booleans(),
+        byte_length=st.integers(0),
+        truncated=st.booleans(),
+        straddles=st.booleans(),
+    ),
     "generate": st.builds(
         Generated, text=TEXTS, tokens=st.integers(0), finished=st.booleans(), truncated=st.booleans()
     ),

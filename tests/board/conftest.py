@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,6 @@ from harness.specs.catalog import Catalog
 from harness_board.document import Board, Score, System, TaskColumn
 from harness_board.gathering import gather
 
-ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
 HOSTILE = "<img src=x onerror=\"document.title='broken'\"></script><script>document.title='broken'</script>"
 OVERRIDE = "safe\u202egnp.exe\u0000"
 
@@ -105,19 +100,6 @@ def _example() -> dict[str, Any]:
         "reference": "entailment",
         "predictions": {"plain": "شيء ما", HOSTILE: HOSTILE},
     }
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Chromium, headless and without network services."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("no Chromium is installed: make setup-browser")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=path, headless=True, args=ARGUMENTS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
