@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OpenTranslator",
+    "RoutesTranslations",
     "Translation",
     "Translator",
     "TranslatorContext",

@@ -10,6 +10,7 @@ import pytest
 
 from harness.api import evaluate, open_session
 from harness.results import Run
+from harness.translating import open_translator
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]
@@ -323,6 +324,30 @@ def harness_register_transliterators():
     )
     engine = open_session().registry.transliterators.get("shout")
     assert engine.transliterate(["ok", "no"], "hi") == ["OK", "NO"]
+
+
+def test_hook_register_translators(install_plugin: InstallPlugin) -> None:
+    install_plugin(
+        "with_translator",
+        IMPORTS
+        + """
+from harness.translators import Translation, TranslatorEntry, TranslatorInfo
+
+class Shout:
+    def info(self): return TranslatorInfo(id="shout", engine="test", engine_version="1")
+    def supports(self, source, target): return True
+    def translate(self, segments, source, target): return [Translation(text=text.upper()) for text in segments]
+    def close(self): pass
+
+@hookimpl
+def harness_register_translators():
+    return [TranslatorEntry(name="shout", target="with_translator:open_shout", summary="capitals")]
+
+def open_shout(ref, context): return Shout()
+""",
+    )
+    engine = open_translator(open_session().registry, "s", "shout").translator
+    assert [item.text for item in engine.translate(["ok", "no"], "en", "sw")] == ["OK", "NO"]
 
 
 def test_hook_register_grammars(install_plugin: InstallPlugin) -> None:

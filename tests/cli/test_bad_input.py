@@ -104,7 +104,7 @@ LATE = [
     (f"{XNLI} --protocol frozen", "Nothing is left to run. (1) 'frozen' needs Classifies"),
     (
         f"{XNLI} --protocol translate_train",
-        "Nothing is left to run. (1) The protocol 'translate_train' needs tran",
+        "The protocol 'translate_train' needs a translator. Such as: --translator",
     ),
     (
         f"{XNLI} --protocol in_language",
