@@ -327,27 +327,10 @@ def harness_register_transliterators():
 
 
 def test_hook_register_translators(install_plugin: InstallPlugin) -> None:
-    install_plugin(
-        "with_translator",
-        IMPORTS
-        + """
-from harness.translators import Translation, TranslatorEntry, TranslatorInfo
-
-class Shout:
-    def info(self): return TranslatorInfo(id="shout", engine="test", engine_version="1")
-    def supports(self, source, target): return True
-    def translate(self, segments, source, target): return [Translation(text=text.upper()) for text in segments]
-    def close(self): pass
-
-@hookimpl
-def harness_register_translators():
-    return [TranslatorEntry(name="shout", target="with_translator:open_shout", summary="capitals")]
-
-def open_shout(ref, context): return Shout()
-""",
-    )
-    engine = open_translator(open_session().registry, "s", "shout").translator
-    assert [item.text for item in engine.translate(["ok", "no"], "en", "sw")] == ["OK", "NO"]
+    source = Path(__file__).with_name("translating") / "mortal_translator.py"
+    install_plugin("mortal_translator", source.read_text(encoding="utf-8"))
+    opened = open_translator(open_session().registry, "m", "mortal")
+    assert opened.translator.supports("en", "sw")
 
 
 def test_hook_register_grammars(install_plugin: InstallPlugin) -> None:
