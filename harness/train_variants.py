@@ -123,6 +123,11 @@ class TrainVariants:
     def _changed(
         self, stage: str, found: FoundData, translate: Translate, steps: tuple[Step, ...]
     ) -> FoundData:
+        if any(source == target for source, target in steps):
+            raise UsageError(
+                f"The training set {stage!r} is in {steps[0][0]!r} already, so it cannot be translated into it.",
+                hint="Give another language with --train-pivot or --train-variant mt-LANGUAGE.",
+            )
         self._pairs.refuse_lacking(self._name, self._reference, steps)
         change = TextChange(
             translator=self._name,

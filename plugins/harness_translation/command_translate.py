@@ -7,48 +7,40 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli import option as o
+
 if TYPE_CHECKING:
     from harness_translation.corpus import Corpus
 
 __all__ = ["app"]
 
+Tasks = Annotated[list[str], typer.Option("--tasks", "-t", help="Tasks; 'xnli:sw+hi' picks languages.")]
+TranslatorNames = Annotated[
+    list[str], typer.Option("--translator", help="NAME[:REF] or ALIAS=NAME:REF; several with commas.")
+]
+Variants = Annotated[list[str] | None, typer.Option("--variants", help="tt, te, bt; default all three.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print calls and characters; ask nothing.")]
+Strict = Annotated[bool, typer.Option("--strict", help="End with 1 where a guard finds something.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "--out", help="A folder for a data set with its card.")
+]
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def translate(
-    tasks: Annotated[list[str], typer.Option("--tasks", "-t", help="Tasks; 'xnli:sw+hi' picks languages.")],
-    translators: Annotated[
-        list[str],
-        typer.Option("--translator", help="NAME[:REF] or ALIAS=NAME:REF; several with commas."),
-    ],
-    languages: Annotated[
-        list[str] | None, typer.Option("--languages", "-l", help="Only these codes.")
-    ] = None,
-    variants: Annotated[
-        list[str] | None, typer.Option("--variants", help="tt, te, bt; default all three.")
-    ] = None,
-    data: Annotated[list[str] | None, typer.Option("--data", "-d", help="hub, sample, or folders.")] = None,
-    tasks_from: Annotated[list[Path] | None, typer.Option("--tasks-from", help="Further specs.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Items a task and language.")] = None,
-    romanised: Annotated[
-        str,
-        typer.Option(
-            "--romanised",
-            metavar="keep|skip|NAME",
-            help="Romanised texts of tt: keep, skip, or write in their script by this translator first.",
-        ),
-    ] = "keep",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print calls and characters; ask nothing.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="End with 1 where a guard finds something.")
-    ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "--out", help="A folder for a data set with its card.")
-    ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the rows here.")] = None,
+    tasks: Tasks,
+    translators: TranslatorNames,
+    languages: o.Languages = None,
+    variants: Variants = None,
+    data: o.Data = None,
+    tasks_from: o.TasksFrom = None,
+    limit: o.Limit = None,
+    romanised: o.Romanised = None,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    output: Output = None,
+    json_file: o.JsonFile = None,
 ) -> int:
     """Translate the texts that variants of tasks need, each once, and tell what looks wrong.
 
@@ -73,7 +65,7 @@ def translate(
         data=data or [],
         tasks_from=tasks_from or [],
         limit=limit,
-        romanised=romanised,
+        romanised=romanised or "keep",
     )
     for reason in made.skipped:
         typer.echo(f"skipped: {reason}", err=True)

@@ -25,7 +25,7 @@ LONG = 60
 
 
 class FilePair(SpecModel):
-    """Two files with the same rows, one of texts and one of their translations; paths are below the table's folder."""
+    """Two files with the same rows, one of texts and one of their translations; paths are below the table's root."""
 
     source: str
     target: str
@@ -45,6 +45,8 @@ class TranslationTable(SpecModel):
     id: str
     """Who made the translations: ``Google Translate, 2020``."""
     licence: str = ""
+    root: str = "."
+    """Folder that the paths are below, from the table's own."""
     pairs: tuple[FilePair, ...] = Field(min_length=1)
 
 
@@ -123,15 +125,16 @@ def open_file(ref: str, context: TranslatorContext) -> ExistingTranslations:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{str(path)!r} cannot be read: {error}.") from error
     table = validate_document(TranslationTable, document)
+    root = path.parent / table.root
     faults = [
         Problem(message=message, line=document.line_of(["pairs", number]), key=f"pairs.{number}")
         for number, pair in enumerate(table.pairs)
-        for message in _faults(pair, path.parent, context)
+        for message in _faults(pair, root, context)
     ]
     if faults:
         raise SpecError(str(path), faults)
     for pair in table.pairs:
-        before, after = path.parent / pair.text, path.parent / pair.translation
+        before, after = root / pair.text, root / pair.translation
         digest.update(hashlib.blake2b(before.read_bytes()).digest())
         digest.update(hashlib.blake2b(after.read_bytes()).digest())
         for text, translation in _aligned(pair, before, after):
@@ -150,7 +153,7 @@ def _faults(pair: FilePair, folder: Path, context: TranslatorContext) -> Iterato
         path = folder / name
         suffixes.add(path.suffix)
         if not path.resolve().is_relative_to(folder.resolve()):
-            yield f"{name!r} leaves the folder of the table"
+            yield f"{name!r} leaves the folder {str(folder)!r}"
         elif not path.is_file():
             yield f"there is no file {name!r}"
     if suffixes == {".tsv"} and not pair.columns:

@@ -153,9 +153,10 @@ def test_in_language_trains_in_every_language_that_has_training_data(make_plan: 
 
 
 def test_translated_training_data_needs_a_translator(make_plan: MakePlan) -> None:
-    plan = make_plan("xnli:de", protocols=("translate_train",))
-    assert plan.cells == ()
-    assert "no translator is installed" in plan.skipped[0].reason
+    with pytest.raises(UsageError, match="The protocol 'translate_train' needs a translator"):
+        make_plan("xnli:de", protocols=("translate_train",))
+    plan = make_plan("xnli:de", protocols=("translate_train",), translators=("reverse",))
+    assert [fit.title for fit in plan.fits] == ["mnli (de), translated by reverse, seed 42"]
 
 
 def test_training_in_other_languages(make_plan: MakePlan) -> None:

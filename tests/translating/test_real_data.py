@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from harness_translation.corpus import Corpus, gather_corpora
 
 PAIR = """id: Google Translate (myXNLI)
 licence: CC-BY-NC-4.0
+root: {1}
 pairs:
 - {{source: {0}, target: en, text: test-{0}.tsv, translation: translate-test/test-{0}.en-mt.tsv, columns: [0, 1]}}
 """
@@ -50,11 +51,9 @@ def corpus(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_xnli_by_the_published_translations(
     corpus: Any, root: Path, tmp_path: Path, code: str, distinct: int
 ) -> None:
-    (tmp_path / "translate-test").mkdir()
-    human, machine = f"test-{code}.tsv", f"translate-test/test-{code}.en-mt.tsv"
-    for name in (human, machine):
-        shutil.copy(root / "xnli" / name, tmp_path / name)
-    (tmp_path / "translations.yaml").write_text(PAIR.format(code), encoding="utf-8")
+    table = PAIR.format(code, json.dumps(str(root / "xnli")))
+    (tmp_path / "translations.yaml").write_text(table, encoding="utf-8")
+    machine = f"translate-test/test-{code}.en-mt.tsv"
     made = corpus(f"xnli:{code}", f"g=file:{tmp_path}", variants=("tt",))
     [load] = made.workloads()
     assert (load["segments"], load["distinct"], load["calls"]) == (10_020, distinct, distinct)

@@ -107,6 +107,11 @@ def config(tmp_path: Path, **settings: Any) -> RunConfig:
         ({"variants": ("tt",)}, "The variant 'tt' needs a translator"),
         ({"train_variant": "b-train"}, "--train-variant b-train needs a translator"),
         ({"train_variant": "btrain"}, "Did you mean 'b-train'"),
+        ({"train_variant": "mt-en", "translators": ("reverse",)}, "'mnli' is in 'en' already"),
+        (
+            {"train_variant": "b-train", "train_pivot": "en", "translators": ("reverse",)},
+            "is in 'en' already",
+        ),
         ({"train_variant": "mt-xx", "translators": ("reverse",)}, "No language named 'xx'"),
         ({"variants": ("tt",), "translators": ("reverse", "reverse")}, "given twice"),
         ({"protocols": ("translate_train",)}, "'translate_train' needs a translator"),
@@ -159,3 +164,17 @@ def test_translate_train_all_has_english_and_every_language(tmp_path: Path) -> N
     one = prepare(config(tmp_path, protocols=("translate_train",), translators=("reverse",))).plan
     assert [code for code, _ in one.fits[0].stages[0].train] == ["sw"]
     assert one.fits[0].key != plan.fits[0].key
+
+
+def test_every_stage_of_a_fit_is_translated(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"model": "baseline:random", "data": DataOptions(mode="sample")}
+    plan = prepare(
+        RunConfig(tasks=("xcopa:it",), protocols=("translate_train",), translators=("r=reverse",), **settings)
+    ).plan
+    [fit] = plan.fits
+    assert fit.title == "siqa (it) then copa (it), translated by r, seed 42"
+    fields = [found.change.fields for stage in fit.stages for _, found in stage.train if found.change]
+    assert fields == [
+        ("context", "question", "answerA", "answerB", "answerC"),
+        ("premise", "choice1", "choice2"),
+    ]
