@@ -48,7 +48,9 @@ def _entry(registry: Registry, reference: str) -> TranslatorEntry:
     try:
         return registry.translators.get(name)
     except UnknownNameError as error:
-        hint = "Run 'harness plugins' to see who declares what."
+        hint = (
+            "Run 'harness plugins' to see which packages are installed, and what is wrong with broken ones."
+        )
         raise UnknownNameError("translator", name, registry.translators.names, hint=hint) from error
 
 

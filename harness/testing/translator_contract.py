@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,9 @@ class TranslatorContract:
             answers = translator.translate(asked, *pair)
             assert len(answers) == len(asked), f"{len(answers)} translations of {len(asked)} segments."
             for answer in answers:
-                assert isinstance(answer, Translation)
+                given: Any = answer
+                assert isinstance(given, Translation)
+                assert isinstance(given.text, str)
                 assert answer.finish in {"stop", "length"}
 
     def test_no_segment_gets_no_answer(self, translator: Translator, pair: tuple[str, str]) -> None:
