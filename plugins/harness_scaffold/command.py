@@ -85,6 +85,7 @@ def language(
     _, checked = _opened(f"{task_name}-{code}".lower().replace("_", "-"), output)
     words["summary"] = f"The language {code} for the task {task_name} of the harness."
     _write("language", checked, output, words)
+    typer.echo(f"The sample still holds the text in {origin!r}: translate it, and keep ids and labels.")
 
 
 @app.command()

@@ -122,7 +122,9 @@ def test_a_plugin_of_another_has_its_name(cli: Cli, install_plugin: InstallPlugi
 
 def test_a_language_that_nobody_lists_is_described(cli: Cli) -> None:
     described = ("--name", 'Schwiizer "Tüütsch": $x', "--script", "Latn", "--family", "Indo-European")
-    assert cli("new", "language", "gsw", "--task", "udpos", *described)[0] == 0
+    status, out, _ = cli("new", "language", "gsw", "--task", "udpos", *described)
+    assert status == 0
+    assert "still holds the text in 'en'" in out.splitlines()[-1]
     folder = Path("udpos-gsw/src/udpos_gsw/specs")
     assert cli("tasks", "validate", folder / "gsw.yaml")[0] == 0
     status, out, _ = cli("tasks", "show", "udpos", "--tasks-from", folder)
@@ -130,6 +132,7 @@ def test_a_language_that_nobody_lists_is_described(cli: Cli) -> None:
     assert "gsw" in out
     lines = (folder / "sample/udpos/gsw.jsonl").read_text(encoding="utf-8").splitlines()
     assert {"id", "tokens", "tags"} <= json.loads(lines[0]).keys()
+    assert '"Schwiizer \\"Tüütsch\\": $x"' in (folder / "gsw.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("given", "package"), [("a", "a"), ("my-mood_2", "my_mood_2"), ("x1", "x1")])
