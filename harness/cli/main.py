@@ -34,6 +34,7 @@ SHIPPED = {
     "board": "Write a board of systems, tasks and languages: pages that need no server.",
     "checklist": "Behavioural tests: generate, import, lint, translate, score.",
     "gap": "Tell whether a benchmark's translations, not the model, cost the score.",
+    "new": "Write a package to begin with: plugin, task, language, adapter, metric.",
     "overlap": "Compare what a classifier attends to in a text and its translation.",
     "treebank": "Colorless-green and code-switched treebanks: make, check, split.",
     "translate": "Translate the texts that variants of tasks need; ship them as a data set.",

@@ -42,7 +42,8 @@ def test_everything_in_it_is_ours(names: set[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["*.py", "*.yaml", "*.jsonl", "*.conllu", "*.tsv", "*.json", "py.typed", "README.md"]
+    "pattern",
+    ["*.py", "*.yaml", "*.jsonl", "*.conllu", "*.tsv", "*.json", "py.typed", "README.md", "*.template"],
 )
 def test_every_file_of_the_packages_is_in_it(names: set[str], pattern: str) -> None:
     wanted = {

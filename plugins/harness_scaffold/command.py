@@ -1,0 +1,165 @@
+"""``harness new`` on the command line: packages that work, to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.api import Session
+    from harness_scaffold.package_name import PackageName
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Write a small package that works: installed, it appears; its own tests pass.",
+)
+
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="Of the package and of what it adds: small letters, digits, '-'."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "--out", "-o", help="The new folder; default: one named after the package."),
+]
+Provenance = Annotated[
+    Literal["native", "human-translated", "machine-translated", "post-edited"],
+    typer.Option("--provenance", help="How the text of the language will have been made."),
+]
+
+
+@app.command()
+def plugin(name: Name, output: Output = None) -> None:
+    """Write a package with a task, a metric and a report format."""
+    session, checked = _opened(name, output)
+    _refuse_names(session, checked.package)
+    _refuse_taken(checked, "report format", (known.name for known in session.registry.reports))
+    words = {"summary": f"The plugin {checked.package} for the harness."}
+    metric = f"{checked.package}_lowest_recall"
+    _write("plugin", checked, output, {**words, **_task_words("accuracy", metric), "metric": metric})
+
+
+@app.command()
+def task(name: Name, output: Output = None) -> None:
+    """Write a package with a task: its spec, a prompt, and a sample in three languages."""
+    session, checked = _opened(name, output)
+    _refuse_names(session, checked.package)
+    words = {"summary": f"The task {checked.package} for the harness."}
+    _write("task", checked, output, {**words, **_task_words("accuracy")})
+
+
+@app.command()
+def language(
+    code: Annotated[str, typer.Argument(metavar="CODE", help="Of the language, such as yo or zh-Hant.")],
+    task_name: Annotated[str, typer.Option("--task", help="The task that it joins.")] = "xnli",
+    origin: Annotated[
+        str, typer.Option("--from", metavar="CODE", help="Copy the sample of this language.")
+    ] = "en",
+    provenance: Provenance = "human-translated",
+    called: Annotated[
+        str | None, typer.Option("--name", help="Of a language that the harness does not list.")
+    ] = None,
+    script: Annotated[str | None, typer.Option("--script", help="The same: its script, Latn.")] = None,
+    family: Annotated[str | None, typer.Option("--family", help="The same: its family.")] = None,
+    output: Output = None,
+) -> None:
+    """Write a package that adds a language to a task; the items of its sample are then to be translated."""
+    from harness.api import open_session
+    from harness_scaffold.language_split import Described, language_words
+
+    words = language_words(
+        open_session(),
+        code=code,
+        task=task_name,
+        origin=origin,
+        provenance=provenance,
+        described=Described(name=called, script=script, family=family),
+    )
+    _, checked = _opened(f"{task_name}-{code}".lower().replace("_", "-"), output)
+    words["summary"] = f"The language {code} for the task {task_name} of the harness."
+    _write("language", checked, output, words)
+    typer.echo(f"The sample still holds the text in {origin!r}: translate it, and keep ids and labels.")
+
+
+@app.command()
+def adapter(name: Name, output: Output = None) -> None:
+    """Write a package with a model adapter that turns texts into vectors."""
+    session, checked = _opened(name, output)
+    _refuse_taken(checked, "model adapter", (entry.name for entry in session.registry.adapters))
+    _write("adapter", checked, output, {"summary": f"The model adapter {checked.package} for the harness."})
+
+
+@app.command()
+def metric(name: Name, output: Output = None) -> None:
+    """Write a package with a metric whose interval is resampled."""
+    session, checked = _opened(name, output)
+    _refuse_taken(checked, "metric", (known.name for known in session.registry.metrics))
+    summary = f"The metric {checked.package} for the harness."
+    _write("metric", checked, output, {"summary": summary, "metric": checked.package})
+
+
+def _opened(name: str, output: Path | None) -> tuple[Session, PackageName]:
+    """Return the plugins of this environment and the name, which none of them has, for a folder that is free."""
+    from harness.api import open_session
+    from harness.errors import UsageError
+    from harness_scaffold.package_name import package_name, refuse_taken_package
+    from harness_scaffold.scaffold import refuse_folder
+
+    checked = package_name(name)
+    refuse_folder(output or Path(checked.distribution))
+    session = open_session()
+    found = session.registry.plugins
+    owners = {item.name: item.distribution for item in (*found.loaded, *found.broken)}
+    if checked.package in owners or checked.package in found.disabled:
+        owner = f" of the package {owners[checked.package]!r}" if checked.package in owners else ""
+        raise UsageError(f"The name {checked.package!r} is taken by a plugin{owner}.", hint="Choose another.")
+    refuse_taken_package(checked)
+    return session, checked
+
+
+def _refuse_taken(name: PackageName, sort: str, known: Iterable[str]) -> None:
+    """Raise `UsageError` where something of the sort has the name, in either spelling."""
+    from harness.errors import UsageError
+
+    for other in known:
+        if other.replace("-", "_") == name.package:
+            raise UsageError(f"The name {other!r} is taken by a {sort}.", hint="Choose another.")
+
+
+def _refuse_names(session: Session, name: str) -> None:
+    from harness.errors import UsageError
+
+    for sort in ("task", "training", "suite"):
+        if name in session.catalog.names(sort):
+            told = "training set" if sort == "training" else sort
+            owner = session.catalog.entry(sort, name).plugin
+            raise UsageError(
+                f"The name {name!r} is taken by a {told} of the plugin {owner!r}.",
+                hint="Choose another; 'harness tasks list' shows all.",
+            )
+
+
+def _task_words(*metrics: str) -> Mapping[str, str]:
+    listed = ", ".join(metrics)
+    return {"metrics": listed, "padding": " " * max(1, 20 - len(listed))}
+
+
+def _write(sort: str, name: PackageName, output: Path | None, words: Mapping[str, str]) -> None:
+    from harness_scaffold.scaffold import render, write_package
+
+    folder = output or Path(name.distribution)
+    contents = render(sort, {**words, "package": name.package, "distribution": name.distribution})
+    write_package(folder, contents)
+    typer.echo(f"{folder}: {len(contents)} files")
+    for path in sorted(contents):
+        typer.echo(f"  {path}")
+    typer.echo(
+        f"Install it: pip install -e {folder}   Test it: pytest {folder}   Then read {folder / 'README.md'}"
+    )

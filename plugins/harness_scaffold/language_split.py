@@ -1,0 +1,118 @@
+"""A language for an existing task: its names, and the sample items that are to be translated."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from harness.data.sources import data_ref
+from harness.errors import UsageError
+from harness.languages import Language, known_languages
+from harness.preparing import Session
+from harness.specs.catalog import TaskEntry
+
+__all__ = ["Described", "language_words"]
+
+_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+_SCRIPT = re.compile(r"[A-Z][a-z]{3}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """What is told of a language that the harness does not list."""
+
+    name: str | None = None
+    script: str | None = None
+    family: str | None = None
+
+
+def language_words(
+    session: Session, *, code: str, task: str, origin: str, provenance: str, described: Described
+) -> dict[str, str]:
+    """Return the words of the templates for a language of a task.
+
+    The items are those of the task's sample in the language `origin`. Raises `UsageError` for a code that is none or
+    that the task has, for a language that is not described, and for a task whose sample cannot be copied.
+    """
+    language, lines = _language(code, described)
+    entry = session.catalog.task(task)
+    if code in entry.spec.languages:
+        owner = entry.added.get(code, entry.plugin)
+        raise UsageError(f"The task {task!r} has the language {code!r} already, from the plugin {owner!r}.")
+    items, label_map = _items(entry, origin)
+    return {
+        "task": task,
+        "code": code,
+        "language": language,
+        "described": lines,
+        "provenance": provenance,
+        "origin": origin,
+        "items": items,
+        "count": str(len(items.splitlines())),
+        "label_map": label_map,
+    }
+
+
+def _language(code: str, described: Described) -> tuple[str, str]:
+    """Return the name of a language, and the lines of the fragment that describe it."""
+    table = known_languages()
+    given = {"name": described.name, "script": described.script, "family": described.family}
+    if code in table:
+        if any(given.values()):
+            known = table.get(code)
+            raise UsageError(
+                f"The language {code!r} is known: {known.name}, {known.script}, {known.family}.",
+                hint="Leave out --name, --script and --family.",
+            )
+        return table.get(code).name, ""
+    meant = table.meant_by(code)
+    if meant is not None:
+        raise UsageError(f"{meant}.")
+    if not _CODE.fullmatch(code):
+        raise UsageError(f"{code!r} is no language code: expected one such as 'yo' or 'zh-Hant'.")
+    missing = [f"--{name}" for name, value in given.items() if not value]
+    if missing:
+        raise UsageError(
+            f"The language {code!r} is not listed by 'harness languages': it needs {', '.join(missing)}.",
+            hint="For example: --name 'Swiss German' --script Latn --family Indo-European.",
+        )
+    if not _SCRIPT.fullmatch(described.script or ""):
+        raise UsageError(
+            f"{described.script!r} is no ISO 15924 code of a script: expected one such as 'Latn'."
+        )
+    if any(not str(value).isprintable() for value in given.values()):
+        raise UsageError("--name and --family are one line each.")
+    lines = "".join(f"\n    {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in given.items())
+    return str(described.name), lines
+
+
+def _items(entry: TaskEntry, origin: str) -> tuple[str, str]:
+    """Return the lines of the sample in a language, and the line of the fragment that maps their labels."""
+    spec = entry.spec
+    if origin not in spec.languages:
+        raise UsageError(
+            f"The task {spec.task!r} has no {origin!r} to translate from: it has {', '.join(spec.languages)}.",
+            hint="Name one of them with --from.",
+        )
+    language: Language = entry.languages.get(origin)
+    source = spec.source(origin, "test")
+    sample = None
+    if source is not None and not spec.axes:
+        sample_ref = data_ref(
+            source, owner=spec.task, language=language, split="test", folder=entry.folders.get(origin)
+        )
+        sample = sample_ref.sample
+    if sample is None or sample.reader != "jsonl" or len(sample.paths) != 1:
+        raise UsageError(
+            f"The sample of {spec.task!r} in {origin!r} is no single file of JSON lines, which could be copied.",
+            hint="Name another language with --from, or write the package as docs/add-a-language.md does.",
+        )
+    assert sample_ref.sample_root is not None
+    file = sample_ref.sample_root.joinpath(sample.paths[0])
+    if not file.is_file():
+        raise UsageError(
+            f"The task {spec.task!r} has no sample in {origin!r}.", hint="Name another language with --from."
+        )
+    mapped = f"\n      label_map: {json.dumps(dict(sample.label_map))}" if sample.label_map else ""
+    return file.read_text(encoding="utf-8").rstrip("\n"), mapped

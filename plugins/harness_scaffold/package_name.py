@@ -1,0 +1,59 @@
+"""The name of a new package: what it may be, and whether someone has it already."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import keyword
+import re
+import sys
+from dataclasses import dataclass
+
+from harness.errors import UsageError
+
+__all__ = ["LONGEST", "PackageName", "package_name", "refuse_taken_package"]
+
+LONGEST = 60
+_FORM = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageName:
+    """One name in its two spellings."""
+
+    package: str
+    """What is imported; also the name of the plugin and of what it declares: ``my_mood``."""
+    distribution: str
+    """What is installed, and its folder: ``my-mood``."""
+
+
+def package_name(text: str) -> PackageName:
+    """Return a name in its two spellings; raises `UsageError` where it cannot be a package, or is Python's own."""
+    package, distribution = text.replace("-", "_"), text.replace("_", "-")
+    if not _FORM.fullmatch(text) or len(text) > LONGEST:
+        raise UsageError(
+            f"The name {text[: LONGEST + 1]!r} cannot be that of a package: expected a small letter, then at most "
+            f"{LONGEST - 1} small letters and digits, with single '-' or '_' between them.",
+            hint="Say where the package goes with --output.",
+        )
+    if keyword.iskeyword(package) or keyword.issoftkeyword(package) or package in sys.stdlib_module_names:
+        raise UsageError(f"The name {text!r} is Python's own: a package with it could not be imported.")
+    return PackageName(package=package, distribution=distribution)
+
+
+def refuse_taken_package(name: PackageName) -> None:
+    """Raise `UsageError` where an installed package or module has the name."""
+    try:
+        owner = importlib.metadata.distribution(name.distribution)
+    except importlib.metadata.PackageNotFoundError:
+        pass
+    else:
+        raise UsageError(
+            f"The name {name.distribution!r} is taken by an installed package, version {owner.version}.",
+            hint="Choose another, or uninstall that one.",
+        )
+    found = importlib.util.find_spec(name.package)
+    if found is not None and found.origin is not None:  # a folder without code has no origin
+        raise UsageError(
+            f"The name {name.package!r} is taken by the module at {found.origin!r}.", hint="Choose another."
+        )

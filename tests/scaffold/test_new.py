@@ -1,0 +1,141 @@
+"""``harness new``: what is written, and the names, codes and folders that are refused."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness_scaffold.package_name import LONGEST, package_name
+from harness_scaffold.scaffold import LAYERS, render
+
+Cli = Callable[..., tuple[int, str, str]]
+InstallPlugin = Callable[..., Path]
+
+WORDS = dict.fromkeys(
+    ("package distribution summary metric metrics padding task code language described provenance").split()
+    + "origin items count label_map".split(),
+    "x",
+)
+
+
+@pytest.mark.parametrize("sort", LAYERS)
+def test_every_word_of_the_templates_is_given(sort: str) -> None:
+    contents = render(sort, WORDS)
+    assert {"pyproject.toml", "README.md", "src/x/__init__.py", "src/x/py.typed"} <= contents.keys()
+    assert any(name.startswith("tests/test_") for name in contents)
+    assert not [
+        name for name in contents if any(part.isupper() for part in name.replace("README", "").split("/"))
+    ]
+    assert not [name for name, text in contents.items() if "$" in text]
+
+
+def test_a_package_is_named_after_its_folder(cli: Cli) -> None:
+    status, out, err = cli("new", "task", "my-mood")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0] == "my-mood: 11 files"
+    project = tomllib.loads(Path("my-mood/pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["name"] == "my-mood"
+    assert project["project"]["entry-points"]["harness"] == {"my_mood": "my_mood"}
+    assert Path("my-mood/src/my_mood/specs/my_mood.yaml").is_file()
+    told = {line.strip() for line in out.splitlines()[1:-1]}
+    assert told == {str(path.relative_to("my-mood")) for path in Path("my-mood").rglob("*") if path.is_file()}
+    assert [path.name for path in Path().iterdir()] == ["my-mood"], "nothing is left beside it"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["task", "xnli"], "The name 'xnli' is taken by a task of the plugin 'task_specs'"),
+        (["task", "mnli"], "The name 'mnli' is taken by a training set of the plugin"),
+        (["plugin", "xtreme-r"], "The name 'xtreme_r' is taken by a plugin of the package"),
+        (["plugin", "markdown"], "The name 'markdown' is taken by a report format"),
+        (["plugin", "vllm"], "The name 'vllm' is taken by a plugin"),
+        (["task", "harness"], "The name 'harness' is taken by the module at "),
+        (
+            ["task", "multilingual-harness"],
+            "The name 'multilingual-harness' is taken by an installed package",
+        ),
+        (["metric", "span-f1"], "The name 'span_f1' is taken by a metric"),
+        (["adapter", "hf-causal"], "The name 'hf-causal' is taken by a model adapter."),
+        (["adapter", "../letters"], "The name '../letters' cannot be that of a package"),
+        (["task", "a/b"], "The name 'a/b' cannot be that of a package"),
+        (["task", ".."], "The name '..' cannot be"),
+        (["task", "Mood"], "The name 'Mood' cannot be"),
+        (["task", "2mood"], "The name '2mood' cannot be"),
+        (["task", "stimmung-ä"], "cannot be"),
+        (["task", "mood\n"], "cannot be"),
+        (["task", ""], "The name '' cannot be"),
+        (["task", "class"], "The name 'class' is Python's own"),
+        (["metric", "statistics"], "The name 'statistics' is Python's own"),
+        (["task", "m" * (LONGEST + 1)], "cannot be"),
+        (["language", "yo", "--task", "xnly"], "No task named 'xnly'. Did you mean 'xnli'?"),
+        (["language", "de"], "The task 'xnli' has the language 'de' already, from the plugin 'task_specs'."),
+        (["language", "cmn"], "'cmn' is the Tatoeba code and ISO 639-3 code of Mandarin Chinese: use 'zh'"),
+        (["language", "../yo"], "'../yo' is no language code"),
+        (["language", "gsw"], "it needs --name, --script, --family. For example:"),
+        (["language", "yo", "--name", "Yoruba"], "The language 'yo' is known: Yoruba, Latn, Niger-Congo."),
+        (["language", "yo", "--from", "yy"], "The task 'xnli' has no 'yy' to translate from: it has "),
+        (["language", "yo", "--from", "fr"], "The task 'xnli' has no sample in 'fr'. Name another language"),
+        (["language", "yo", "--provenance", "guessed"], "guessed"),
+        (["language", "yo", "--task", "vyakarana_pos"], "vyakarana_pos"),
+        (["task", "mood", "--output", "none/mood"], "is not there, so 'mood' cannot be made in it."),
+    ],
+)
+def test_what_cannot_be_is_refused(cli: Cli, arguments: list[str], told: str) -> None:
+    status, out, err = cli("new", *arguments)
+    assert (status, out) == (2, "")
+    assert told in err
+    assert len(err.splitlines()) == 1
+    assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize("there", ["folder", "file", "link"])
+def test_what_exists_is_left_alone(cli: Cli, there: str) -> None:
+    path = Path("mood")
+    if there == "folder":
+        path.mkdir()
+    elif there == "file":
+        path.write_text("mine", encoding="utf-8")
+    else:
+        path.symlink_to("nowhere")
+    status, _, err = cli("new", "task", "mood")
+    assert (status, err) == (
+        2,
+        "Error: 'mood' exists already; nothing was written. Name another folder with --output.\n",
+    )
+    assert not path.is_dir() or not list(path.iterdir())
+    assert cli("new", "task", "mood", "--output", "other")[0] == 0
+
+
+def test_a_plugin_of_another_has_its_name(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("acme_mood", "raise RuntimeError('broken')\n")
+    status, _, err = cli("new", "adapter", "acme-mood")
+    assert (status, err) == (
+        2,
+        "Error: The name 'acme_mood' is taken by a plugin of the package 'acme-mood'. Choose another.\n",
+    )
+
+
+def test_a_language_that_nobody_lists_is_described(cli: Cli) -> None:
+    described = ("--name", 'Schwiizer "Tüütsch": $x', "--script", "Latn", "--family", "Indo-European")
+    status, out, _ = cli("new", "language", "gsw", "--task", "udpos", *described)
+    assert status == 0
+    assert "still holds the text in 'en'" in out.splitlines()[-1]
+    folder = Path("udpos-gsw/src/udpos_gsw/specs")
+    assert cli("tasks", "validate", folder / "gsw.yaml")[0] == 0
+    status, out, _ = cli("tasks", "show", "udpos", "--tasks-from", folder)
+    assert status == 0
+    assert "gsw" in out
+    lines = (folder / "sample/udpos/gsw.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {"id", "tokens", "tags"} <= json.loads(lines[0]).keys()
+    assert '"Schwiizer \\"Tüütsch\\": $x"' in (folder / "gsw.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("given", "package"), [("a", "a"), ("my-mood_2", "my_mood_2"), ("x1", "x1")])
+def test_both_spellings(given: str, package: str) -> None:
+    name = package_name(given)
+    assert (name.package, name.distribution) == (package, package.replace("_", "-"))
