@@ -35,7 +35,7 @@ from harness.proof_prompt import (
 from harness.proof_prompt import label_findings as prompt_label_findings
 from harness.proof_reading import SplitReader
 from harness.proof_record import Finding, Note, ProvedSplit, TaskProof
-from harness.proof_writing import Writing, writing_findings
+from harness.proof_writing import Writing, writing_results
 from harness.resolution import TasksResolver
 from harness.specs.catalog import read_entry
 from harness.specs.selection import SelectedTask
@@ -148,7 +148,9 @@ class Prover:
         for spec, _ in self._presets(entry.spec.task):
             yield from literal_findings(entry.spec.task, spec, entry.languages, language_detector())
 
-    def _prompts(self, entry: TaskEntry, kind: TaskKind, tests: Sequence[ProvedSplit]) -> Iterator[Finding]:
+    def _prompts(
+        self, entry: TaskEntry, kind: TaskKind, tests: Sequence[ProvedSplit]
+    ) -> Iterator[Finding | Note]:
         spec = entry.spec
         if kind.prompt_item is None:
             return
@@ -171,7 +173,7 @@ class Prover:
 
     def _written(
         self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit, prompt: TaskPrompt
-    ) -> Iterator[Finding]:
+    ) -> Iterator[Finding | Note]:
         name = f"{kind.name}:generate"
         examples = split.examples[:WRITTEN]
         references = [kind.reference(example) for example in examples]
@@ -190,7 +192,7 @@ class Prover:
             references=references,
             most=0.0 if best is None else best.ceiling,
         )
-        yield from writing_findings(writing, prompt)
+        yield from writing_results(writing, prompt)
 
     # The lock -------------------------------------------------------------------------------------------
 

@@ -209,18 +209,17 @@ def _inputs(example: Any) -> list[str]:
 
 
 def script_results(spec: TaskSpec, split: ProvedSplit, languages: LanguageTable) -> Iterator[Finding | Note]:
-    """Yield how many items are mostly written in another script than the language's; most of them is a fault."""
+    """Yield how many items are mostly written in another script than the language's; most of them is a fault.
+
+    Not where the task has axes: one of their conditions may be another script, as that of code-switched text.
+    """
     expected = languages.get(split.language).script
-    found = [
-        script
-        for script in text_scripts([item_text(example) for example in split.examples])
-        if script is not None and script != "Zyyy" and not script_matches(script, expected)
-    ]
+    found = [script for script in _scripts(split.examples) if not script_matches(script, expected)]
     if not found:
         return
     scripts = ", ".join(f"{count:,} in {script}" for script, count in Counter(found).most_common(3))
     size = len(split.examples)
-    if 2 * len(found) > size:
+    if 2 * len(found) > size and not split.axes:
         yield Finding(
             task=spec.task,
             languages=(split.language,),
@@ -231,6 +230,19 @@ def script_results(spec: TaskSpec, split: ProvedSplit, languages: LanguageTable)
         return
     told = f"of {size:,} items of the {split.title} split are romanised or in another script than {expected}: {scripts}"
     yield Note(task=spec.task, languages=(split.language,), check="script", told=told)
+
+
+def _scripts(examples: Sequence[Any]) -> list[str]:
+    """Return the scripts of items with letters; of a pair of sentences, that of the one not in Latin letters."""
+    sides = [[item_text(example) for example in examples]]
+    targets = [getattr(example, "target", None) for example in examples]
+    if all(isinstance(target, str) for target in targets):
+        sides.append([str(target) for target in targets])
+    found = []
+    for scripts in zip(*map(text_scripts, sides), strict=True):
+        known = [script for script in scripts if script not in {None, "Zyyy"}]
+        found += sorted((script for script in known if script is not None), key="Latn".__eq__)[:1]
+    return found
 
 
 def overlap_findings(

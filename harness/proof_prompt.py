@@ -31,6 +31,9 @@ __all__ = [
 ]
 
 MARK = "\u27e6{}\u27e7"
+CORE = "qzx{}xzq"
+SHOWN = "Field qzx{}xzq."
+"""Filters of templates change the first letter, the last mark, and the spaces around marks; the core stays."""
 SURE = 0.8
 """Least confidence with which the words of a prompt count as those of another language."""
 LEAST_WORDS = 40
@@ -67,15 +70,32 @@ class TaskPrompt:
         )
 
     def shown_fields(self, item: PromptItem) -> set[str]:
-        """Return the names of the fields of an item that a model is shown, in the context or in what is ranked."""
-        selectors = {name.partition(".")[2] for name in self.words if "." in name}
+        """Return the names of the fields of an item that a model is shown, in the context or in what is ranked.
+
+        A field that selects among words, such as COPA's question, is shown where another value changes the text.
+        """
+        tables = {name.partition(".")[2] for name in self.words if "." in name}
+        selectors = {name for name, value in item.fields.items() if value in tables}
         marked = {
-            name: value if value in selectors else MARK.format(name) for name, value in item.fields.items()
+            name: value if name in selectors else SHOWN.format(name) for name, value in item.fields.items()
         }
-        texts = tuple(MARK.format(name) for name in item.choices) if item.texts else ()
-        text = self._text(replace(item, fields=marked, texts=texts)).casefold()
-        shown = {name for name in item.fields if marked[name].casefold() in text}
-        return shown | {name for name in item.choices if item.texts and MARK.format(name).casefold() in text}
+        texts = tuple(SHOWN.format(name) for name in item.choices) if item.texts else ()
+        asked = replace(item, fields=marked, texts=texts)
+        text = self._text(asked).casefold()
+        names = {*item.fields, *(item.choices if item.texts else ())}
+        shown = {name for name in names - selectors if CORE.format(name).casefold() in text}
+        for name in selectors:
+            others = [replace(asked, fields={**marked, name: value}) for value in sorted(tables)]
+            if any(self._changes(text, other) for other in others):
+                shown.add(name)
+        return shown
+
+    def _changes(self, text: str, item: PromptItem) -> bool:
+        try:
+            return self._text(item).casefold() != text
+        except HarnessError:
+            # The value belongs to another table.
+            return False
 
     def _text(self, item: PromptItem) -> str:
         if self.spec.formulation == "generation":

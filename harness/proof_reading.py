@@ -40,14 +40,14 @@ class SplitReader:
         """Yield the test items of every language that is found, under every value of the task's axes."""
         spec = self._entry.spec
         for code in spec.languages:
+            self.missing[code] = None
             for values in itertools.product(*spec.axes.values()):
                 conditions = dict(zip(spec.axes, values, strict=True))
                 folder = self._entry.folders.get(code)
                 language = self._entry.languages.get(code)
                 split = self._read(spec, spec.task, spec.kind, language, "test", folder, conditions)
-                if split is None:
-                    self.missing[code] = None
-                else:
+                if split is not None:
+                    self.missing.pop(code, None)
                     yield split
 
     def learned(self) -> Iterator[ProvedSplit]:
