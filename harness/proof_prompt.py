@@ -36,8 +36,8 @@ SHOWN = "Field qzx{}xzq."
 """Filters of templates change the first letter, the last mark, and the spaces around marks; the core stays."""
 SURE = 0.8
 """Least confidence with which the words of a prompt count as those of another language."""
-LEAST_WORDS = 40
-"""Characters of the shortest words of a prompt whose language is looked at."""
+LEAST_DETECTED = 30
+"""Characters of the shortest text whose language is looked at: all words of a language, or one literal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,13 @@ def _frame_findings(prompt: TaskPrompt, item: PromptItem) -> Iterator[Finding]:
     fields = {name: value for name, value in item.fields.items() if name not in item.choices}
     fields |= {name: MARK.format("word") for name in item.choices if name in item.fields}
     texts = tuple(MARK.format("word") for _ in item.texts)
-    ranked = framed.ranking(replace(item, fields=fields, texts=texts))
+    try:
+        ranked = framed.ranking(replace(item, fields=fields, texts=texts))
+    except HarnessError:
+        yield prompt.finding(
+            "label frame", "prompts of all labels that differ by the label only", "words that a label selects"
+        )
+        return
     frames = {
         re.sub(rf"\b{letter}\b", MARK.format("letter"), text)
         for letter, text in zip(LETTERS, ranked.continuations, strict=False)
@@ -216,11 +222,16 @@ def literal_findings(
 def _language_findings(
     task: str, spec: PromptSpec, language: Language, words: Sequence[str], detector: Detector | None
 ) -> Iterator[Finding]:
-    text = " ".join(words)
-    if detector is None or len(text) < LEAST_WORDS:
+    if detector is None:
         return
-    code, confidence = detector(text)
-    if confidence >= SURE and code not in {language.code, *language.retired.split()}:
+    known = {language.code, *language.retired.split()}
+    texts = dict.fromkeys([*(word for word in words if " " in word.strip()), " ".join(words)])
+    for text in texts:
+        if len(text) < LEAST_DETECTED:
+            continue
+        code, confidence = detector(text)
+        if confidence < SURE or code in known:
+            continue
         yield Finding(
             task=task,
             languages=(language.code,),
