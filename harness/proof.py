@@ -52,7 +52,7 @@ __all__ = ["Prover", "proved_entry"]
 
 ROUNDING = 1e-9
 WRITTEN = 50
-"""Items of every language whose written answers are read back."""
+"""Items of every language, spread over its file, whose written answers are read back."""
 STANDARD_ERRORS = 3.0
 """By which a constant must exceed the chance that a task declares to be told."""
 
@@ -175,7 +175,7 @@ class Prover:
         self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit, prompt: TaskPrompt
     ) -> Iterator[Finding | Note]:
         name = f"{kind.name}:generate"
-        examples = split.examples[:WRITTEN]
+        examples = split.examples[:: max(1, len(split.examples) // WRITTEN)][:WRITTEN]
         references = [kind.reference(example) for example in examples]
         if name not in self._registry.methods or references[0] is None:
             return

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
+from harness.errors import HarnessError
 from harness.metrics.metric import Metric, MetricContext
 
 __all__ = ["Trial", "goodness", "kinds_with_answers", "largest_constant", "trials"]
@@ -27,6 +28,8 @@ OVERLAP = 0.15
 """What texts that are not the answer may share with it."""
 
 Examples = Sequence[Any]
+REFUSALS = (ArithmeticError, HarnessError, LookupError, TypeError, ValueError)
+"""What a metric raises for answers that it does not take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,7 @@ def goodness(
     )
     try:
         value = metric.compute(list(trial.outputs), [references[row] for row in rows], own).value
-    except ValueError:
+    except REFUSALS:
         return None
     return value if metric.higher_is_better else 1 - value
 

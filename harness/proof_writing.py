@@ -66,8 +66,8 @@ def writing_results(writing: Writing, prompt: TaskPrompt) -> Iterator[Finding | 
     ]
     if items[0].choices:
         for between in ("", " "):
-            texts = [between.join(prompt.compiled.words(item)) for item in items]
-            tried.append(("all labels", f"the text {texts[0][:60]!r}", texts, writing.most))
+            joined = [between.join(prompt.compiled.words(item)) for item in items]
+            tried.append(("all labels", f"the text {joined[0][:60]!r}", joined, writing.most))
     for check, name, texts, expected in tried:
         yield from _judged(writing, prompt, check, name, _read(writing, prompt, texts), expected)
 

@@ -276,7 +276,7 @@ def test_prompts_that_differ_by_more_than_the_label() -> None:
     assert [found.check for found in label_findings(made, item)] == ["leak"]
 
 
-def test_a_parser_that_reads_all_labels_at_once_as_right(
+def test_a_parser_that_reads_every_text_as_the_first_label(
     prove: Prove, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import harness.kinds.choosing as choosing

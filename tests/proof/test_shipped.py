@@ -42,7 +42,8 @@ def test_the_command_proves_with_data(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "pawsx: 4 languages, 80 items, no fault" in capsys.readouterr().out
     [row] = json.loads(rows.read_text(encoding="utf-8"))
     assert row["proof"]["findings"] == []
-    assert row["proof"]["languages"] == ["en", "de", "es", "zh"] or len(row["proof"]["languages"]) == 4
+    assert len(row["proof"]["languages"]) == 4
+    assert row["proof"]["items"] == 80
 
 
 def test_data_that_a_lock_file_does_not_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
