@@ -39,13 +39,16 @@ class Overlap:
 
 def item_text(example: Any) -> str:
     """Return all text of an item that a model reads, labels left out; empty for records without text."""
+    tokens = getattr(example, "tokens", ())
+    if tokens:
+        # Some files also have the raw text, others not.
+        return " ".join(tokens)
     if hasattr(example, "inputs") and example.inputs:
         texts = [*example.inputs.values(), *getattr(example, "choices", ())]
     else:
         names = ("question", "context", "query", "passage", "text", "before", "right", "after", "source")
         texts = [value for name in names if isinstance(value := getattr(example, name, None), str)]
         texts += getattr(example, "choices", ())
-        texts += getattr(example, "tokens", ())
     return " ".join(texts)
 
 

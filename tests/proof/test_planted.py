@@ -173,6 +173,18 @@ def test_tags_that_are_cut_to_the_shorter_side_are_found() -> None:
         assert scored("token_tagging", own, examples, tags, labels) == []
 
 
+def test_a_constant_tag_may_be_right_for_sentences_that_are_one_entity() -> None:
+    tags = [["B-PER", "I-PER", "I-PER"], ["B-PER", "I-PER"], ["O", "O", "B-LOC", "O"]] * 4
+    examples = [
+        TaggedSentence(id=str(number), tokens=tuple(own), tags=tuple(own)) for number, own in enumerate(tags)
+    ]
+    labels = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+    [own] = [item for item in METRICS if item.name == "chunk_f1"]
+    assert scored("token_tagging", own, examples, tags, labels) == []
+    lenient = metric("type", lambda guess, gold: bool({*guess} & {*gold}))
+    assert "constant" in {trial.check for trial in scored("token_tagging", lenient, examples, tags, labels)}
+
+
 def test_truncated_answers_that_score_are_found() -> None:
     examples = [
         SpanExample(id=str(number), question="Where?", context=f"In {name}, it was said.", answers=())
