@@ -140,8 +140,10 @@ def _list_trials(
 
     def constant(label: str) -> float:
         # One tag for all tokens is one chunk of its type, right where the sentence is one entity.
-        own = label.split("-")[-1]
-        whole = sum({tag.split("-")[-1] for tag in tags} == {own} for tags in references) / len(references)
+        own = label.rsplit("-", maxsplit=1)[-1]
+        whole = sum({tag.rsplit("-", maxsplit=1)[-1] for tag in tags} == {own} for tags in references) / len(
+            references
+        )
         return max(_of_parts(counts[label] / len(flat)), _of_parts(whole))
 
     def filled(name: str, check: str, label: str, ceiling: float) -> Trial:
