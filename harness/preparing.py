@@ -21,6 +21,7 @@ from harness.metrics.external import FAMILY, evaluate_family
 from harness.plan import Model, Plan, RunConfig
 from harness.planning import make_plan, resolve_model
 from harness.processes import Crew
+from harness.proof import Prover
 from harness.registry import Registry
 from harness.results import RunFolder
 from harness.sharding import Shard, parse_shard, take_shard
@@ -32,6 +33,7 @@ __all__ = [
     "Session",
     "data_options",
     "in_use",
+    "open_prover",
     "open_session",
     "prepare",
     "prepare_together",
@@ -82,6 +84,14 @@ def data_options(data: Sequence[str | Path]) -> DataOptions:
                 hint="Give --data hub, --data sample, or a folder that holds the published files.",
             )
     return DataOptions(mode="local", folders=tuple(Path(item) for item in given))
+
+
+def open_prover(session: Session, data: Sequence[str | Path], locked: Path | None = None) -> Prover:
+    """Return what proves tasks on data; raises `UsageError` for data or a lock file that cannot be used."""
+    lock = None if locked is None else read_lock(locked)
+    pins = {} if lock is None else lock.pins
+    finder = DataFinder(data_options(data), session.registry, cache_folder() / "data", pins=pins)
+    return Prover(session.registry, session.catalog, finder, locked=lock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

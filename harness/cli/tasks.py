@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.errors import UsageError
+
 if TYPE_CHECKING:
     from harness.api import Session
     from harness.discovery import Plugins
@@ -213,9 +215,21 @@ def validate(
         list[str] | None, typer.Argument(metavar="[TASK|FILE...]", help="Default: all tasks.")
     ] = None,
     tasks_from: TasksFrom = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option("--data", "-d", help="Also prove the tasks on data: sample, hub, or folders."),
+    ] = None,
+    locked: Annotated[
+        Path | None,
+        typer.Option("--locked", metavar="FILE", help="With --data: the data must be those of FILE."),
+    ] = None,
     json_file: JsonFile = None,
 ) -> int:
-    """Check specs: schema, names, labels. All faults of a file are shown, with lines; exit status 2 where one is."""
+    """Check specs: schema, names, labels. All faults of a file are shown, with lines; exit status 2 where one is.
+
+    With --data the tasks are proved on it: gold scores 100, trivial answers no more than chance, prompts and data are
+    what they say. Exit status 1 where they are not.
+    """
     from harness.api import open_session
     from harness.cli.display import broken_told, write_rows
     from harness.validation import validate_specs
@@ -231,9 +245,43 @@ def validate(
                 typer.echo(f"  {problem}", err=True)
         else:
             typer.echo(f"ok  {item['sort']} {item['name']}")
+    broken = any(item["problems"] for item in checked)
+    found = False
+    if locked is not None and not data:
+        raise UsageError("--locked compares data with a lock file: name the data with --data.")
+    if data:
+        found = _prove(session, checked, data, locked)
     if json_file is not None:
         write_rows(json_file, checked)
-    return 2 if any(item["problems"] for item in checked) else 0
+    return 2 if broken else int(found)
+
+
+def _prove(session: Session, checked: list[dict[str, Any]], data: list[str], locked: Path | None) -> bool:
+    """Prove the tasks without problems, add what is found to their rows, and return whether there is a finding."""
+    from harness.preparing import open_prover
+    from harness.proof import proved_entry
+
+    prover = open_prover(session, data, locked)
+    found = False
+    for row in checked:
+        entry = (
+            None
+            if row["problems"]
+            else proved_entry(session.catalog, row["sort"], row["name"], row["source"])
+        )
+        if entry is None:
+            continue
+        proof = prover.prove(entry)
+        row["proof"] = proof.to_json()
+        found = found or bool(proof.findings)
+        typer.echo(proof.told())
+        for finding in proof.findings:
+            typer.echo(f"  fault    {finding}", err=True)
+        for note in proof.notes:
+            typer.echo(f"  note     {note}")
+        for reason in proof.skipped:
+            typer.echo(f"  skipped  {proof.task}: {reason}.")
+    return found
 
 
 @app.command()

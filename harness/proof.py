@@ -1,0 +1,270 @@
+"""Proves tasks on their data: gold scores 100, trivial answers no more than chance, and the data are what they say.
+
+The faults that it looks for are those found in other harnesses: inverted labels, constants and truncated outputs that
+score well, wrong or missing label words, empty templates, prompts that differ by label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import MissingDataError
+from harness.locking import data_difference
+from harness.metrics.metric import Metric, MetricContext
+from harness.proof_answer import Trial, goodness, kinds_with_answers, largest_constant, trials
+from harness.proof_data import (
+    count_findings,
+    joined_findings,
+    label_findings,
+    label_map_findings,
+    overlap_findings,
+    parallel_findings,
+    placeholder_notes,
+    script_results,
+)
+from harness.proof_prompt import (
+    TaskPrompt,
+    compiled_prompts,
+    field_findings,
+    literal_findings,
+    word_conflicts,
+)
+from harness.proof_prompt import label_findings as prompt_label_findings
+from harness.proof_reading import SplitReader
+from harness.proof_record import Finding, Note, ProvedSplit, TaskProof
+from harness.proof_writing import Writing, writing_results
+from harness.resolution import TasksResolver
+from harness.specs.catalog import read_entry
+from harness.specs.selection import SelectedTask
+from harness.translation_guards import language_detector
+
+if TYPE_CHECKING:
+    from harness.data.sources import DataFinder
+    from harness.kinds.kind import TaskKind
+    from harness.locking import LockFile
+    from harness.registry import Registry
+    from harness.specs.catalog import Catalog, TaskEntry
+
+__all__ = ["Prover", "proved_entry"]
+
+ROUNDING = 1e-9
+WRITTEN = 50
+"""Items of every language, spread over its file, whose written answers are read back."""
+STANDARD_ERRORS = 3.0
+"""By which a constant must exceed the chance that a task declares to be told."""
+
+
+def proved_entry(catalog: Catalog, sort: str, name: str, source: str) -> TaskEntry | None:
+    """Return the task that a validated document is about, read from its own file; None for other documents."""
+    if sort not in {"task", "extends"}:
+        return None
+    if sort == "task" and name in catalog.names("task"):
+        installed = catalog.task(name)
+        if installed.document.source == source:
+            return installed
+    path = Path(source)
+    if not path.is_file():
+        return None
+    entry = read_entry(source, path, path.parent)
+    if sort == "task":
+        return catalog.joined(entry, catalog.validate_task(entry))
+    extended = catalog.entry("task", name)
+    return catalog.joined(extended, catalog.validate_task(extended), further=[entry])
+
+
+class Prover:
+    """Proves the tasks of one environment on one set of data."""
+
+    def __init__(
+        self, registry: Registry, catalog: Catalog, finder: DataFinder, *, locked: LockFile | None = None
+    ) -> None:
+        self._registry = registry
+        self._catalog = catalog
+        self._finder = finder
+        self._locked = locked
+
+    def prove(self, entry: TaskEntry) -> TaskProof:
+        """Return what is found of a task; raises no error for faults of its data, which are findings."""
+        spec = entry.spec
+        reader = SplitReader(entry, self._registry, self._catalog, self._finder)
+        tests = list(reader.tests())
+        results: list[Finding | Note] = [*label_map_findings(spec), *self._literals(entry)]
+        skipped: list[str] = []
+        if reader.missing:
+            skipped.append(f"no test items were found in {' '.join(reader.missing)}")
+        kind = self._registry.kinds.get(spec.kind)
+        for split in tests:
+            results += self._split(entry, kind, split)
+        results += parallel_findings(spec, tests, kind.reference)
+        results += overlap_findings(spec, tests, reader.learned())
+        if spec.kind not in kinds_with_answers():
+            skipped.append(f"answers: references of the kind {spec.kind} are no predictions")
+        elif tests and not any(kind.reference(split.examples[0]) is not None for split in tests):
+            skipped.append("answers: the test items have no labels")
+        results += self._prompts(entry, kind, tests)
+        results += self._lock(entry)
+        results += reader.findings
+        return TaskProof(
+            task=spec.task,
+            languages=tuple(dict.fromkeys(split.language for split in tests)),
+            items=sum(len(split.examples) for split in tests),
+            findings=joined_findings(item for item in results if isinstance(item, Finding)),
+            notes=[item for item in results if isinstance(item, Note)],
+            skipped=skipped,
+        )
+
+    def _split(self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit) -> Iterator[Finding | Note]:
+        spec = entry.spec
+        yield from count_findings(spec, split)
+        yield from placeholder_notes(spec, split)
+        yield from script_results(spec, split, entry.languages)
+        references = [kind.reference(example) for example in split.examples]
+        if references[0] is None:
+            return
+        yield from label_findings(spec, split, references)
+        tried = trials(spec.kind, split.examples, references, spec.label_names)
+        context = MetricContext(language=split.language, labels=spec.label_names, options=spec.metric_options)
+        for metric in self._metrics(entry):
+            for trial in tried:
+                value = goodness(metric, trial, split.examples, references, context)
+                yield from _judged(spec.task, split, metric, trial, value)
+        yield from _chance_notes(entry, split, tried)
+
+    def _metrics(self, entry: TaskEntry) -> list[Metric]:
+        """Return the headline metrics that score any method's answers."""
+        found = [self._registry.metrics.get(name) for name in entry.spec.headline]
+        return [metric for metric in found if metric.methods is None]
+
+    # Prompts --------------------------------------------------------------------------------------------
+
+    def _presets(self, task: str) -> list[Any]:
+        specs = [self._catalog.prompt(task, preset) for preset in self._catalog.presets(task)]
+        return [(spec, self._catalog.inherited_prompt(spec)) for spec in specs]
+
+    def _literals(self, entry: TaskEntry) -> Iterator[Finding]:
+        for spec, _ in self._presets(entry.spec.task):
+            yield from literal_findings(entry.spec.task, spec, entry.languages, language_detector())
+
+    def _prompts(
+        self, entry: TaskEntry, kind: TaskKind, tests: Sequence[ProvedSplit]
+    ) -> Iterator[Finding | Note]:
+        spec = entry.spec
+        if kind.prompt_item is None:
+            return
+        presets = self._presets(spec.task)
+        by_preset: dict[str, list[TaskPrompt]] = {}
+        item = None
+        for split in _one_a_language(tests):
+            item = item or kind.prompt_item(split.examples[0])
+            for prompt in compiled_prompts(spec, presets, split.language):
+                if isinstance(prompt, Finding):
+                    yield prompt
+                    continue
+                by_preset.setdefault(prompt.spec.prompt, []).append(prompt)
+                yield from prompt_label_findings(prompt, kind.prompt_item(split.examples[0]))
+                yield from self._written(entry, kind, split, prompt)
+        for prompts in by_preset.values():
+            assert item is not None
+            yield from field_findings(prompts, item, _inputs(spec, kind, item))
+        yield from word_conflicts([one for own in by_preset.values() for one in own], spec.label_names)
+
+    def _written(
+        self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit, prompt: TaskPrompt
+    ) -> Iterator[Finding | Note]:
+        name = f"{kind.name}:generate"
+        examples = split.examples[:: max(1, len(split.examples) // WRITTEN)][:WRITTEN]
+        references = [kind.reference(example) for example in examples]
+        if name not in self._registry.methods or references[0] is None:
+            return
+        if prompt.spec.formulation != "generation":
+            return
+        best = largest_constant(trials(kind.name, examples, references, entry.spec.label_names))
+        writing = Writing(
+            spec=entry.spec,
+            kind=kind,
+            method=self._registry.methods.get(name),
+            metrics=self._metrics(entry),
+            language=entry.languages.get(split.language),
+            examples=examples,
+            references=references,
+            most=0.0 if best is None else best.ceiling,
+        )
+        yield from writing_results(writing, prompt)
+
+    # The lock -------------------------------------------------------------------------------------------
+
+    def _lock(self, entry: TaskEntry) -> Iterator[Finding]:
+        """Yield splits whose data are not those of the lock file."""
+        if self._locked is None:
+            return
+        kept = {split.key: split for split in self._locked.lock.data}
+        selected = SelectedTask(entry=entry, languages=tuple(entry.spec.languages))
+        try:
+            resolution = TasksResolver(self._catalog, self._finder).resolve([selected])
+        except MissingDataError:
+            return
+        for split in resolution.data:
+            own = kept.get(split.key)
+            if own is None:
+                found = "no entry for them"
+            elif own.digest != split.digest:
+                found = f"others: {data_difference(split, own)}"
+            else:
+                continue
+            yield Finding(
+                task=entry.spec.task,
+                languages=(split.language,),
+                check="lock",
+                expected=f"the data of {split.title} that {str(self._locked.path)!r} locks",
+                found=found,
+            )
+
+
+def _judged(
+    task: str, split: ProvedSplit, metric: Metric, trial: Trial, value: float | None
+) -> Iterator[Finding]:
+    """Yield what a trial scores where it is not what was expected; a refused answer scores nothing."""
+    if trial.check == "gold":
+        if value is None or value < 1 - ROUNDING:
+            found = "an error: its references cannot be predicted" if value is None else f"{value * 100:.2f}"
+            expected = f"100 ({metric.name}, {split.title}) for gold as prediction"
+            yield Finding(
+                task=task, languages=(split.language,), check="gold", expected=expected, found=found
+            )
+    elif value is not None and value > trial.ceiling + ROUNDING:
+        expected = f"at most {trial.ceiling * 100:.1f} ({metric.name}, {split.title}) for {trial.name}"
+        yield Finding(
+            task=task,
+            languages=(split.language,),
+            check=trial.check,
+            expected=expected,
+            found=f"{value * 100:.1f}",
+        )
+
+
+def _chance_notes(entry: TaskEntry, split: ProvedSplit, tried: Sequence[Trial]) -> Iterator[Note]:
+    """Yield the constant that is right more often than the chance that the task declares."""
+    chance, best = entry.spec.chance, largest_constant(tried)
+    if chance is None or best is None:
+        return
+    error = sqrt(chance * (1 - chance) / len(split.examples))
+    if best.ceiling > chance + STANDARD_ERRORS * error:
+        told = (
+            f"{best.name} is right in {best.ceiling * 100:.1f} % of the {len(split.examples):,} items of the "
+            f"{split.title} split, and the task's chance is {chance * 100:.1f} %"
+        )
+        yield Note(task=entry.spec.task, languages=(split.language,), check="chance", told=told)
+
+
+def _one_a_language(tests: Sequence[ProvedSplit]) -> list[ProvedSplit]:
+    return list({split.language: split for split in reversed(tests)}.values())[::-1]
+
+
+def _inputs(spec: Any, kind: TaskKind, item: Any) -> tuple[str, ...]:
+    """Return the fields that a prompt must show: the inputs of a task, or what its kind has of a question."""
+    wanted: Callable[[str], bool] = set(item.fields).__contains__
+    named = tuple(filter(wanted, spec.input_names))
+    return named or tuple(filter(wanted, ("context", "question", "tokens", "text")))

@@ -1,0 +1,275 @@
+"""What is wrong with the data of a task: label maps, labels, counts, scripts, placeholders, overlap of splits."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.languages import LanguageTable
+from harness.proof_overlap import TextIndex, item_text
+from harness.proof_record import Finding, Note, ProvedSplit
+from harness.scripts import text_scripts
+from harness.specs.schema import SPLITS, Source, TaskSpec
+
+__all__ = [
+    "count_findings",
+    "joined_findings",
+    "label_findings",
+    "label_map_findings",
+    "overlap_findings",
+    "parallel_findings",
+    "placeholder_notes",
+    "script_matches",
+    "script_results",
+]
+
+PLACEHOLDERS = frozenset({"", "ns", "n/a", "na", "nan", "null", "none", "-", "--", "?"})
+"""Texts that stand for a missing one; PAWS-X has ``NS`` where nobody translated a sentence."""
+LEAST_AGREEMENT = 0.9
+"""Share of items whose label must be that of the source language: PAWS-X's differ in 0.6 %, an inverted map in all."""
+SEVERAL = 10
+"""Items a label, from which on each label is expected to occur."""
+_JOINED = {
+    "Jpan": {"Hani", "Hira", "Kana"},
+    "Kore": {"Hani", "Hang"},
+    "Hans": {"Hani"},
+    "Hant": {"Hani"},
+    "Hang": {"Kore", "Hani"},
+}
+
+
+def script_matches(script: str, expected: str) -> bool:
+    """Return whether a text's script is one that a language of a script is written in."""
+    return script == expected or script in _JOINED.get(expected, ())
+
+
+def joined_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings with those that only differ in the language told once."""
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
+    for item in findings:
+        codes = groups.setdefault((item.task, item.check, item.expected, item.found), [])
+        codes += [code for code in item.languages if code not in codes]
+    return [
+        Finding(task=task, languages=tuple(codes), check=check, expected=expected, found=found)
+        for (task, check, expected, found), codes in groups.items()
+    ]
+
+
+# Labels -------------------------------------------------------------------------------------------------
+
+
+def label_map_findings(spec: TaskSpec) -> Iterator[Finding]:
+    """Yield languages whose label map is not that of most others, and values that have two meanings in one place."""
+    maps: dict[str, dict[str, Mapping[str, str]]] = {}
+    for code in spec.languages:
+        for split in SPLITS:
+            source = spec.source(code, split)
+            for place, own in () if source is None else _label_maps(source):
+                maps.setdefault(f"{split} split ({place})", {})[code] = own
+    for where, by_language in maps.items():
+        texts = {code: json.dumps(dict(sorted(own.items()))) for code, own in by_language.items()}
+        usual, _ = Counter(texts.values()).most_common(1)[0]
+        for code, text in texts.items():
+            if text != usual:
+                yield Finding(
+                    task=spec.task,
+                    languages=(code,),
+                    check="label map",
+                    expected=f"the label map {usual} of the other languages in the {where}",
+                    found=text,
+                )
+    yield from _double_meanings(spec, maps)
+
+
+def _double_meanings(
+    spec: TaskSpec, maps: Mapping[str, Mapping[str, Mapping[str, str]]]
+) -> Iterator[Finding]:
+    meanings: dict[tuple[str, str, str], dict[str, str]] = {}
+    for where, by_language in maps.items():
+        place = where.partition("(")[2].rstrip(")")
+        for code, own in by_language.items():
+            for raw, label in own.items():
+                meanings.setdefault((place, code, raw), {}).setdefault(label, where)
+    for (_, code, raw), labels in meanings.items():
+        if len(labels) > 1:
+            told = " and ".join(f"{label!r} in the {where}" for label, where in labels.items())
+            yield Finding(
+                task=spec.task,
+                languages=(code,),
+                check="label map",
+                expected=f"one label for the value {raw!r}",
+                found=told,
+            )
+
+
+def _label_maps(source: Source) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield what each place of a source makes of its labels, by a name that does not hold the language."""
+    for item in source.alternatives:
+        own = source.label_map if item.label_map is None else item.label_map
+        yield f"local {' '.join(item.paths)}", own or {}
+    if source.hub is not None:
+        yield f"Hub {source.hub.path}", source.hub.label_map or {}
+
+
+def label_findings(spec: TaskSpec, split: ProvedSplit, references: Sequence[Any]) -> Iterator[Finding]:
+    """Yield the labels of a task with one label an item that never occur, where the others are about equally frequent.
+
+    Among labels of very different frequency a rare one may be missing; in a balanced set a map has lost it.
+    """
+    labels = spec.label_names
+    if not labels or not isinstance(references[0], str) or len(references) < SEVERAL * len(labels):
+        return
+    counts = Counter(references)
+    if min(counts.values()) * 2 * len(labels) < len(references):
+        return
+    for label in labels:
+        if label not in counts:
+            yield Finding(
+                task=spec.task,
+                languages=(split.language,),
+                check="labels",
+                expected=f"every label among {len(references):,} items of the {split.title} split",
+                found=f"none with {label!r}",
+            )
+
+
+def parallel_findings(
+    spec: TaskSpec, tests: Sequence[ProvedSplit], reference: Callable[[Any], Any]
+) -> Iterator[Finding | Note]:
+    """Yield languages of a parallel task whose labels are not those of the source language's items."""
+    source = "en" if spec.transfer is None else spec.transfer.source
+    labelled = {
+        (split.language, split.axes): {
+            item.id: label for item in split.examples if isinstance(label := reference(item), str)
+        }
+        for split in tests
+    }
+    if not spec.parallel or not spec.label_names:
+        return
+    for (code, axes), own in labelled.items():
+        first = next((key for key in labelled if key[1] == axes), (code, axes))
+        gold = labelled.get((source, axes), labelled[first])
+        common = own.keys() & gold.keys()
+        same = sum(own[identifier] == gold[identifier] for identifier in common)
+        if common and same < LEAST_AGREEMENT * len(common):
+            yield Finding(
+                task=spec.task,
+                languages=(code,),
+                check="parallel labels",
+                expected=f"the labels of the same items in {source if (source, axes) in labelled else first[0]}",
+                found=f"{same:,} of {len(common):,} that agree",
+            )
+        elif same < len(common):
+            told = f"{len(common) - same:,} of {len(common):,} labels differ from those of the same items in {source}"
+            yield Note(task=spec.task, languages=(code,), check="parallel labels", told=told)
+
+
+# Items --------------------------------------------------------------------------------------------------
+
+
+def count_findings(spec: TaskSpec, split: ProvedSplit) -> Iterator[Finding]:
+    """Yield a number of test items that no published release of the task has; samples are never releases."""
+    size = len(split.examples)
+    if split.origin == "sample" or split.found.files.stands_in or not spec.knows_release(split.language):
+        return
+    if spec.release_of(split.language, size) is None:
+        counts = [release.count(split.language) for release in spec.releases.values()]
+        known = " or ".join(f"{count:,}" for count in counts if count is not None)
+        yield Finding(
+            task=spec.task,
+            languages=(split.language,),
+            check="count",
+            expected=f"{known} items in the {split.title} split, as published",
+            found=f"{size:,}",
+        )
+
+
+def placeholder_notes(spec: TaskSpec, split: ProvedSplit) -> Iterator[Note]:
+    """Yield how many items have an input that stands for a missing text."""
+    names: Counter[str] = Counter()
+    items = 0
+    for example in split.examples:
+        found = {text for text in _inputs(example) if text.strip().casefold() in PLACEHOLDERS}
+        items += bool(found)
+        names.update(found)
+    if items:
+        told = ", ".join(f"{name!r}" for name, _ in names.most_common(3))
+        yield Note(
+            task=spec.task,
+            languages=(split.language,),
+            check="placeholder",
+            told=f"{items:,} of {len(split.examples):,} items of the {split.title} split have a placeholder for a text "
+            f"({told})",
+        )
+
+
+def _inputs(example: Any) -> list[str]:
+    names = ("question", "context", "query", "target", "text")
+    given = [value for name in names if isinstance(value := getattr(example, name, None), str)]
+    inputs = getattr(example, "inputs", None)
+    if isinstance(inputs, Mapping) and inputs:
+        given = [*inputs.values()]
+    return [*given, *getattr(example, "choices", ())]
+
+
+def script_results(spec: TaskSpec, split: ProvedSplit, languages: LanguageTable) -> Iterator[Finding | Note]:
+    """Yield how many items are mostly written in another script than the language's; most of them is a fault.
+
+    Not where the task has axes: one of their conditions may be another script, as that of code-switched text.
+    """
+    expected = languages.get(split.language).script
+    found = [script for script in _scripts(split.examples) if not script_matches(script, expected)]
+    if not found:
+        return
+    scripts = ", ".join(f"{count:,} in {script}" for script, count in Counter(found).most_common(3))
+    size = len(split.examples)
+    if 2 * len(found) > size and not split.axes:
+        yield Finding(
+            task=spec.task,
+            languages=(split.language,),
+            check="script",
+            expected=f"most items of the {split.title} split in the script {expected}",
+            found=f"of {size:,} items {scripts}",
+        )
+        return
+    told = f"of {size:,} items of the {split.title} split are romanised or in another script than {expected}: {scripts}"
+    yield Note(task=spec.task, languages=(split.language,), check="script", told=told)
+
+
+def _scripts(examples: Sequence[Any]) -> list[str]:
+    """Return the scripts of items with letters; of a pair of sentences, that of the one not in Latin letters."""
+    sides = [[item_text(example) for example in examples]]
+    targets = [getattr(example, "target", None) for example in examples]
+    if all(isinstance(target, str) for target in targets):
+        sides.append([str(target) for target in targets])
+    found = []
+    for scripts in zip(*map(text_scripts, sides), strict=True):
+        known = [script for script in scripts if script not in {None, "Zyyy"}]
+        found += sorted((script for script in known if script is not None), key="Latn".__eq__)[:1]
+    return found
+
+
+def overlap_findings(
+    spec: TaskSpec, tests: Sequence[ProvedSplit], learned: Iterable[ProvedSplit]
+) -> Iterator[Finding]:
+    """Yield test items that also stand, exactly or nearly, in what a model of the task learns from."""
+    for split in learned:
+        index = TextIndex(split.examples)
+        used = set(split.found.files.paths)
+        for test in tests:
+            if used & set(test.found.files.paths) or (split.owner == spec.task and split.axes != test.axes):
+                continue
+            overlap = index.overlap(test.examples)
+            if overlap.exact or overlap.near:
+                own, other = overlap.example or ("", "")
+                yield Finding(
+                    task=spec.task,
+                    languages=(test.language,),
+                    check="overlap",
+                    expected=f"no item of the {test.title} split in the {split.title} split of {split.owner!r} "
+                    f"({split.language})",
+                    found=f"of {overlap.of:,} items {overlap.exact:,} exact and {overlap.near:,} near duplicates "
+                    f"(first: {own!r} is {other!r})",
+                )

@@ -1,0 +1,131 @@
+"""Reads the splits of a task that its proof looks at: all tests, and all that a model learns from."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness.errors import DataError, MissingDataError
+from harness.fit_planning import find_split
+from harness.kinds.kind import ReadContext, read_examples
+from harness.proof_record import Finding, ProvedSplit
+from harness.specs.catalog import described_languages
+
+if TYPE_CHECKING:
+    from harness.data.sources import DataFinder
+    from harness.registry import Registry
+    from harness.specs.catalog import Catalog, TaskEntry
+    from harness.specs.schema import TaskSpec, TrainingSpec
+
+__all__ = ["SplitReader"]
+
+Learned = Literal["train", "validation"]
+LEARNED: tuple[Learned, ...] = ("train", "validation")
+
+
+class SplitReader:
+    """Reads the splits of one task; what cannot be read is kept as a finding, what is not there as a reason."""
+
+    def __init__(self, entry: TaskEntry, registry: Registry, catalog: Catalog, finder: DataFinder) -> None:
+        self._entry = entry
+        self._registry = registry
+        self._catalog = catalog
+        self._finder = finder
+        self.findings: list[Finding] = []
+        self.missing: dict[str, None] = {}
+        """Languages without test items."""
+
+    def tests(self) -> Iterator[ProvedSplit]:
+        """Yield the test items of every language that is found, under every value of the task's axes."""
+        spec = self._entry.spec
+        for code in spec.languages:
+            self.missing[code] = None
+            for values in itertools.product(*spec.axes.values()):
+                conditions = dict(zip(spec.axes, values, strict=True))
+                folder = self._entry.folders.get(code)
+                language = self._entry.languages.get(code)
+                split = self._read(spec, spec.task, spec.kind, language, "test", folder, conditions)
+                if split is not None:
+                    self.missing.pop(code, None)
+                    yield split
+
+    def learned(self) -> Iterator[ProvedSplit]:
+        """Yield the training and validation sets of the task and its stages: all languages of what is its own."""
+        spec = self._entry.spec
+        stages: tuple[str, ...] = () if spec.transfer is None else spec.transfer.stages
+        for name in dict.fromkeys((spec.task, *stages)):
+            if name == spec.task:
+                yield from self._own(self._entry, list(spec.languages))
+            elif name in self._catalog.names("training"):
+                yield from self._training(name)
+            elif spec.transfer is not None:
+                yield from self._own(self._catalog.task(name), [spec.transfer.source])
+
+    def _own(self, entry: TaskEntry, codes: Sequence[str]) -> Iterator[ProvedSplit]:
+        spec = entry.spec
+        for code, split in itertools.product(codes, LEARNED):
+            for values in itertools.product(*spec.axes.values()) if code in spec.languages else ():
+                conditions = dict(zip(spec.axes, values, strict=True))
+                language, folder = entry.languages.get(code), entry.folders.get(code)
+                found = self._read(spec, spec.task, spec.kind, language, split, folder, conditions)
+                if found is not None:
+                    yield found
+
+    def _training(self, name: str) -> Iterator[ProvedSplit]:
+        training, document = self._catalog.training(name)
+        languages = described_languages(training.languages)
+        for code, split in itertools.product(training.languages, LEARNED):
+            language = languages.get(code)
+            found = self._read(training, name, training.kind, language, split, document.folder, {})
+            if found is not None:
+                yield found
+
+    def _read(
+        self,
+        spec: TaskSpec | TrainingSpec,
+        owner: str,
+        kind: str,
+        language: Any,
+        split: Learned | Literal["test"],
+        folder: Any,
+        conditions: Mapping[str, str],
+    ) -> ProvedSplit | None:
+        source = spec.source(language.code, split)
+        if source is None:
+            return None
+        try:
+            found = find_split(self._finder, source, owner, language, split, folder, conditions)
+        except MissingDataError:
+            return None
+        context = ReadContext(
+            owner=owner,
+            language=language.code,
+            split=split,
+            inputs=spec.input_names,
+            labels=spec.label_names,
+            label_map=found.label_map,
+            cluster=getattr(spec, "cluster", None) if split == "test" else None,
+            phrases=spec.input_phrases,
+        )
+        try:
+            examples = read_examples(self._registry.kinds.get(kind), self._finder.rows(found), context)
+        except DataError as error:
+            self.findings.append(
+                Finding(
+                    task=self._entry.spec.task,
+                    languages=(language.code,),
+                    check="data",
+                    expected=f"a readable {split} split of {owner!r}",
+                    found=str(error).rstrip("."),
+                )
+            )
+            return None
+        return ProvedSplit(
+            owner=owner,
+            language=language.code,
+            split=split,
+            axes=tuple(conditions.values()),
+            found=found,
+            examples=examples,
+        )

@@ -1,0 +1,108 @@
+"""What the proof of a task finds: sentences that say what was expected and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.data.sources import FoundData
+
+__all__ = ["Finding", "Note", "ProvedSplit", "TaskProof"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One expectation that the data, prompts or metrics of a task do not meet."""
+
+    task: str
+    languages: tuple[str, ...]
+    """Those that it was found in; empty where it is about the whole task."""
+    check: str
+    """The name of the check: ``gold``, ``constant``, ``overlap``."""
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        """Return the sentence."""
+        where = f" [{' '.join(self.languages)}]" if self.languages else ""
+        return f"{self.task}{where}: expected {self.expected}, found {self.found}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something that was counted and is no fault, such as items with a placeholder."""
+
+    task: str
+    languages: tuple[str, ...]
+    check: str
+    told: str
+
+    def __str__(self) -> str:
+        """Return the sentence."""
+        where = f" [{' '.join(self.languages)}]" if self.languages else ""
+        return f"{self.task}{where}: {self.told}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvedSplit:
+    """The examples of one split in one language, under one value of every axis."""
+
+    owner: str
+    language: str
+    split: str
+    axes: tuple[str, ...]
+    """The values of the task's axes."""
+    found: FoundData
+    examples: Sequence[Any]
+
+    @property
+    def origin(self) -> str:
+        """``local``, ``hub`` or ``sample``."""
+        return self.found.files.origin
+
+    @property
+    def title(self) -> str:
+        """Return ``test``, or ``test, one x two`` with axes."""
+        return self.split + "".join(f", {value}" for value in self.axes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskProof:
+    """All that was found of one task."""
+
+    task: str
+    languages: tuple[str, ...] = ()
+    """Those whose test items were read."""
+    items: int = 0
+    findings: Sequence[Finding] = field(default_factory=tuple)
+    notes: Sequence[Note] = field(default_factory=tuple)
+    skipped: Sequence[str] = field(default_factory=tuple)
+    """What was not proved, each with the reason."""
+
+    def told(self) -> str:
+        """Return one line: how much was proved, and how many faults were found."""
+        count = len(self.findings)
+        faults = "no fault" if not count else f"{count:,} {'fault' if count == 1 else 'faults'}"
+        return f"{self.task}: {len(self.languages)} languages, {self.items:,} items, {faults}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``--json`` writes of it."""
+        return {
+            "languages": list(self.languages),
+            "items": self.items,
+            "findings": [
+                {
+                    "check": item.check,
+                    "languages": list(item.languages),
+                    "expected": item.expected,
+                    "found": item.found,
+                }
+                for item in self.findings
+            ],
+            "notes": [
+                {"check": item.check, "languages": list(item.languages), "told": item.told}
+                for item in self.notes
+            ],
+            "skipped": list(self.skipped),
+        }

@@ -1,0 +1,112 @@
+"""What texts of known worth score once a method has read them: gold, nothing, and all labels at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.generation import Generated, GenerateOptions, Prompt
+from harness.kinds.kind import TaskKind
+from harness.languages import Language
+from harness.methods import Method, MethodContext
+from harness.metrics.metric import Metric, MetricContext
+from harness.prompts.prompter import Prompter
+from harness.proof_answer import Trial, goodness
+from harness.proof_prompt import TaskPrompt
+from harness.proof_record import Finding, Note
+from harness.specs.schema import TaskSpec
+
+__all__ = ["Writing", "writing_results"]
+
+ROUNDING = 1e-9
+LEAST_CARRIED = 0.8
+"""The least that gold answers must score once they were written and read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes what it was given."""
+
+    texts: Sequence[str]
+
+    def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
+        return [Generated(text=text, tokens=1, finished=True) for text in self.texts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """What a cell of written answers is scored with."""
+
+    spec: TaskSpec
+    kind: TaskKind
+    method: Method
+    metrics: Sequence[Metric]
+    language: Language
+    examples: Sequence[Any]
+    references: Sequence[Any]
+    most: float
+    """What the best constant label may score."""
+
+
+def writing_results(writing: Writing, prompt: TaskPrompt) -> Iterator[Finding | Note]:
+    """Yield texts that score otherwise than they should once the method has read them.
+
+    Formats that are published as they are cannot carry every gold answer, since they set punctuation apart or name an
+    entity without its place: what they lose is a note, unless it is more than a fifth.
+    """
+    make = writing.kind.prompt_item
+    assert make is not None
+    items = [make(example) for example in writing.examples]
+    gold = [prompt.compiled.answer(item) for item in items]
+    size = len(items)
+    tried: list[tuple[str, str, Sequence[str], float]] = [
+        ("gold", "the gold answers, written as the prompt has them,", gold, 1.0),
+        ("empty", "no text", [""] * size, 0.0),
+    ]
+    if items[0].choices:
+        for between in ("", " "):
+            joined = [between.join(prompt.compiled.words(item)) for item in items]
+            tried.append(("all labels", f"the text {joined[0][:60]!r}", joined, writing.most))
+    for check, name, texts, expected in tried:
+        yield from _judged(writing, prompt, check, name, _read(writing, prompt, texts), expected)
+
+
+def _read(writing: Writing, prompt: TaskPrompt, texts: Sequence[str]) -> list[Any]:
+    assert writing.kind.prompt_item is not None
+    prompter = Prompter(
+        prompt=prompt.compiled,
+        item=writing.kind.prompt_item,
+        task=writing.spec.task,
+        language=writing.language.code,
+    )
+    context = MethodContext(
+        spec=writing.spec, language=writing.language, protocol="prompted", seed=0, prompter=prompter
+    )
+    predictions = writing.method.predict(_Writer(texts), writing.examples, context)
+    return [prediction.output for prediction in predictions]
+
+
+def _judged(
+    writing: Writing, prompt: TaskPrompt, check: str, name: str, outputs: Sequence[Any], expected: float
+) -> Iterator[Finding | Note]:
+    context = MetricContext(
+        language=writing.language.code, labels=writing.spec.label_names, options=writing.spec.metric_options
+    )
+    trial = Trial(name=name, check=check, outputs=outputs, ceiling=expected)
+    for metric in writing.metrics:
+        value = goodness(metric, trial, writing.examples, writing.references, context) or 0.0
+        wrong = value < 1 - ROUNDING if check == "gold" else value > expected + ROUNDING
+        if check == "gold" and LEAST_CARRIED <= value < 1 - ROUNDING:
+            told = f"the gold answers, written as the prompt {prompt.spec.prompt!r} has them, score {value * 100:.1f}"
+            yield Note(
+                task=prompt.task,
+                languages=(prompt.language,),
+                check="written gold",
+                told=f"{told} ({metric.name})",
+            )
+        elif wrong:
+            least = "100" if check == "gold" else f"at most {expected * 100:.1f}"
+            yield prompt.finding(
+                f"written {check}", f"{least} ({metric.name}) for {name}", f"{value * 100:.1f}"
+            )
