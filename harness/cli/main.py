@@ -26,6 +26,10 @@ COMMANDS = {
     "diagnose": ("harness.cli.diagnose", "Show where a run is weak, or where two differ, by attribute."),
     "tasks": ("harness.cli.tasks", "List, show and validate task specs; print their JSON schema."),
     "models": ("harness.cli.models", "List the model adapters, or show what a model can do."),
+    "doctor": (
+        "harness.cli.doctor",
+        "Show versions, devices, plugins, caches, and what is missing for what.",
+    ),
     "plugins": ("harness.cli.plugins", "List the installed plugins, and what is wrong with broken ones."),
     "languages": ("harness.cli.languages", "List the languages: codes, scripts, families, tasks."),
 }

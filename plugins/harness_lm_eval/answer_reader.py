@@ -25,7 +25,10 @@ def read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
         reading = read_parquet if path.suffix == ".parquet" else read_jsonl
         for row in reading([path], {}):
             context = _text(row, options["context"]) if "context" in options else ""
-            fields = {"context": context, "question": _text(row, options.get("question", "question"))}
+            fields: dict[str, Any] = {
+                "context": context,
+                "question": _text(row, options.get("question", "question")),
+            }
             fields["answers"] = [
                 {"text": answer, "start": context.find(answer)} for answer in _answers(row, keys)
             ]

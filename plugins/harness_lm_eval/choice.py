@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import string
 from collections.abc import Sequence
@@ -129,7 +130,7 @@ def letter_fields(choices: Choices, text: Sequence[Part]) -> tuple[str, ...]:
     if not choices.literal or choices.texts() != tuple(string.ascii_uppercase[: len(choices.words)]):
         return ()
     found: dict[str, str] = {}
-    for before, field in zip(text, text[1:], strict=False):
+    for before, field in itertools.pairwise(text):
         if isinstance(before, str) and isinstance(field, Field):
             match = re.search(r"(?:^|[\s(])([A-Z])[.:)]\s*$", before)
             if match is not None:

@@ -148,17 +148,17 @@ class _Conversion:
             lambda _: read_sources(self._data, {"columns": columns, "label_map": target[1]}),
         )
         kind = "multiple_choice" if options else "sequence_classification"
-        spec = {"kind": kind, "inputs": [names[name] for name in inputs], "labels": labels}
+        spec: dict[str, Any] = {"kind": kind, "inputs": [names[name] for name in inputs], "labels": labels}
         spec |= {"metrics": metrics[0], "chance": round(1 / len(labels), 6), "splits": sources}
         self._notes += metrics[1]
-        prompt = {"kind": kind, "formulation": "letters" if lettered else "cloze"}
+        prompt: dict[str, Any] = {"kind": kind, "formulation": "letters" if lettered else "cloze"}
         prompt |= {"system": self._system(names), "item": _template(text, names)}
         prompt["choice"] = delimiter.translate(_BRACES) + self._choice(choices, names, bool(lettered))
         if "accuracy_pmi" in metrics[0]:
             prompt["unconditional"] = ""
         if not options:
             words = {f"label.{label}": word for label, word in zip(labels, choices.words, strict=True)}
-            prompt["literals"] = {"": {"provenance": "copied", "source": self._named(), "words": words}}
+            prompt["literals"] = {"provenance": "copied", "source": self._named(), "words": words}
         return spec, prompt
 
     def _choice(self, choices: Choices, names: dict[str, str], lettered: bool) -> str:
@@ -186,6 +186,10 @@ class _Conversion:
         columns = {ours: theirs for theirs, ours in names.items()} | {"answers": answers}
         reading = {"reader": "answer_texts", "options": columns}
         sources = self._take("dataset_path", lambda _: read_sources(self._data, reading))
+        if sources is not None and sources.pop("train", None) is not None:
+            self._notes.append(
+                "The training split is left out: answers without a place cannot be trained on."
+            )
         self._notes += metrics[1]
         if not any(stop.startswith("\n") for stop in options["stop"]):
             self._notes.append("Only the first line of an answer is read; lm-eval reads all of it.")
@@ -231,7 +235,8 @@ class _Conversion:
         }
         spec |= {"protocols": ["prompted"], "languages": {code: {}}}
         between = self._delimiter("fewshot_delimiter", "\n\n")
-        literals = {code: words for words in prompt.pop("literals", {}).values()}
+        words = prompt.pop("literals", None)
+        literals = {} if words is None else {code: words}
         start = {"prompt": f"{family}/{PRESET}", "tasks": [family], "kind": prompt.pop("kind")}
         start |= {"formulation": prompt.pop("formulation"), "description": f"The prompt of {self._named()}."}
         start |= {"source": f"lm-evaluation-harness, {self._task.path.name}"}
