@@ -57,6 +57,9 @@ class _Conversion:
             raise SpecError(self._task.path, [*self._problems, self._task.problem("output_type", message)])
         if not isinstance(self._data.get("task"), str):
             self._refuse("task", "the task has no name: this file is made to be included by others")
+        for key in ("dataset_name", "training_split", "validation_split", "test_split"):
+            if not isinstance(self._data.get(key, ""), str):
+                self._refuse(key, f"expected a text, found {self._data[key]!r}; quote it in the YAML")
         text = self._take("doc_to_text", self._text)
         self._take("filter_list", lambda value: check_filters(value, output_type))
         self._notes += self._take("fewshot_config", lambda _: shot_notes(self._data)) or []
@@ -136,7 +139,8 @@ class _Conversion:
             )
         elif not options and len(inputs) > _MOST_INPUTS:
             message = f"{len(inputs)} fields ({', '.join(inputs)}); a classification of ours has one or two"
-            self._refuse("doc_to_choice", message)
+            key = "doc_to_text" if len(_fields(text)) > _MOST_INPUTS else "doc_to_choice"
+            self._refuse(key, message)
         names = _renamed([*inputs, *options])
         labels = [names[name] for name in options] or list(choices.names())
         target = self._take("doc_to_target", lambda value: read_target(value, choices, labels))

@@ -46,7 +46,7 @@ def _members(given: Any) -> Iterator[str]:
         if isinstance(item, str):
             yield item
         elif isinstance(item, dict):
-            yield str(item.get("task") or item.get("group") or item)
+            yield str(item.get("group") or item.get("task") or item)
 
 
 def key_problems(task: TaskFile) -> list[Problem]:

@@ -16,7 +16,7 @@ _RANKED = {
     "acc_bytes": "accuracy_byte",
     "acc_mutual_info": "accuracy_pmi",
 }
-_GENERATED = {"exact_match": "exact_match", "f1": "f1"}
+_GENERATED = {"exact_match": "exact_match", "f1": "f1", "bleu": "bleu", "chrf": "chrf"}
 _USUAL = {"multiple_choice": ("acc", "acc_norm"), "generate_until": ("exact_match",)}
 """What lm-eval computes where a task names no metric (``DEFAULT_METRIC_REGISTRY``, 0.4.13)."""
 _METRIC_KEYS = frozenset({"metric", "aggregation", "higher_is_better", "ignore_case", "ignore_punctuation"})
@@ -54,7 +54,7 @@ def read_metrics(given: Any, output_type: str, delimiter: str) -> tuple[list[str
             f"acc_norm is accuracy_char, which counts the {delimiter!r} before a choice among its characters; "
             "lm-eval does not."
         )
-    if output_type == "generate_until":
+    if output_type == "generate_until" and {"exact_match", "f1"} & set(names):
         notes.append(
             "exact_match and f1 compare answers after SQuAD's English normalisation (small letters, no punctuation, "
             "no articles), and take the best of several answers; lm-eval's exact_match compares texts as they are."
