@@ -22,7 +22,7 @@ def main() -> None:
     given = json.load(sys.stdin)
     documents = datasets.Dataset.from_list(given["documents"])
 
-    class Local(task_module.ConfigurableTask):  # type: ignore[misc, name-defined]
+    class Local(task_module.ConfigurableTask):  # type: ignore[misc]
         def download(self, *_: Any, **__: Any) -> None:
             self.dataset = dict.fromkeys(("train", "validation", "test"), documents)
 
