@@ -25,7 +25,7 @@ from harness.kinds.kind import ReadContext, read_examples
 from harness.plan import FitPlan, StagePlan
 from harness.processes import Crew
 from harness.progress import Progress
-from harness.storage import is_full, write_atomically
+from harness.storage import cache_folder, is_full, write_atomically
 
 __all__ = ["FitStore", "Fitted", "cache_folder"]
 
@@ -37,14 +37,6 @@ FIT_PATIENCE = 24 * 3600.0
 """Seconds that a run waits for another one which is making the same fit."""
 DATA_SEED = 0
 """Which training items a limit keeps depends on the item alone, so that seeds train on the same items."""
-
-
-def cache_folder() -> Path:
-    """Return where fitted models and downloads are kept: ``$HARNESS_CACHE``, else the user's cache folder."""
-    given = os.environ.get("HARNESS_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

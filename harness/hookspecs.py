@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from harness.data.readers.reader import Reader
     from harness.data.resolve import DataRef, ResolvedData
     from harness.features import Feature
+    from harness.importers import TaskImporter
     from harness.kinds.kind import TaskKind
     from harness.methods import Method
     from harness.metrics.metric import Metric
@@ -107,6 +108,10 @@ class HookSpecs:
     @hookspec
     def harness_register_grammars(self) -> Iterable[Traversable]:
         """Return folders of language definitions (YAML) for treebank generation. Called by ``harness treebank``."""
+
+    @hookspec
+    def harness_register_importers(self) -> Iterable[TaskImporter]:
+        """Return importers of other harnesses' tasks; they name their code. Called by ``harness tasks import``."""
 
     @hookspec
     def harness_register_reports(self) -> Iterable[ReportFormat]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.data.resolve import DataRef, ResolvedData
     from harness.discovery import Plugins
     from harness.features import Feature
+    from harness.importers import TaskImporter
     from harness.kinds.kind import TaskKind
     from harness.methods import Method
     from harness.metrics.metric import Metric
@@ -164,6 +165,11 @@ class Registry:
     def aligners(self) -> Table[Aligner]:
         """Word aligners."""
         return self._named("aligner", "harness_register_aligners", "harness.aligners.Aligner")
+
+    @cached_property
+    def importers(self) -> Table[TaskImporter]:
+        """Importers of other harnesses' tasks, by format."""
+        return self._named("format of tasks", "harness_register_importers", "harness.importers.TaskImporter")
 
     def task_spec_folders(self) -> list[tuple[str, Traversable]]:
         """Return (plugin name, folder) pairs of YAML documents."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.errors import StorageError
 
-__all__ = ["FileNotWrittenError", "is_full", "publish", "write_atomically"]
+__all__ = ["FileNotWrittenError", "cache_folder", "is_full", "publish", "write_atomically"]
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -24,6 +24,14 @@ class FileNotWrittenError(StorageError, OSError):
             hint="Make room there." if is_full(error) else None,
         )
         self.errno, self.strerror, self.filename = error.errno, reason, str(path)
+
+
+def cache_folder() -> Path:
+    """Return where fitted models and downloads are kept: ``$HARNESS_CACHE``, else the user's cache folder."""
+    given = os.environ.get("HARNESS_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness"
 
 
 def is_full(error: BaseException) -> bool:

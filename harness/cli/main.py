@@ -24,8 +24,12 @@ COMMANDS = {
     "journal": ("harness.cli.journal", "Show or check the answers that a run has written down."),
     "compare": ("harness.cli.compare", "Compare runs item by item: scores, differences, agreement."),
     "diagnose": ("harness.cli.diagnose", "Show where a run is weak, or where two differ, by attribute."),
-    "tasks": ("harness.cli.tasks", "List, show and validate task specs; print their JSON schema."),
+    "tasks": ("harness.cli.tasks", "List, show, validate and import task specs; print their JSON schema."),
     "models": ("harness.cli.models", "List the model adapters, or show what a model can do."),
+    "doctor": (
+        "harness.cli.doctor",
+        "Show versions, devices, plugins, caches, and what is missing for what.",
+    ),
     "plugins": ("harness.cli.plugins", "List the installed plugins, and what is wrong with broken ones."),
     "languages": ("harness.cli.languages", "List the languages: codes, scripts, families, tasks."),
 }

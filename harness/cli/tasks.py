@@ -1,4 +1,4 @@
-"""``harness tasks list|show|validate|schema``."""
+"""``harness tasks list|show|validate|schema|import``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from harness.specs.catalog import Catalog
     from harness.specs.schema import TaskSpec
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="List, show and validate task specs.")
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="List, show, validate and import task specs."
+)
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
 TasksFrom = Annotated[
@@ -298,3 +300,47 @@ def schema(
         typer.echo(text, nl=False)
     else:
         write_file(output, text)
+
+
+@app.command("import")
+def import_task(
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help="What it is a task of, such as lm_eval.")],
+    source: Annotated[str, typer.Argument(metavar="PATH|NAME", help="The task's file, or its name.")],
+    output: Annotated[Path, typer.Option("--output", "--out", help="Write the documents into this folder.")],
+    language: Annotated[
+        str | None, typer.Option("--language", "-l", help="Code of the task's language.")
+    ] = None,
+) -> int:
+    """Write a task of another harness as a spec and a prompt of ours, or tell what cannot be taken, by line."""
+    from harness.api import open_session
+    from harness.cli.display import broken_told, write_file
+    from harness.errors import UsageError
+    from harness.validation import validate_specs
+
+    session = open_session()
+    with broken_told(session.registry.plugins):
+        made = session.registry.importers.get(form).open()(source, language)
+    paths = [output / name for name in made.files]
+    for path in paths:
+        if path.exists():
+            raise UsageError(
+                f"The file {str(path)!r} exists already.", hint="Name another folder with --output."
+            )
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"The folder {str(output)!r} cannot be made: {error.strerror}.") from error
+    for path, text in zip(paths, made.files.values(), strict=True):
+        write_file(path, text)
+        typer.echo(f"wrote {path}")
+    for note in made.notes:
+        typer.echo(f"note  {note}")
+    checked = open_session([*paths])
+    faults = [
+        f"{row['source']}: {problem}"
+        for row in validate_specs(checked.registry, checked.catalog, [str(path) for path in paths])
+        for problem in row["problems"]
+    ]
+    for fault in faults:
+        typer.echo(fault, err=True)
+    return 2 if faults else 0

@@ -50,6 +50,7 @@ def _imported(*arguments: str, cwd: Path) -> set[str]:
         ["tasks", "list"],
         ["languages"],
         ["plugins"],
+        ["doctor"],
     ],
     ids=" ".join,
 )
