@@ -79,8 +79,8 @@ def test_the_faults_of_a_training_set(problems: Problems) -> None:
         "line 2: kind: No task kind named 'token_taging'. Did you mean 'token_tagging'?",
         "line 7: labels.1: 'a' is given twice",
         "line 10: languages.sw.train.reader: No reader named 'y'. "
-        "Known: bitext, checklist, checklist_templates, colorlessgreen, conllu, csv, json, jsonl, "
-        "mewsli_x_entities, mewsli_x_mentions, mewsli_x_pairs, parquet, ....",
+        "Known: answer_texts, bitext, checklist, checklist_templates, colorlessgreen, conllu, csv, json, jsonl, "
+        "mewsli_x_entities, mewsli_x_mentions, mewsli_x_pairs, ....",
         "line 10: languages.sw.train.label_map.q: No label named 'b'. Known: a.",
     ]
 
