@@ -151,6 +151,7 @@ def _names(spec: TaskSpec, registry: Registry, catalog: Catalog) -> Iterator[Fou
         if spec.kind not in metric.kinds:
             kinds = ", ".join(sorted(metric.kinds))
             yield ("metrics", index), f"the metric {name!r} scores {kinds}, and this task is {spec.kind}"
+    yield from _metric_options(spec, registry)
     if spec.transfer is None:
         return
     stages = [*catalog.names("training"), *catalog.names("task"), spec.task]
@@ -160,6 +161,15 @@ def _names(spec: TaskSpec, registry: Registry, catalog: Catalog) -> Iterator[Fou
     if spec.transfer.recipe not in catalog.names("recipe"):
         unknown = UnknownNameError("recipe", spec.transfer.recipe, catalog.names("recipe"))
         yield ("transfer", "recipe"), str(unknown)
+
+
+def _metric_options(spec: TaskSpec, registry: Registry) -> Iterator[Found]:
+    # Any registered metric, not the task's alone: finished runs are scored with further ones.
+    metrics = [*registry.metrics, *(registry.metrics.get(name) for name in spec.metrics if ":" in name)]
+    for key in spec.metric_options:
+        if not any(metric.takes_option(key) for metric in metrics):
+            known = {option for metric in metrics for option in metric.options}
+            yield ("metric_options", key), str(UnknownNameError("option of a metric", key, known))
 
 
 def _repeated(spec: TaskSpec | TrainingSpec) -> Iterator[Found]:

@@ -62,6 +62,10 @@ def near_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
     return [lowered[candidate] for candidate in close]
 
 
+SHOWN_NAMES = 12
+"""Known names that a message lists, where none is near the one that was given."""
+
+
 class HarnessError(Exception):
     """The root of all errors that are meant for a user; shown as one line, without a traceback."""
 
@@ -92,7 +96,8 @@ class UnknownNameError(UsageError):
         if near:
             suggestion = "Did you mean " + " or ".join(repr(candidate) for candidate in near) + "?"
         elif names:
-            shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+            left = len(names) - SHOWN_NAMES
+            shown = ", ".join(names[:SHOWN_NAMES]) + (f" and {left} more" if left > 0 else "")
             suggestion = f"Known: {shown}."
         else:
             suggestion = f"No {kind} is known."

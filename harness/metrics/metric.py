@@ -94,10 +94,16 @@ class Metric:
     """Whether `counts` are (1 or 0, 1) once a cluster and zeros for its other items: an outcome of the whole cluster,
     as that of a test case. Systems are then compared by won and lost clusters, with McNemar's test."""
     higher_is_better: bool = True
+    options: tuple[str, ...] = ()
+    """Keys of a task's ``metric_options`` that it reads; a key that no metric reads is a fault of the spec."""
     methods: frozenset[str] | None = None
     """Names of the methods whose predictions it understands; None for all of its kinds. Other cells go without it."""
     ready: Callable[[], None] | None = None
     """Called before a run starts; raises `HarnessError` where the metric cannot be computed here."""
+
+    def takes_option(self, key: str) -> bool:
+        """Return whether it reads an option: one that it declares, its own name, or one that begins with ``NAME.``."""
+        return key in self.options or key == self.name or key.startswith(f"{self.name}.")
 
     def scores_method(self, method: str) -> bool:
         """Return whether it understands the predictions of a method."""

@@ -80,7 +80,7 @@ def test_the_faults_of_a_training_set(problems: Problems) -> None:
         "line 7: labels.1: 'a' is given twice",
         "line 10: languages.sw.train.reader: No reader named 'y'. "
         "Known: answer_texts, bitext, checklist, checklist_templates, colorlessgreen, conllu, csv, json, jsonl, "
-        "mewsli_x_entities, mewsli_x_mentions, mewsli_x_pairs, ....",
+        "mewsli_x_entities, mewsli_x_mentions, mewsli_x_pairs and 10 more.",
         "line 10: languages.sw.train.label_map.q: No label named 'b'. Known: a.",
     ]
 
@@ -110,6 +110,27 @@ languages: {sw: }
         "line 16: axes.answer_language: no test source has {answer_language}, so all of its values would read the "
         "same file",
         "line 18: releases.first.counts.de: No language of 'mine' named 'de'. Known: sw.",
+    ]
+
+
+def test_options_that_no_metric_reads(problems: Problems) -> None:
+    assert problems(
+        _HEAD.replace("sequence_classification", "span_extraction")
+        + """\
+metrics: [mlqa_f1, "evaluate:bertscore"]
+metric_options:
+  answer_langage: de
+  bleu_tokenizer: char
+  "evaluate:bertscore": percent
+  "evaluate:bertscore.lang": de
+  "evaluate:bleurt": percent
+languages: {sw: {test: {local: a}}}
+"""
+    ) == [
+        "line 9: metric_options.answer_langage: "
+        "No option of a metric named 'answer_langage'. Did you mean 'answer_language'?",
+        "line 13: metric_options.evaluate:bleurt: "
+        "No option of a metric named 'evaluate:bleurt'. Known: answer_language, bleu_tokenizer.",
     ]
 
 
