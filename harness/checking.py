@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from harness.errors import HarnessError, Problem, SpecError, UnknownNameError
+from harness.data.resolve import check_relative
+from harness.errors import DataError, HarnessError, Problem, SpecError, UnknownNameError
 from harness.languages import known_languages
 from harness.specs.catalog import described_languages
 from harness.specs.published import PublishedSpec
@@ -207,10 +208,23 @@ def _sources(spec: TaskSpec | TrainingSpec, registry: Registry) -> Iterator[Foun
     if isinstance(spec, TaskSpec):
         places += _further_sources(spec)
     for path, source in places:
+        yield from _outside(path, source)
         for where, part in _parts(path, source):
             yield from _reader(where, part, source, registry)
             yield from _labels(where, part, labels)
             yield from _served(where, part, spec)
+
+
+def _outside(path: KeyPath, source: Source) -> Iterator[Found]:
+    """Yield the paths that would leave the data folder, or the folder of samples."""
+    sample = LocalSource(path=source.sample) if isinstance(source.sample, str) else source.sample
+    given = [("local", alternative.paths) for alternative in source.alternatives]
+    for key, paths in [*given, ("sample", () if sample is None else sample.paths)]:
+        for name in paths:
+            try:
+                check_relative(name)
+            except DataError as error:
+                yield (*path, key), error.message
 
 
 def _further_sources(spec: TaskSpec) -> Iterator[tuple[KeyPath, Source]]:

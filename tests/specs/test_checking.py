@@ -134,6 +134,24 @@ languages: {sw: {test: {local: a}}}
     ]
 
 
+def test_paths_that_leave_the_data_folder(problems: Problems) -> None:
+    told = problems(
+        _HEAD
+        + """\
+inputs: [a]
+labels: [x, y]
+metrics: [accuracy]
+languages:
+  sw: {test: {local: [mine/sw.tsv, {path: [mine/a.tsv, ../b.tsv]}], sample: /etc/passwd}}
+"""
+    )
+    kept = "must be relative to the data folder, without '..', '**', ':' or '\\'."
+    assert told == [
+        f"line 11: languages.sw.test.local: The data path '../b.tsv' {kept}",
+        f"line 11: languages.sw.test.sample: The data path '/etc/passwd' {kept}",
+    ]
+
+
 def test_a_suite_of_unknown_tasks(problems: Problems) -> None:
     text = "suite: s\ndescription: d\ncitation: c\nprotocol: frozen\ntasks:\n  - xnli\n  - xquadd\n"
     assert problems(text) == ["line 7: tasks.1: No task named 'xquadd'. Did you mean 'xquad'?"]
