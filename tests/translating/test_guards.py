@@ -41,6 +41,46 @@ def test_a_fault_is_counted(guard: str) -> None:
     assert found(FAULTS[guard]).get(guard) == 1
 
 
+@pytest.mark.parametrize(
+    ("guard", "before", "after"),
+    [
+        ("repeated", "No no no no, he said to them.", "नहीं नहीं नहीं नहीं, उसने उनसे कहा।"),
+        ("repeated", "The house is old.", "घर घर घर पुराना है"),
+        ("length", "It is raining today here.", "आज यहाँ बारिश हो रही है, और बहुत देर तक होती रहेगी।"),
+        ("numbers", "He was born then.", "उसका जन्म 1987 में हुआ था।"),
+        ("copied", "NATO", "NATO."),
+        ("language", "Namaste.", "La casa."),
+    ],
+)
+def test_what_is_no_fault_is_not_counted(guard: str, before: str, after: str) -> None:
+    assert guard not in found((before, after))
+
+
+@pytest.mark.parametrize(
+    ("guard", "before", "after"),
+    [
+        ("length", "It is raining today here.", "आज यहाँ बारिश हो रही है। " * 5),
+        ("repeated", "The big house is old.", "बड़ा घर पुराना है " * 4),
+        ("repeated", "The house is old.", "घर घर घर घर पुराना है"),
+    ],
+)
+def test_what_is_just_a_fault_is_counted(guard: str, before: str, after: str) -> None:
+    assert found((before, after)).get(guard) == 1
+
+
+def test_a_text_that_stays_in_its_language_is_not_copied() -> None:
+    report = guard_report([("My sisters were older.",) * 2], LANGUAGES.get("en"), LANGUAGES.get("en"))
+    assert report.counts["copied"] == 0
+
+
+def test_a_doubtful_language_is_no_fault() -> None:
+    doubtful = guard_report(
+        [SOUND[1]], LANGUAGES.get("en"), LANGUAGES.get("hi"), detector=lambda _: ("es", 0.59)
+    )
+    sure = guard_report([SOUND[1]], LANGUAGES.get("en"), LANGUAGES.get("hi"), detector=lambda _: ("es", 0.6))
+    assert (doubtful.counts["language"], sure.counts["language"]) == (0, 1)
+
+
 def test_truncation_is_told_by_the_translator() -> None:
     report = guard_report(SOUND, LANGUAGES.get("en"), LANGUAGES.get("hi"), truncated=[False, True, False])
     assert report.counts["truncated"] == 1

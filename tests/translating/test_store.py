@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,32 @@ def test_pairs_and_translators_are_kept_apart(tmp_path: Path, opened: Opened) ->
             [found] = store.translate(opened(asked), ["x"], "en", pair)
             assert found.text == f"{pair}:X"
     assert (len(engine.asked), len(other.asked)) == (2, 1)
+
+
+def test_a_text_of_two_languages_is_two_segments(tmp_path: Path, opened: Opened) -> None:
+    engine = Counting()
+    with TranslationStore(tmp_path) as store:
+        for source in ("es", "pt"):
+            store.translate(opened(engine), ["comida"], source, "en")
+    assert engine.asked == ["comida", "comida"]
+
+
+def test_batches_begin_with_the_longest_and_hold_so_many_padded_characters(
+    tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translation_store, "BATCH_CHARACTERS", 12)
+    batches: list[list[str]] = []
+    engine = Counting()
+    answer = engine.translate
+
+    def translate(segments: Sequence[str], source: str, target: str) -> list[Translation]:
+        batches.append(list(segments))
+        return answer(segments, source, target)
+
+    monkeypatch.setattr(engine, "translate", translate)
+    with TranslationStore(tmp_path) as store:
+        store.translate(opened(engine), ["a", "bbbb", "cccccc", "dd", "ffffffffffffffff", "e"], "en", "sw")
+    assert batches == [["ffffffffffffffff"], ["cccccc", "bbbb"], ["dd", "a", "e"]]
 
 
 def test_white_space_is_not_asked_for(tmp_path: Path, opened: Opened) -> None:
