@@ -44,7 +44,7 @@ def test_a_fault_is_counted(guard: str) -> None:
 @pytest.mark.parametrize(
     ("guard", "before", "after"),
     [
-        ("repeated", "No no no no, he said to them.", "नहीं नहीं नहीं नहीं, उसने उनसे कहा।"),
+        ("repeated", "no no no no he said to them.", "नहीं नहीं नहीं नहीं उसने उनसे कहा।"),
         ("repeated", "The house is old.", "घर घर घर पुराना है"),
         ("length", "It is raining today here.", "आज यहाँ बारिश हो रही है, और बहुत देर तक होती रहेगी।"),
         ("numbers", "He was born then.", "उसका जन्म 1987 में हुआ था।"),
@@ -73,12 +73,16 @@ def test_a_text_that_stays_in_its_language_is_not_copied() -> None:
     assert report.counts["copied"] == 0
 
 
-def test_a_doubtful_language_is_no_fault() -> None:
+def test_a_doubtful_language_and_that_of_a_short_text_are_no_faults() -> None:
     doubtful = guard_report(
         [SOUND[1]], LANGUAGES.get("en"), LANGUAGES.get("hi"), detector=lambda _: ("es", 0.59)
     )
     sure = guard_report([SOUND[1]], LANGUAGES.get("en"), LANGUAGES.get("hi"), detector=lambda _: ("es", 0.6))
-    assert (doubtful.counts["language"], sure.counts["language"]) == (0, 1)
+    short = guard_report(
+        [("Old.", "La casa.")], LANGUAGES.get("en"), LANGUAGES.get("hi"), detector=lambda _: ("es", 1.0)
+    )
+    counts = [report.counts["language"] for report in (doubtful, sure, short)]
+    assert counts == [0, 1, 0]
 
 
 def test_truncation_is_told_by_the_translator() -> None:

@@ -36,18 +36,35 @@ def test_answers_are_found_again_or_lost(tmp_path: Path) -> None:
         row(1, "Anna met Otto", "Otto"),
         row(2, "Anna met Otto", "Anna", "met Otto"),
         row(3, "in New York, they met", "New York"),
+        row(4, "Otto met Otto", "Otto"),
     ]
     translations = Translations(open_session().registry, tmp_path)
     found = {item.fields["id"]: item.fields for item in translations.rows(change, rows, "squad")}
     # "York, New" is no place of "York New".
-    assert list(found) == ["1", "2"]
+    assert list(found) == ["1", "2", "4"]
+    assert [answer["start"] for answer in found["4"]["answers"]] == [0], "the first of two places"
     assert (found["1"]["context"], found["1"]["question"]) == ("Otto met Anna", "? who")
     for fields in found.values():
         for answer in fields["answers"]:
             start, text = answer["start"], answer["text"]
             assert fields["context"][start : start + len(text)] == text
     assert [answer["text"] for answer in found["2"]["answers"]] == ["Anna", "Otto met"]
-    assert translations.lost == {("squad", change): LostAnswers(lost=1, of=3)}
+    assert translations.lost == {("squad", change): LostAnswers(lost=1, of=4)}
+
+
+def test_a_step_whose_texts_are_not_there_yet_is_estimated(tmp_path: Path) -> None:
+    steps = (("en", "es"), ("es", "en"))
+    change = TextChange(translator="r", reference="reverse", steps=steps, fields=("question",))
+    rows = [row(1, "x", "x"), row(2, "y", "y")]
+    translations = Translations(open_session().registry, tmp_path)
+
+    def estimated() -> list[tuple[str, int, bool]]:
+        load = translations.workload([(change, rows)])
+        return [(part["pair"], part["calls"], part["estimated"]) for part in load]
+
+    assert estimated() == [("en->es", 1, False), ("es->en", 1, True)]
+    translations.prepare([(change, rows)])
+    assert estimated() == [("en->es", 0, False), ("es->en", 0, False)]
 
 
 @pytest.mark.parametrize("given", [("--protocol", "translate_train"), ("--train-variant", "t-train")])
