@@ -52,6 +52,7 @@ def spec_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: Pl
         "metric_options": spec.metric_options,
         "labels": list(spec.label_names),
         "parallel": spec.parallel,
+        **({"unpaired": unpaired} if (unpaired := spec.unpaired) else {}),
         "chance": spec.chance,
         "source": spec.transfer.source if spec.transfer is not None else None,
         "axes": list(spec.axes),

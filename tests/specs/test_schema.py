@@ -7,10 +7,10 @@ import pytest
 
 from harness.capabilities import Head, TrainingSettings
 from harness.errors import SpecError
+from harness.specs.fragment import FragmentSpec
 from harness.specs.loading import read_yaml
 from harness.specs.recipe import HeadName, RecipeSpec, SettingsPatch
 from harness.specs.schema import (
-    FragmentSpec,
     Source,
     SuiteSpec,
 )
