@@ -102,6 +102,7 @@ class _Planner:
         self._pools: dict[str, PoolPlan] = {}
         self._suites: dict[str, None] = {}
         self._published: dict[str, tuple[str, ...]] = {}
+        self._added: dict[str, dict[str, str]] = {}
         self._variants = VariantPlanner(
             config.variants,
             config.translators,
@@ -123,6 +124,8 @@ class _Planner:
         pairings = self._pairings(spec, kind, selected)
         self._suites |= dict.fromkeys(selected.suites)
         added = selected.entry.added
+        if added:
+            self._added[spec.task] = dict(added)
         self._published[spec.task] = tuple(code for code in spec.languages if code not in added)
         for code in selected.languages:
             for view, source in self._versions(spec, code):
@@ -368,5 +371,6 @@ class _Planner:
             notes=tuple(notes),
             suites=tuple(self._catalog.suite(name) for name in self._suites),
             published=self._published,
+            added=self._added,
             human=self._catalog.human_performance(),
         )

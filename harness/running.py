@@ -273,6 +273,7 @@ class Runner:
             "language": cell.language.code,
             "split": cell.test.files.split_used,
             "stands_in": cell.test.files.stands_in,
+            "provenance": cell.provenance,
             "protocol": cell.pairing.protocol,
             "fit": "none" if cell.fit is None else (fitted.digest if fitted is not None else None),
             "method": cell.pairing.method.name,
