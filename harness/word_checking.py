@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.specs.fragment import AddedWords
     from harness.specs.loading import Document
 
-__all__ = ["needed_words", "place_of_words", "word_problems"]
+__all__ = ["lacks_words", "needed_words", "place_of_words", "word_problems"]
 
 Path = tuple[str, ...]
 
@@ -30,6 +30,13 @@ def needed_words(spec: PromptSpec, inherited: PromptSpec | None) -> tuple[str, .
     table = tables.get("en") or next(iter(tables.values()), None)
     shared = set() if everywhere is None else set(everywhere.words)
     return () if table is None else tuple(name for name in table.words if name not in shared)
+
+
+def lacks_words(spec: PromptSpec, catalog: Catalog, language: str) -> bool:
+    """Return whether a prompt has words, and none in a language."""
+    inherited = catalog.inherited_prompt(spec)
+    tables = {**({} if inherited is None else inherited.literals), **spec.literals}
+    return bool(needed_words(spec, inherited)) and language not in tables
 
 
 def place_of_words(entry: TaskEntry, language: str, preset: str) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Annotated, get_args
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from harness.specs.schema import Code, LanguageEntry, LiteralProvenance, Name, Preset, Provenance, SpecModel
 
 __all__ = ["AddedLanguage", "AddedWords", "FragmentSpec"]
+
+_NO_PROVENANCE = (
+    "'provenance' is missing: how the test items were made, one of "
+    f"{', '.join(map(repr, get_args(Provenance)))}"
+)
 
 
 class AddedWords(SpecModel):
@@ -36,21 +41,23 @@ class AddedLanguage(LanguageEntry):
     @model_validator(mode="after")
     def _says_how_it_was_made(self) -> AddedLanguage:
         if self.provenance is None and not self.words_alone:
-            allowed = ", ".join(map(repr, get_args(Provenance)))
-            raise ValueError(f"'provenance' is missing: how the test items were made, one of {allowed}")
+            raise ValueError(_NO_PROVENANCE)
         return self
+
+
+def _not_empty(entry: AddedLanguage | None) -> AddedLanguage:
+    if entry is None:
+        raise ValueError(_NO_PROVENANCE)
+    return entry
 
 
 class FragmentSpec(SpecModel):
     """Further languages of a task that someone else ships."""
 
     extends: Name
-    languages: dict[Code, AddedLanguage] = Field(min_length=1)
+    languages: dict[Code, Annotated[AddedLanguage | None, AfterValidator(_not_empty)]] = Field(min_length=1)
 
-    @field_validator("languages", mode="before")
-    @classmethod
-    def _empty_entries(cls, value: Any) -> Any:
-        """Take ``yo:`` alone as an entry without keys, so that what it lacks is told."""
-        if not isinstance(value, dict):
-            return value
-        return {code: {} if entry is None else entry for code, entry in value.items()}
+    @property
+    def entries(self) -> dict[str, AddedLanguage]:
+        """The languages, each with an entry."""
+        return {code: entry for code, entry in self.languages.items() if entry is not None}

@@ -110,7 +110,7 @@ def join_fragments(
     languages = dict(spec.languages)
     words: dict[tuple[str, str], GivenWords] = {}
     for fragment, content in fragments:
-        for code, language in content.languages.items():
+        for code, language in content.entries.items():
             for preset, given in language.prompts.items():
                 known = words.get((preset, code))
                 first = plugin_with_words(spec.task, preset, code) if known is None else known.plugin

@@ -162,14 +162,14 @@ def test_a_document_of_no_sort_is_told(problems: Problems, text: str) -> None:
 
 def test_a_split_given_for_a_language_replaces_the_common_one() -> None:
     text = (
-        "extends: xnli\nlanguages:\n  yo: {test: {local: [{path: a}, b]}}\n"
-        "  sw: {test: null, validation: {sample: s}}\n"
+        "extends: xnli\nlanguages:\n  yo: {provenance: native, test: {local: [{path: a}, b]}}\n"
+        "  sw: {provenance: native, test: null, validation: {sample: s}}\n"
     )
     spec = validate_document(FragmentSpec, read_yaml(text, "f.yaml"))
-    source = spec.languages["yo"].test
+    source = spec.entries["yo"].test
     assert source is not None
     assert [item.paths for item in source.alternatives] == [("a",), ("b",)]
-    assert spec.languages["sw"].test is None
+    assert spec.entries["sw"].test is None
     assert Source(local="x").alternatives[0].paths == ("x",)
     assert Source().alternatives == ()
 
