@@ -75,9 +75,11 @@ def published_means(
         label: What the row of means over all languages is called.
     """
     tasks = run.manifest["tasks"]
-    means = [None if row is None else _published_mean(row, tasks[row["task"]]) for row in rows]
-    if all(row is None or mean == row["value"] for row, mean in zip(rows, means, strict=True)):
+    if not any(
+        is_added(code, tasks[row["task"]]) for row in rows if row is not None for code in row["by_language"]
+    ):
         return []
+    means = [None if row is None else _published_mean(row, tasks[row["task"]]) for row in rows]
     return [(f"{label}, published", tuple(Score(value=mean) for mean in means))]
 
 

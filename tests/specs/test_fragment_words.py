@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Session, data_options, prepare
+from harness.api import Session, data_options, open_session, prepare
 from harness.errors import DuplicateNameError, SpecError
-from harness.plan import PromptPlan, RunConfig
+from harness.plan import Plan, PromptPlan, RunConfig
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]
@@ -93,7 +93,7 @@ def test_an_item_is_shown_with_the_words(cli: Cli) -> None:
         (
             _fragment(WORDS.replace("label.neutral", "label.nuetral")),
             8,
-            "No word of the prompt 'xnli/default' named 'label.nuetral'. Did you mean 'label.neutral'?",
+            "No word of the prompt 'xnli/default' named 'label.nuetral'. Did you mean 'label.neutral'",
         ),
         (
             _fragment('tag: "?", label.neutral: "Bákan náà"'),
@@ -107,12 +107,14 @@ def test_an_item_is_shown_with_the_words(cli: Cli) -> None:
         ),
         (
             _fragment().replace("    provenance: human-translated\n", ""),
-            4,
+            5,
             "the task 'xnli' has no 'yo': give 'provenance' beside the words, and its test items",
         ),
     ],
 )
-def test_faults_of_words_are_told_with_their_line(problems: Problems, text: str, line: int, told: str) -> None:
+def test_faults_of_words_are_told_with_their_line(
+    problems: Problems, text: str, line: int, told: str
+) -> None:
     found = [problem for problem in problems(text) if told in problem]
     assert len(found) == 1
     assert found[0].startswith(f"line {line}: languages.yo.prompts.")
@@ -126,19 +128,20 @@ def test_faults_of_words_stop_a_run(session_with: SessionWith) -> None:
 
 
 def test_a_prompt_without_words_takes_none(problems: Problems) -> None:
-    text = (
-        "extends: wikiann\nlanguages:\n  ig:\n    provenance: native\n    prompts:\n      default:\n"
-        '        provenance: native\n        words: {question: "Kedu"}\n'
-    )
+    text = _fragment('question: "Kedu"').replace("xnli", "wikiann").replace("  yo:", "  ig:")
+    described = "    name: Igbo\n    script: Latn\n    family: Niger-Congo\n    provenance"
+    text = text.replace("    provenance", described, 1)
     [problem] = problems(text)
     assert problem.endswith("the prompt 'wikiann/default' has no words: it is the same in all languages")
 
 
-def test_words_alone_serve_a_language_that_the_task_has(session_with: SessionWith, problems: Problems) -> None:
+def test_words_alone_serve_a_language_that_the_task_has(
+    session_with: SessionWith, problems: Problems
+) -> None:
     """Quechua has no words in xcopa/default."""
     text = (
         "extends: xcopa\nlanguages:\n  qu:\n    prompts:\n      default:\n        provenance: native\n"
-        "        words: {connective.cause: Imarayku, connective.effect: Chayrayku}\n"
+        "        words: {connective.cause: Imarayku, connective.effect: Chayrayku, answer_word: Kutichiy}\n"
     )
     assert problems(text) == []
     entry = session_with(text).catalog.task("xcopa")
@@ -150,7 +153,9 @@ def test_words_alone_serve_a_language_that_the_task_has(session_with: SessionWit
 def test_words_that_are_shipped_cannot_be_replaced(session_with: SessionWith) -> None:
     """Neither those of the prompt, nor those that it takes from another."""
     for preset in ("default", "hybrid"):
-        text = _fragment(preset=preset).replace("    provenance: human-translated\n", "").replace("yo:", "sw:")
+        text = (
+            _fragment(preset=preset).replace("    provenance: human-translated\n", "").replace("yo:", "sw:")
+        )
         with pytest.raises(DuplicateNameError) as caught:
             session_with(text).catalog.task("xnli")
         assert str(caught.value).startswith(
@@ -160,8 +165,6 @@ def test_words_that_are_shipped_cannot_be_replaced(session_with: SessionWith) ->
 
 
 def test_two_packages_that_bring_the_same_words_are_both_named(install_plugin: InstallPlugin) -> None:
-    from harness.api import open_session
-
     alone = _fragment().replace("    provenance: human-translated\n", "")
     install_plugin("one", {"one/__init__.py": PLUGIN, "one/specs/yo.yaml": _fragment()})
     install_plugin("two", {"two/__init__.py": PLUGIN, "two/specs/words.yaml": alone})
@@ -169,32 +172,41 @@ def test_two_packages_that_bring_the_same_words_are_both_named(install_plugin: I
         open_session().catalog.task("xnli")
 
 
-def _plan(session: Session, tmp_path: Path, **settings: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the languages of the cells, the reasons of those that are skipped, and the notes."""
-    row = "Ó ń sùn.\tKò sáré.\tentailment\n"
+def _plan(session: Session, tmp_path: Path, literals: str) -> Plan:
+    """Return the plan of a prompted model."""
     (tmp_path / "data/xnli").mkdir(parents=True, exist_ok=True)
-    for name in ("train-en", "test-yo", "test-sw"):
-        (tmp_path / f"data/xnli/{name}.tsv").write_text(row, encoding="utf-8")
+    for code in ("yo", "sw"):
+        (tmp_path / f"data/xnli/test-{code}.tsv").write_text(
+            "Ó ń sùn.\tKò sáré.\tentailment\n", encoding="utf-8"
+        )
     config = RunConfig(
         tasks=("xnli:sw+yo",),
-        model="prompted:any",
+        model="asks:ranks",
         data=data_options([tmp_path / "data"]),
-        protocols=("prompted",),
-        **settings,  # type: ignore[arg-type]
+        literals="fail" if literals == "fail" else "english",
     )
-    plan = prepare(config, session).plan
-    return [cell.language.code for cell in plan.cells], [skip.reason for skip in plan.skipped], list(plan.notes)
+    return prepare(config, session).plan
 
 
-PROMPTED = """
-from harness.adapters import AdapterEntry
-from harness.capabilities import Capability, ModelDescription
-from harness.hookspecs import hookimpl
-
-def describe(ref, options):
-    return ModelDescription(adapter="prompted", ref=ref, capabilities=frozenset({Capability.SCORES_CONTINUATIONS}))
-
-@hookimpl
-def harness_register_adapters():
-    return [AdapterEntry(name="prompted", summary="", target="nowhere:Nothing", describe=describe)]
-"""
+def test_missing_words_are_skipped_with_the_place_to_write_them(
+    install_plugin: InstallPlugin, session_with: SessionWith, tmp_path: Path
+) -> None:
+    source = (Path(__file__).parents[1] / "running/asking_adapter.py").read_text(encoding="utf-8")
+    install_plugin("asking_adapter", source)
+    plan = _plan(session_with(WITHOUT_WORDS), tmp_path, "fail")
+    assert [cell.language.code for cell in plan.cells] == ["sw"]
+    [skip] = plan.skipped
+    assert skip.reason.startswith("The prompt 'xnli/default' has no words in 'yo'; it has: ar, bg,")
+    assert skip.reason.endswith("0.yaml:3, languages.yo.prompts.default.")
+    # Where English words may stand in, the run says so.
+    plan = _plan(session_with(WITHOUT_WORDS), tmp_path, "english")
+    assert [cell.language.code for cell in plan.cells] == ["sw", "yo"]
+    [note] = plan.notes
+    assert note.startswith(
+        "xnli:yo is asked with English words; write its own (tag, label.entailment, label.neutral, "
+        "label.contradiction) in "
+    )
+    assert note.endswith("0.yaml:3, languages.yo.prompts.default")
+    # With words there is nothing to tell.
+    plan = _plan(session_with(_fragment()), tmp_path, "fail")
+    assert ([cell.language.code for cell in plan.cells], plan.notes, plan.skipped) == (["sw", "yo"], (), ())
