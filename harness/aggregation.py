@@ -267,10 +267,16 @@ def _suite_row(suite: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> d
         "paper": {"value": whole.paper, **_suite_interval(suite, whole, own), "categories": whole.categories},
         "flat": {"value": whole.flat, **_suite_interval(suite, whole, own, flat=True)},
         "extended": None
-        if extended == whole
+        if published == by_task
         else {
             "paper": {"value": extended.paper, **_suite_interval(suite, extended, errors)},
             "flat": {"value": extended.flat, **_suite_interval(suite, extended, errors, flat=True)},
+            "categories": extended.categories,
+            "languages": {
+                task: sorted({code for by in languages for code in by} - set(suite["languages"][task]))
+                for task, languages in by_task.items()
+                if any(set(by) - set(suite["languages"][task]) for by in languages)
+            },
         },
         "missing": list(whole.missing),
         "tasks": counts,

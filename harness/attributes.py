@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from harness.buckets import NOWHERE, Bucket, assign, equal_count, frequent_value
 from harness.cell_items import spans_of
 from harness.errors import HarnessError
 from harness.features import Feature, FeatureContext, Items, Spans, Values
-from harness.statistics import ClusterCodes, linked_codes, seed_of
+from harness.statistics import ClusterCodes, linked_codes, own_names, seed_of
 
 __all__ = [
     "Attribute",
@@ -214,6 +214,7 @@ def join_languages(
     bucketed: Sequence[Sequence[Bucketed]],
     *,
     parallel: bool,
+    unpaired: Collection[str] = (),
     names: Sequence[str],
 ) -> tuple[Block, list[Bucketed]]:
     """Return the items of all languages as one block, and their attributes.
@@ -224,7 +225,7 @@ def join_languages(
     """
     sizes = np.cumsum([0, *(len(cell.items) for cell in cells)])
     ids = [identifier for cell in cells for identifier in cell.items.ids]
-    clusters = _joined_clusters(cells, ids, parallel=parallel)
+    clusters = _joined_clusters(cells, parallel=parallel, unpaired=unpaired)
     by_name: dict[str, list[tuple[int, Bucketed]]] = {}
     for number, own in enumerate(bucketed):
         for each in own:
@@ -239,16 +240,20 @@ def join_languages(
     return Block(ids=ids, clusters=clusters, seed=seed_of(*names)), joined
 
 
-def _joined_clusters(cells: Sequence[CellAttributes], ids: Sequence[str], *, parallel: bool) -> Integers:
+def _joined_clusters(
+    cells: Sequence[CellAttributes], *, parallel: bool, unpaired: Collection[str]
+) -> Integers:
     numbered = ClusterCodes()
+    keys: list[str] = []
     for cell in cells:
         code = cell.items.language.code
         numbered.add([None if key is None else f"{code}\n{key}" for key in cell.items.clusters])
+        keys += own_names(cell.items.ids, code) if code in unpaired else cell.items.ids
     own = numbered.codes()
     if not parallel:
         return own
     numbers: dict[str, int] = {}
-    shared = np.fromiter((numbers.setdefault(key, len(numbers)) for key in ids), np.int64, len(ids))
+    shared = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64, len(keys))
     return linked_codes(own, shared)
 
 

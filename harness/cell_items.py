@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.errors import DataError, UsageError
 from harness.features import Items, Spans
-from harness.languages import Language, known_languages
+from harness.languages import Language, known_languages, recorded_name
 from harness.metrics.chunk import corpus_chunks
 from harness.record import RECORD_COLUMNS
 from harness.results import Run, RunFolder
@@ -62,7 +62,7 @@ def _language(code: str, spec: Mapping[str, Any]) -> Language:
     if code in table:
         return table.get(code)
     family, script = (spec.get("languages") or {}).get(code) or ("", "")
-    return Language(code=code, name=code, script=script, family=family)
+    return Language(code=code, name=recorded_name(code, [spec]), script=script, family=family)
 
 
 def _columns(run: Run, cell: Mapping[str, Any], *, inputs: bool) -> dict[str, list[Any]]:

@@ -20,6 +20,7 @@ from harness.specs.schema import (
     TaskSpec,
     TrainingSpec,
 )
+from harness.word_checking import word_problems
 
 if TYPE_CHECKING:
     from harness.languages import LanguageTable
@@ -44,7 +45,7 @@ Part = Source | LocalSource | HubSource
 
 def check_task(entry: TaskEntry, registry: Registry, catalog: Catalog) -> None:
     """Raise `SpecError` with all problems of a task whose schema is right, or of a fragment that extends it."""
-    for document in (entry.document, *entry.fragments.values()):
+    for document in entry.documents:
         problems = task_problems(entry, registry, catalog, document=document)
         if problems:
             raise SpecError(document.source, problems)
@@ -63,7 +64,10 @@ def task_problems(
         *_conditions(spec),
     ]
     own = [item for item in found if _document_at(item[0], entry) is chosen]
-    return _problems(own, chosen)
+    problems = _problems(own, chosen)
+    if entry.words:
+        problems += word_problems(entry, registry, catalog, document=chosen)
+    return problems
 
 
 def check_training(spec: TrainingSpec, document: Document, registry: Registry) -> None:

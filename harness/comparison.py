@@ -207,8 +207,15 @@ def _assessed(
     if not parts:
         return [], []
     linked = any(part.parallel for part in parts)
+    unpaired = [part.comparison.language for part in parts if not part.parallel]
     found = [
-        assess(metric, [part.contributions[metric.name] for part in parts], task=task, linked=linked)
+        assess(
+            metric,
+            [part.contributions[metric.name] for part in parts],
+            task=task,
+            linked=linked,
+            unpaired=unpaired,
+        )
         for metric in metrics
     ]
     languages = [
@@ -254,7 +261,7 @@ def _join(code: str, systems: Sequence[System], metrics: Sequence[Metric]) -> _I
         contributions=contributions,
         answers=answers,
         right=right,
-        parallel=bool(systems[0].spec.get("parallel")),
+        parallel=bool(systems[0].spec.get("parallel")) and code not in systems[0].spec.get("unpaired", ()),
     )
 
 

@@ -251,10 +251,12 @@ class _Work:
             )
             for cell, found in zip(cells, languages, strict=True)
         ]
-        everywhere = []
+        everywhere, spec = [], systems[0].spec
         if len(cells) > 1:
-            parallel = bool(systems[0].spec.get("parallel"))
-            block, joined = join_languages(cells, languages, parallel=parallel, names=names)
+            parallel, unpaired = bool(spec.get("parallel")), spec.get("unpaired", ())
+            block, joined = join_languages(
+                cells, languages, parallel=parallel, unpaired=unpaired, names=names
+            )
             everywhere = [own for own in joined if len(own.buckets) > 1]
             parts.insert(0, _Part(language=None, block=block, bucketed=everywhere))
         shown = {own.feature.name for part in parts for own in part.bucketed}

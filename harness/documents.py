@@ -52,6 +52,7 @@ def spec_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: Pl
         "metric_options": spec.metric_options,
         "labels": list(spec.label_names),
         "parallel": spec.parallel,
+        **_of_languages(spec, plan),
         "chance": spec.chance,
         "source": spec.transfer.source if spec.transfer is not None else None,
         "axes": list(spec.axes),
@@ -59,6 +60,15 @@ def spec_summary(spec: TaskSpec, languages: dict[str, tuple[str, str]], plan: Pl
         "published_languages": list(plan.published.get(spec.task, ())),
         "languages": {code: list(pair) for code, pair in languages.items()},
     }
+
+
+def _of_languages(spec: TaskSpec, plan: Plan) -> dict[str, Any]:
+    """Return what only tasks have that fragments extend, or that describe languages themselves."""
+    described = {
+        code: entry.name for code, entry in spec.languages.items() if entry is not None and entry.name
+    }
+    parts = {"unpaired": spec.unpaired, "added": dict(plan.added.get(spec.task, {})), "names": described}
+    return {name: part for name, part in parts.items() if part}
 
 
 def release_summary(cell: Cell, size: int) -> dict[str, Any] | None:

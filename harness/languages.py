@@ -11,14 +11,15 @@ code to use, because two names for one language would split its rows in every ta
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from harness.errors import UnknownNameError, UsageError
 
-__all__ = ["TABLE_SOURCE", "Language", "LanguageTable", "known_languages"]
+__all__ = ["TABLE_SOURCE", "Language", "LanguageTable", "known_languages", "recorded_name"]
 
 TABLE_SOURCE = "ruder2021xtremer"
 """Citation key of the paper whose Table 7 holds `printed_script`, `printed_datasets` and the typological marks."""
@@ -143,6 +144,14 @@ class LanguageTable:
     def extended(self, additional: Mapping[str, Language]) -> LanguageTable:
         """Return a table that knows the additional languages too."""
         return LanguageTable({**additional, **self._languages})
+
+
+def recorded_name(code: str, tasks: Iterable[Mapping[str, Any]]) -> str:
+    """Return the name of a language: the table's, or the one that a run's summaries of tasks record, or the code."""
+    table = known_languages()
+    if code in table:
+        return table.get(code).name
+    return next((str(task["names"][code]) for task in tasks if code in task.get("names", {})), code)
 
 
 @cache

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.errors import UsageError
-from harness.results import Run
+from harness.results import BY_LANGUAGE, Run
 from harness.translating import translator_names
 
 __all__ = ["refuse_conflicts", "same_scores"]
@@ -61,7 +61,7 @@ def _facts(run: Run) -> Iterator[tuple[str, tuple[str, ...], Any]]:
     for name in SETTINGS:
         yield f"the setting {name!r}", (), config.get(name)
     for task, summary in run.manifest["tasks"].items():
-        rest = {name: value for name, value in summary.items() if name != "languages"}
+        rest = {name: value for name, value in summary.items() if name not in BY_LANGUAGE}
         for name, value in rest.items():
             yield f"{name!r} of the task {task!r}", (), value
     for task, spec in run.manifest.get("specs", {}).items():

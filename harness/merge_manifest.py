@@ -94,7 +94,22 @@ def _tasks(manifests: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> dic
         for spec in manifest["tasks"].values():
             languages |= spec["languages"]
     order = dict.fromkeys([*(cell["task"] for cell in cells), *specs])
-    return {task: {**specs[task], "languages": languages} for task in order if task in specs}
+    return {
+        task: {**specs[task], **_by_language(manifests, task), "languages": languages}
+        for task in order
+        if task in specs
+    }
+
+
+def _by_language(manifests: Sequence[Mapping[str, Any]], task: str) -> dict[str, Any]:
+    """Return what the manifests say of added, unpaired and described languages of a task, together."""
+    specs = [manifest["tasks"].get(task, {}) for manifest in manifests]
+    united: dict[str, Any] = {
+        name: {code: value for spec in reversed(specs) for code, value in spec.get(name, {}).items()}
+        for name in ("added", "names")
+    }
+    united["unpaired"] = list(dict.fromkeys(code for spec in specs for code in spec.get("unpaired", ())))
+    return {name: value for name, value in united.items() if value}
 
 
 def _suites(manifests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -309,6 +309,13 @@ class Cell:
         return self.text or self.language
 
     @property
+    def provenance(self) -> str | None:
+        """How the texts of its items were made: by the spec, or a translator; None where nobody says so."""
+        if self.test.change is not None:
+            return "machine-translated"
+        return None if "variant" in self.view else self.spec.provenance(self.language.code)
+
+    @property
     def title(self) -> str:
         """``xnli:sw``."""
         return f"{self.spec.task}:{self.language.code}"
@@ -370,6 +377,8 @@ class Plan:
     """Suites that were asked for by name."""
     published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By task: the languages of its own document, without those that fragments added."""
+    added: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By task: the languages that fragments added, with the plugin or file that did."""
     human: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """By task and metric: published human performance, as a fraction."""
 

@@ -14,6 +14,7 @@ from harness.checking import check_task
 from harness.data.sources import DataFinder, FoundData
 from harness.errors import MissingDataError, UnknownNameError, UsageError
 from harness.fit_planning import FitPlanner, find_split, without_selection_on_test
+from harness.id_alignment import AlignmentCheck
 from harness.kinds.kind import TaskKind
 from harness.languages import Language, known_languages
 from harness.learning_planning import LearningPlanner
@@ -97,9 +98,11 @@ class _Planner:
         self._fits = FitPlanner(config, registry, catalog, finder, model.description)
         self._learning = LearningPlanner(config, finder, self._fits)
         self._prompts = PromptPlanner(config, catalog, finder, self._fits)
+        self._alignment = AlignmentCheck(registry, finder)
         self._pools: dict[str, PoolPlan] = {}
         self._suites: dict[str, None] = {}
         self._published: dict[str, tuple[str, ...]] = {}
+        self._added: dict[str, dict[str, str]] = {}
         self._variants = VariantPlanner(
             config.variants,
             config.translators,
@@ -121,6 +124,8 @@ class _Planner:
         pairings = self._pairings(spec, kind, selected)
         self._suites |= dict.fromkeys(selected.suites)
         added = selected.entry.added
+        if added:
+            self._added[spec.task] = dict(added)
         self._published[spec.task] = tuple(code for code in spec.languages if code not in added)
         for code in selected.languages:
             for view, source in self._versions(spec, code):
@@ -210,6 +215,12 @@ class _Planner:
         except MissingDataError as error:
             self._skip(spec, code, str(error), view=view)
             return
+        strange = self._alignment.reason(
+            selected.entry, code, variant=view.get("variant"), conditions=conditions
+        )
+        if strange is not None:
+            self._skip(spec, code, strange, view=view)
+            return
         self._add_pairings(selected, code, pairings, view, test, pool)
 
     def _add_translated(
@@ -222,6 +233,10 @@ class _Planner:
             made = self._variants.plan(selected.entry, code, variant, translator, conditions)
         except MissingDataError as error:
             self._skip(spec, code, str(error), view={"variant": variant, "translator": translator})
+            return
+        strange = self._alignment.reason(selected.entry, code)
+        if strange is not None:
+            self._skip(spec, code, strange, view=made.view)
             return
         self._add_pairings(selected, code, pairings, made.view, made.found, None, text=made.text)
 
@@ -342,6 +357,7 @@ class _Planner:
         cells, notes = without_selection_on_test(self._cells)
         notes += dict.fromkeys(self._fits.notes)
         notes += dict.fromkeys(self._learning.notes)
+        notes += self._prompts.notes
         notes += [
             f"{task}: the candidate pool lacks {' '.join(pool.missing)}, whose files were not found, so scores "
             "are not comparable with those on the whole pool"
@@ -355,5 +371,6 @@ class _Planner:
             notes=tuple(notes),
             suites=tuple(self._catalog.suite(name) for name in self._suites),
             published=self._published,
+            added=self._added,
             human=self._catalog.human_performance(),
         )

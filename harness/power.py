@@ -136,7 +136,7 @@ def _of_task(
         return
     if cell.spec.parallel:
         # As if the translations of an item were right or wrong together, which is the most cautious, too.
-        draws = _draws(parts, linked=True)
+        draws = _draws(parts, linked=True, unpaired=cell.spec.unpaired)
         difference = detectable_difference(sum(deviations) / len(parts), draws)
     else:
         draws = sum(groups)
@@ -154,9 +154,9 @@ def _of_task(
     )
 
 
-def _draws(parts: Sequence[_Items], *, linked: bool) -> int:
+def _draws(parts: Sequence[_Items], *, linked: bool, unpaired: Sequence[str] = ()) -> int:
     named = [(part.language, part.ids, part.clusters) for part in parts]
-    return int(draw_codes(named, linked=linked).max(initial=-1)) + 1
+    return int(draw_codes(named, linked=linked, unpaired=unpaired).max(initial=-1)) + 1
 
 
 def _items(cell: Cell, reader: CellReader, registry: Registry, limit: int | None) -> _Items:
@@ -176,7 +176,7 @@ def _examples(cell: Cell, reader: CellReader, limit: int | None) -> Iterator[Any
             yield from chunk
         return
     examples, _ = reader.read(cell)
-    language = None if cell.spec.parallel else cell.language.code
+    language = None if cell.spec.pairs(cell.language.code) else cell.language.code
     ids = [example.id for example in examples]
     for index in draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language):
         yield examples[index]

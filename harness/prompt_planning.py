@@ -9,6 +9,7 @@ from harness.languages import Language
 from harness.methods import Pairing
 from harness.plan import PromptPlan, RunConfig, ShotPool
 from harness.specs.catalog import Catalog, TaskEntry
+from harness.word_checking import needed_words, place_of_words
 
 __all__ = ["DEFAULT_PRESET", "FITTED_PRESET", "PromptPlanner"]
 
@@ -26,6 +27,8 @@ class PromptPlanner:
         self._catalog = catalog
         self._finder = finder
         self._fits = fits
+        self.notes: dict[str, None] = {}
+        """What is to be told about the words of prompts."""
 
     def preset(self, *, fits: bool) -> str:
         """Return the preset of a pairing: the user's, or the usual one."""
@@ -42,18 +45,30 @@ class PromptPlanner:
         if not pairing.method.prompted:
             return None
         spec = self._catalog.prompt(entry.spec.task, self.preset(fits=pairing.fits))
+        inherited = self._catalog.inherited_prompt(spec)
+        code = self._config.instruction_language or language.code
         shots = 0 if pairing.fits else self._config.shots
         prompt = PromptPlan(
-            spec=spec,
-            inherited=self._catalog.inherited_prompt(spec),
+            spec=entry.worded(spec, code),
+            inherited=None if inherited is None else entry.worded(inherited, code),
             policy=self._config.literals,
-            instruction=self._config.instruction_language or language.code,
+            instruction=code,
             shots=shots,
             pool=self._pool(entry, language, tested) if shots else None,
             chat=self._config.chat,
             constrained=self._config.constrained,
         )
-        prompt.compiled(prompt.instruction)
+        try:
+            words = prompt.compiled(code).literals_language
+        except MissingDataError as error:
+            raise MissingDataError(
+                f"{error} Write them in {place_of_words(entry, code, spec.preset)}."
+            ) from error
+        if words != code and code in entry.added:
+            place = place_of_words(entry, code, spec.preset)
+            named = ", ".join(needed_words(spec, inherited))
+            told = f"{entry.spec.task}:{code} is asked with English words; write its own ({named}) in {place}"
+            self.notes[told] = None
         return prompt
 
     def view(self, prompt: PromptPlan | None, *, fits: bool) -> dict[str, str]:
@@ -92,7 +107,7 @@ class PromptPlanner:
                 found = find_split(self._finder, given, name, origin.languages.get(code), split, place)
             except MissingDataError:
                 continue
-            if _reveals(found, tested, parallel=spec.parallel):
+            if _reveals(found, tested, parallel=spec.pairs(language.code)):
                 continue
             return _shot_pool(name, origin, code, split, found)
         raise MissingDataError(

@@ -77,8 +77,10 @@ def render_first_item(
     kind = registry.kinds.get(entry.spec.kind)
     if kind.prompt_item is None:
         raise UsageError(f"The task {task!r} cannot be prompted: its kind {kind.name!r} has no prompt items.")
-    prompt = catalog.prompt(task, preset)
-    inherited = catalog.inherited_prompt(prompt)
+    shipped = catalog.prompt(task, preset)
+    prompt = entry.worded(shipped, language)
+    inherited = catalog.inherited_prompt(shipped)
+    inherited = None if inherited is None else entry.worded(inherited, language)
     compiled = compile_prompt(prompt, language, policy=policy, inherited=inherited)
     example = _first(entry, language, kind, finder)
     item = kind.prompt_item(example)

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import MissingDataError
+from harness.id_alignment import is_numbered, pairing_order
 from harness.locking import data_difference
 from harness.metrics.metric import Metric, MetricContext
 from harness.proof_answer import Trial, goodness, kinds_with_answers, largest_constant, trials
 from harness.proof_data import (
     count_findings,
+    id_findings,
     joined_findings,
     label_findings,
     label_map_findings,
@@ -99,6 +101,9 @@ class Prover:
         for split in tests:
             results += self._split(entry, kind, split)
         results += parallel_findings(spec, tests, kind.reference)
+        results += id_findings(
+            spec, tests, pairing_order(entry), lambda split: is_numbered(split.found, self._finder)
+        )
         results += overlap_findings(spec, tests, reader.learned())
         if spec.kind not in kinds_with_answers():
             skipped.append(f"answers: references of the kind {spec.kind} are no predictions")
@@ -140,12 +145,14 @@ class Prover:
 
     # Prompts --------------------------------------------------------------------------------------------
 
-    def _presets(self, task: str) -> list[Any]:
+    def _presets(self, entry: TaskEntry) -> list[Any]:
+        task = entry.spec.task
         specs = [self._catalog.prompt(task, preset) for preset in self._catalog.presets(task)]
-        return [(spec, self._catalog.inherited_prompt(spec)) for spec in specs]
+        pairs = [(spec, self._catalog.inherited_prompt(spec)) for spec in specs]
+        return [(entry.worded(one), None if other is None else entry.worded(other)) for one, other in pairs]
 
     def _literals(self, entry: TaskEntry) -> Iterator[Finding]:
-        for spec, _ in self._presets(entry.spec.task):
+        for spec, _ in self._presets(entry):
             yield from literal_findings(entry.spec.task, spec, entry.languages, language_detector())
 
     def _prompts(
@@ -154,7 +161,7 @@ class Prover:
         spec = entry.spec
         if kind.prompt_item is None:
             return
-        presets = self._presets(spec.task)
+        presets = self._presets(entry)
         by_preset: dict[str, list[TaskPrompt]] = {}
         item = None
         for split in _one_a_language(tests):

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.id_alignment import ItemIds, misalignment
 from harness.languages import LanguageTable
 from harness.proof_overlap import TextIndex, item_text
 from harness.proof_record import Finding, Note, ProvedSplit
@@ -15,6 +16,7 @@ from harness.specs.schema import SPLITS, Source, TaskSpec
 
 __all__ = [
     "count_findings",
+    "id_findings",
     "joined_findings",
     "label_findings",
     "label_map_findings",
@@ -149,6 +151,8 @@ def parallel_findings(
     if not spec.parallel or not spec.label_names:
         return
     for (code, axes), own in labelled.items():
+        if not spec.pairs(code):
+            continue
         first = next((key for key in labelled if key[1] == axes), (code, axes))
         gold = labelled.get((source, axes), labelled[first])
         common = own.keys() & gold.keys()
@@ -164,6 +168,41 @@ def parallel_findings(
         elif same < len(common):
             told = f"{len(common) - same:,} of {len(common):,} labels differ from those of the same items in {source}"
             yield Note(task=spec.task, languages=(code,), check="parallel labels", told=told)
+
+
+def id_findings(
+    spec: TaskSpec,
+    tests: Sequence[ProvedSplit],
+    order: Sequence[str],
+    numbered: Callable[[ProvedSplit], bool],
+) -> Iterator[Finding]:
+    """Yield languages of a parallel task whose items are not those of the language that they are paired with.
+
+    Args:
+        spec: The task.
+        tests: Its test items.
+        order: What `harness.id_alignment.pairing_order` returns.
+        numbered: Tells whether the items of a split are named by their number.
+    """
+    splits = {(split.language, split.axes): split for split in tests}
+    for (code, axes), split in splits.items():
+        others = [splits[other, axes] for other in order if (other, axes) in splits]
+        if not others or others[0] is split or not spec.pairs(code):
+            continue
+        own, theirs = (
+            ItemIds(ids=[example.id for example in one.examples], numbered=numbered(one))
+            for one in (split, others[0])
+        )
+        told = misalignment(own, theirs, others[0].language)
+        if told is not None:
+            yield Finding(
+                task=spec.task,
+                languages=(code,),
+                check="parallel ids",
+                expected=f"the ids of {others[0].language!r} in the {split.title} split, or 'parallel: false' below "
+                f"{code!r}",
+                found=told,
+            )
 
 
 # Items --------------------------------------------------------------------------------------------------

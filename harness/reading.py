@@ -54,7 +54,7 @@ class CellItems:
         self._held: list[Any] | None = []
         self._indices: array[int] | None = None
         self._order = blake2b(digest_size=16)
-        language = None if cell.spec.parallel else cell.language.code
+        language = None if cell.spec.pairs(cell.language.code) else cell.language.code
         passing = self._counted()
         if limit is not None and cell.spec.draw == "clusters":
             self._held = _drawn_clusters(list(passing), limit, seed, cell.spec.task, language)
@@ -225,7 +225,7 @@ class CellReader:
             prompt=prompt.compiled(prompt.instruction),
             item=kind.prompt_item,
             task=cell.spec.task,
-            language=None if cell.spec.parallel else cell.language.code,
+            language=None if cell.spec.pairs(cell.language.code) else cell.language.code,
             seed=cell.seed,
             shots=prompt.shots,
             pool=pool,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from harness.errors import DuplicateNameError, UnknownNameError
+from harness.languages import LanguageTable, known_languages
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -100,6 +101,8 @@ class Registry:
     ) -> None:
         self.plugins = plugins
         self._metric_families = metric_families
+        self.languages: LanguageTable = known_languages()
+        """The languages of the table, and in a session those that its documents describe."""
 
     @cached_property
     def adapters(self) -> Table[AdapterEntry]:

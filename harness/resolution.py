@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path
 from types import MappingProxyType
@@ -212,7 +212,19 @@ def _resolution(entries: Iterable[LockedSplit], uses: _Uses, catalog: Catalog) -
             digest = _content_digest(fragments[code].data)
             name = f"{owner}:{code}"
             documents.append(LockedDocument(sort="extends", name=name, version=None, digest=digest))
+        documents += _word_documents(
+            catalog.task(owner), {entry.language for entry in splits if entry.owner == owner}
+        )
     return Resolution(data=tuple(splits), specs=tuple(sorted(documents, key=lambda entry: entry.key)))
+
+
+def _word_documents(entry: TaskEntry, codes: Collection[str]) -> Iterator[LockedDocument]:
+    """Yield the fragments that bring nothing but words for prompts in some of the languages."""
+    for (preset, code), given in sorted(entry.words.items()):
+        if code in codes and entry.fragments.get(code) is not given.document:
+            digest = _content_digest(given.document.data)
+            name = f"{entry.spec.task}:{code}:{preset}"
+            yield LockedDocument(sort="extends", name=name, version=None, digest=digest)
 
 
 def _document(catalog: Catalog, sort: str, name: str) -> LockedDocument:

@@ -15,6 +15,7 @@ from harness.record import ItemRecord, RecordWriter, read_records
 from harness.storage import write_atomically
 
 __all__ = [
+    "BY_LANGUAGE",
     "SCHEMA",
     "ItemRecord",
     "Run",
@@ -24,6 +25,8 @@ __all__ = [
 ]
 
 SCHEMA = 1
+BY_LANGUAGE = frozenset({"languages", "added", "names", "unpaired"})
+"""What a manifest says of a task's languages: runs of other languages, or with other fragments, differ in it."""
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
 
 

@@ -231,7 +231,7 @@ class Runner:
         if not self._reader.needs_list(cell):
             return self._reader.stream(cell, limit=limit, seed=LIMIT_SEED), None
         examples, pool = self._reader.read(cell)
-        language = None if cell.spec.parallel else cell.language.code
+        language = None if cell.spec.pairs(cell.language.code) else cell.language.code
         ids = [example.id for example in examples]
         kept = draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language)
         return HeldItems(examples, kept), pool
@@ -273,6 +273,7 @@ class Runner:
             "language": cell.language.code,
             "split": cell.test.files.split_used,
             "stands_in": cell.test.files.stands_in,
+            "provenance": cell.provenance,
             "protocol": cell.pairing.protocol,
             "fit": "none" if cell.fit is None else (fitted.digest if fitted is not None else None),
             "method": cell.pairing.method.name,

@@ -6,7 +6,7 @@ are resampled apart. Languages are fixed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
@@ -91,7 +91,12 @@ class LanguageItems:
 
 
 def assess(
-    metric: Metric, parts: Sequence[LanguageItems], *, task: str, linked: bool
+    metric: Metric,
+    parts: Sequence[LanguageItems],
+    *,
+    task: str,
+    linked: bool,
+    unpaired: Collection[str] = (),
 ) -> tuple[Scores, list[Scores]]:
     """Return the mean over languages of a metric with its tests, and the scores of every language with theirs.
 
@@ -100,13 +105,14 @@ def assess(
         parts: The common items, language by language; at least one.
         task: Seeds the resamples, with the metric.
         linked: Whether items of the same id in several languages are one draw.
+        unpaired: Languages that are left out of that: their ids name other items.
     """
     values = [tuple(fmean(column) for column in zip(*(part.values for part in parts), strict=True))]
     values += [part.values for part in parts]
     plain = [_plain(metric.name, own) for own in values]
     if any(part.rows is None or (part.rows.ndim > 2 and metric.from_counts is None) for part in parts):
         return plain[0], plain[1:]
-    trial = _Trial(metric, parts, seed_of("compare", task, metric.name), linked=linked)
+    trial = _Trial(metric, parts, seed_of("compare", task, metric.name), linked=linked, unpaired=unpaired)
     found = [_against(trial, scores, number - 1) for number, scores in enumerate(plain)]
     pairs = [
         None if index == trial.best(values[0]) else trial.p(trial.best(values[0]), index)[0]
@@ -151,14 +157,22 @@ def _against(trial: _Trial, scores: Scores, place: int) -> Scores:
 class _Trial:
     """The items of all languages under one metric, and the resamples that its tests share."""
 
-    def __init__(self, metric: Metric, parts: Sequence[LanguageItems], seed: int, *, linked: bool) -> None:
+    def __init__(
+        self,
+        metric: Metric,
+        parts: Sequence[LanguageItems],
+        seed: int,
+        *,
+        linked: bool,
+        unpaired: Collection[str] = (),
+    ) -> None:
         self._metric = metric
         self._rows = [part.rows for part in parts if part.rows is not None]
         self._sizes = [len(part.ids) for part in parts]
         self._seed = seed
         self._linked = linked and len(parts) > 1
         named = [(part.language, part.ids, part.clusters) for part in parts]
-        self._codes = draw_codes(named, linked=self._linked)
+        self._codes = draw_codes(named, linked=self._linked, unpaired=unpaired)
         self._strata = np.repeat(np.arange(len(parts)), self._sizes)
         self._p: dict[tuple[int, int], list[float]] = {}
 

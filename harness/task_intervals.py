@@ -7,7 +7,7 @@ differ stands apart (``seed_sd``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,7 @@ def task_intervals(
     found = []
     for row in rows:
         by_language = cells_of_row(row, cells)
+        unpaired = specs[row["task"]].get("unpaired", ())
         linked = bool(specs[row["task"]].get("parallel")) and len(by_language) > 1
         if not linked and all(len(own) == 1 for own in by_language.values()):
             found.append(dict(row))
@@ -85,7 +86,7 @@ def task_intervals(
             reason = next(part for part in parts if isinstance(part, str))
             interval = Interval(se=None, low=None, high=None, method=reason)
         else:
-            interval = _interval(row, known, metrics, linked=linked)
+            interval = _interval(row, known, metrics, linked=linked, unpaired=unpaired)
         found.append({**row, **interval.to_json()})
     return found
 
@@ -125,13 +126,18 @@ def _read(language: str, cells: Sequence[Cell], metric: str, locate: Locate) -> 
 
 
 def _interval(
-    row: Mapping[str, Any], parts: Sequence[_Part], metrics: Table[Metric], *, linked: bool
+    row: Mapping[str, Any],
+    parts: Sequence[_Part],
+    metrics: Table[Metric],
+    *,
+    linked: bool,
+    unpaired: Collection[str] = (),
 ) -> Interval:
     if parts[0].scores.ndim == 2:
         means = [part.scores.mean(axis=0) for part in parts]
         if linked:
             strata = np.repeat(np.arange(len(parts)), [len(part.ids) for part in parts])
-            return stratified_mean(np.concatenate(means), strata, _codes(parts))
+            return stratified_mean(np.concatenate(means), strata, _codes(parts, unpaired))
         own = [mean_of_codes(mean, _codes([part])) for mean, part in zip(means, parts, strict=True)]
     else:
         try:
@@ -142,14 +148,16 @@ def _interval(
             return Interval(se=None, low=None, high=None, method="the metric is not at hand")
         names = (row["task"], row["metric"])
         if linked:
-            return _bootstrap(parts, statistic, names)
+            return _bootstrap(parts, statistic, names, unpaired)
         own = [_bootstrap([part], statistic, names) for part in parts]
     return own[0] if len(own) == 1 else independent_mean(own, row["value"])
 
 
-def _bootstrap(parts: Sequence[_Part], statistic: Statistic, names: Sequence[str]) -> Interval:
+def _bootstrap(
+    parts: Sequence[_Part], statistic: Statistic, names: Sequence[str], unpaired: Collection[str] = ()
+) -> Interval:
     """Return the interval of the mean over languages and seeds of a set-level metric, items drawn jointly."""
-    codes = _codes(parts)
+    codes = _codes(parts, unpaired)
     groups = int(codes.max()) + 1
     if groups < 2:
         return Interval(se=None, low=None, high=None, method="one cluster")
@@ -168,5 +176,6 @@ def _bootstrap(parts: Sequence[_Part], statistic: Statistic, names: Sequence[str
     return percentile_interval(np.mean(by_language, axis=0), method=method, groups=groups, seed=seed)
 
 
-def _codes(parts: Sequence[_Part]) -> Codes:
-    return draw_codes([(part.language, part.ids, part.clusters) for part in parts], linked=len(parts) > 1)
+def _codes(parts: Sequence[_Part], unpaired: Collection[str] = ()) -> Codes:
+    named = [(part.language, part.ids, part.clusters) for part in parts]
+    return draw_codes(named, linked=len(parts) > 1, unpaired=unpaired)

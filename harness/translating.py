@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 
 from harness.errors import MissingDataError, UnknownNameError, UsageError
-from harness.languages import known_languages
 from harness.registry import Registry
 from harness.translators import OpenTranslator, Translator, TranslatorContext, TranslatorEntry
 
@@ -34,7 +33,7 @@ def translator_names(given: Sequence[str]) -> dict[str, str]:
 
 def open_translator(registry: Registry, name: str, reference: str) -> OpenTranslator:
     """Return the translator of a value of ``--translator`` under its name; the caller closes it."""
-    context = TranslatorContext(registry=registry, languages=known_languages())
+    context = TranslatorContext(registry=registry, languages=registry.languages)
     return OpenTranslator(name=name, reference=reference, translator=open_engine(reference, context))
 
 
@@ -61,7 +60,7 @@ class PairCheck:
     """
 
     def __init__(self, registry: Registry) -> None:
-        self._context = TranslatorContext(registry=registry, languages=known_languages())
+        self._context = TranslatorContext(registry=registry, languages=registry.languages)
         self._open: dict[str, Translator] = {}
 
     def named(self, given: Sequence[str], why: str) -> dict[str, str]:

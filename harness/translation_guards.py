@@ -11,7 +11,7 @@ from functools import cache
 from statistics import median
 
 from harness.data.translation import Translations
-from harness.languages import Language, known_languages
+from harness.languages import Language
 from harness.scripts import text_scripts
 
 __all__ = [
@@ -181,7 +181,7 @@ def _repeats(text: str) -> bool:
 
 def guard_translations(translations: Translations) -> dict[tuple[str, str, str], GuardReport]:
     """Return what the guards find in all texts that a command had translated, by translator, source and target."""
-    languages = known_languages()
+    languages = translations.registry.languages
     return {
         (name, source, target): guard_report(
             [(item.source, item.text) for item in seen.values()],

@@ -135,7 +135,7 @@ class VariantPlanner:
     def _drawn(self, spec: TaskSpec, code: str) -> DrawnRows | None:
         if self._limit is None or spec.draw == "clusters":
             return None
-        language = None if spec.parallel else code
+        language = None if spec.pairs(code) else code
         return DrawnRows(limit=self._limit, seed=LIMIT_SEED, task=spec.task, language=language)
 
     def _begin(

@@ -13,11 +13,11 @@ from harness.errors import HarnessError, Problem, SpecError, UnknownNameError, U
 from harness.prompt_checking import prompt_problems
 from harness.registry import Registry
 from harness.specs.catalog import Catalog, Entry, read_entry
+from harness.specs.fragment import FragmentSpec
 from harness.specs.prompt import PromptSpec
 from harness.specs.published import PublishedSpec
 from harness.specs.recipe import RecipeSpec
 from harness.specs.schema import (
-    FragmentSpec,
     SpecModel,
     SuiteSpec,
     TrainingSpec,

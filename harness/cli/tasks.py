@@ -14,7 +14,7 @@ from harness.errors import UsageError
 if TYPE_CHECKING:
     from harness.api import Session
     from harness.discovery import Plugins
-    from harness.specs.catalog import Catalog
+    from harness.specs.catalog import Catalog, TaskEntry
     from harness.specs.schema import TaskSpec
 
 app = typer.Typer(
@@ -140,6 +140,7 @@ def show(
             ["citation", spec.citation],
             ["plugin", entry.plugin],
             *_further_rows(spec),
+            *_word_rows(entry, session.catalog),
             ["file", entry.document.source],
         ],
     )
@@ -165,6 +166,26 @@ def _further_rows(spec: TaskSpec) -> list[list[str]]:
     rows += [
         ["release", f"{name}{release.note and ': '}{release.note}"] for name, release in spec.releases.items()
     ]
+    return rows
+
+
+def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
+    """Return which prompts have words in the languages that fragments added, and where missing ones are written."""
+    from harness.word_checking import lacks_words, place_of_words
+
+    rows = []
+    for code in dict.fromkeys([*entry.added, *(code for _, code in entry.words)]):
+        own = [preset for preset, language in entry.words if language == code]
+        lacking = [
+            preset
+            for preset in catalog.presets(entry.spec.task)
+            if preset not in own and lacks_words(catalog.prompt(entry.spec.task, preset), catalog, code)
+        ]
+        told = [f"{preset} ({entry.words[preset, code].words.provenance})" for preset in own]
+        if lacking and code in entry.added:
+            place = place_of_words(entry, code, "NAME")
+            told.append(f"English in {', '.join(lacking)} (write them in {place})")
+        rows.append([f"words in {code}", ", ".join(told)])
     return rows
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from harness.data.records import Row
 from harness.data.romanised import is_romanised
 from harness.errors import DataError, near_names
-from harness.languages import known_languages
+from harness.languages import LanguageTable
 from harness.progress import Progress, SilentProgress
 from harness.registry import Registry
 from harness.translating import open_translator
@@ -119,11 +119,16 @@ class Translations:
         parts = [(change, list(dict.fromkeys(_texts(rows, change)))) for change, rows in wanted]
         # What is known to be in the store needs no translator: a second plan of the command asks for the same texts.
         parts = [(change, texts) for change, texts in parts if len(self._chain(change, texts)) < len(texts)]
-        for (name, reference), changes in _by_engine(parts, normalising=True).items():
+        for (name, reference), changes in _by_engine(parts, normalised_in=self.registry.languages).items():
             with self._opened(name, reference) as opened:
                 for change, texts in changes:
                     assert change.normalising is not None
-                    self._fill(opened, _romanised(change, texts), (change.normalising,), told)
+                    self._fill(
+                        opened,
+                        _romanised(change, texts, self.registry.languages),
+                        (change.normalising,),
+                        told,
+                    )
         for (name, reference), changes in _by_engine(parts).items():
             with self._opened(name, reference) as opened:
                 for pair in dict.fromkeys(step for change, _ in changes for step in change.steps):
@@ -179,7 +184,9 @@ class Translations:
         if len(known) < len(texts):
             self.prepare([(change, rows)])
             known = self._chain(change, texts)
-        left_out = set(_romanised(change, texts)) if change.romanised == SKIP else set()
+        left_out = (
+            set(_romanised(change, texts, self.registry.languages)) if change.romanised == SKIP else set()
+        )
         dropped = 0
         for row in rows:
             fields = dict(row.fields)
@@ -251,7 +258,7 @@ class Translations:
     def _begin(self, change: TextChange, texts: Sequence[str]) -> dict[str, str]:
         """Return text -> what the first step translates: itself, or a romanised text in its script."""
         current = {text: text for text in texts}
-        romanised = _romanised(change, current)
+        romanised = _romanised(change, current, self.registry.languages)
         if romanised:
             if change.normalising is not None:
                 info = self._infos.get((change.romanised, *change.normalising))
@@ -271,7 +278,7 @@ class Translations:
     def _chain(self, change: TextChange, texts: Sequence[str]) -> dict[str, str]:
         """Return text -> its translation through all steps, of those that the store has."""
         if change.normalising is not None and (change.romanised, *change.normalising) not in self._infos:
-            if _romanised(change, texts):
+            if _romanised(change, texts, self.registry.languages):
                 return {}
         current = self._begin(change, texts)
         for source, target in change.steps:
@@ -319,8 +326,8 @@ def _relocated(
     return found
 
 
-def _romanised(change: TextChange, texts: Iterable[str]) -> list[str]:
-    language = known_languages().get(change.steps[0][0])
+def _romanised(change: TextChange, texts: Iterable[str], languages: LanguageTable) -> list[str]:
+    language = languages.get(change.steps[0][0])
     return [] if language.script == "Latn" else [text for text in texts if is_romanised(text)]
 
 
@@ -328,13 +335,13 @@ Texts = Sequence[str]
 
 
 def _by_engine(
-    parts: Iterable[tuple[TextChange, Texts]], *, normalising: bool = False
+    parts: Iterable[tuple[TextChange, Texts]], *, normalised_in: LanguageTable | None = None
 ) -> dict[Engine, list[tuple[TextChange, Texts]]]:
     """Return the changes of every translator, or of those that write romanised texts in their script."""
     found: dict[Engine, list[tuple[TextChange, Texts]]] = {}
     for change, texts in parts:
-        if not normalising:
+        if normalised_in is None:
             found.setdefault((change.translator, change.reference), []).append((change, texts))
-        elif change.normalising is not None and _romanised(change, texts):
+        elif change.normalising is not None and _romanised(change, texts, normalised_in):
             found.setdefault(("romanised", change.romanised), []).append((change, texts))
     return found

@@ -32,6 +32,9 @@ _ESCAPES = {
     "*": "{*}",
     "±": r"$\pm$",
     "°": r"\textdegree{}",
+    "†": r"\dag{}",
+    "‡": r"\ddag{}",
+    "⁺": r"$^{+}$",
 }
 HEAD = "% Needs booktabs: \\usepackage{booktabs}. Names in other scripts need XeLaTeX or LuaLaTeX."
 

@@ -23,6 +23,7 @@ COLUMNS = (
     "view",
     "seed",
     "split",
+    "provenance",
     "data",
     "n",
     "status",

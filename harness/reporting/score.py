@@ -17,7 +17,8 @@ class Score:
     reach: float | None = None
     """Half the width of the 95 % interval."""
     mark: str = ""
-    """``*`` another split stands in for test, ``!`` failed, ``~`` over fewer languages, ``°`` not comparable."""
+    """``*`` another split stands in for test, ``!`` failed, ``~`` over fewer languages, ``°`` not comparable;
+    those of `harness.reporting.item_origin`."""
 
 
 def half_width(kept: Mapping[str, Any]) -> float | None:

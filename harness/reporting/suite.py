@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.reporting.item_origin import ADDED
 from harness.reporting.score import Score, half_width
 from harness.results import Run
 from harness.suites import overall, task_scores
@@ -34,7 +35,10 @@ def _table(row: Mapping[str, Any], runs: Sequence[Run], published: Sequence[Mapp
     rows = []
     for run in runs:
         found = _same(run.results["suites"], row)
-        rows.append((run.manifest["model"].removeprefix("baseline:"), _scores(found, categories)))
+        name = run.manifest["model"].removeprefix("baseline:")
+        rows.append((name, _scores(found, categories)))
+        if found is not None and _is_extended(found):
+            rows.append((f"{name} {ADDED}", _extended_scores(found["extended"], categories)))
     if not row["view"]:
         rows += [
             (f"published {item['label']}", _published(item, suite, runs[0].manifest["tasks"]))
@@ -66,6 +70,21 @@ def _scores(row: Mapping[str, Any] | None, categories: Sequence[str]) -> tuple[S
         Score() if value is None else Score(value=value, reach=reach, mark=mark)
         for value, reach in zip(values, reaches, strict=True)
     )
+
+
+def _is_extended(row: Mapping[str, Any]) -> bool:
+    extended = row["extended"]
+    if extended is None:
+        return False
+    values = [extended["paper"]["value"], extended["flat"]["value"], *extended.get("categories", {}).values()]
+    return any(value is not None for value in values)
+
+
+def _extended_scores(extended: Mapping[str, Any], categories: Sequence[str]) -> tuple[Score, ...]:
+    """Return the scores with added languages; those of older runs have no categories."""
+    known = extended.get("categories", {})
+    values = [extended["paper"]["value"], extended["flat"]["value"], *map(known.get, categories)]
+    return tuple(Score() if value is None else Score(value=value, mark=ADDED) for value in values)
 
 
 def _published(
@@ -108,8 +127,12 @@ def _notes(row: Mapping[str, Any], suite: Mapping[str, Any]) -> list[str]:
         notes.append(
             f"~ over fewer languages than the suite has, not comparable with published scores: {', '.join(fewer)}."
         )
-    if row["extended"] is not None and row["extended"]["paper"]["value"] is not None:
-        notes.append(f"With added languages: overall {row['extended']['paper']['value'] * 100:.1f}.")
+    if _is_extended(row):
+        added = row["extended"].get("languages", {})
+        named = "; ".join(f"{task} {' '.join(codes)}" for task, codes in added.items())
+        notes.append(
+            f"{ADDED} with languages that others added, not comparable with published scores{named and ': '}{named}."
+        )
     widths = [(name, half_width(row[key])) for name, key in (("overall", "paper"), ("flat", "flat"))]
     told = [f"{name} ±{width * 100:.1f}" for name, width in widths if width is not None]
     if told:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from harness.languages import known_languages
+from harness.languages import known_languages, recorded_name
 from harness.plan import reason_without_language
+from harness.reporting.item_origin import origin_mark, origin_notes, published_means
 from harness.reporting.matrix import Matrix, is_crossed, matrices
 from harness.reporting.probing.probe import conditions_of
 from harness.reporting.probing.report import ProbingReport, probing_report
@@ -169,7 +170,8 @@ def _sections(run: Run, columns: Sequence[Column]) -> tuple[Section, ...]:
     scores: dict[str, dict[Column, Score]] = {}
     for column in columns:
         for code, cells in _by_language(_matching(run, column)).items():
-            scores.setdefault(code, {})[column] = _score(cells, column.metric)
+            mark = origin_mark(cells[0], run.manifest["tasks"][column.task])
+            scores.setdefault(code, {})[column] = _score(cells, column.metric, mark)
     families: dict[str, list[str]] = {}
     for code in sorted(scores):
         families.setdefault(_language(run, code)[1], []).append(code)
@@ -221,7 +223,8 @@ def _language(run: Run, code: str) -> tuple[str, str]:
         return language.name, language.family
     for spec in run.manifest["tasks"].values():
         if code in spec["languages"]:
-            return code, str(spec["languages"][code][0])
+            name = recorded_name(code, run.manifest["tasks"].values())
+            return name, str(spec["languages"][code][0])
     return code, "other"
 
 
@@ -232,8 +235,8 @@ def _by_language(cells: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, An
     return grouped
 
 
-def _score(cells: Sequence[Mapping[str, Any]], metric: str) -> Score:
-    """Return the score of one language: the mean over its seeds."""
+def _score(cells: Sequence[Mapping[str, Any]], metric: str, mark: str) -> Score:
+    """Return the score of one language: the mean over its seeds, with the mark of where its items come from."""
     if any(cell["status"] == "failed" for cell in cells):
         return Score(mark="!")
     found = [cell["metrics"][metric] for cell in cells if metric in cell["metrics"]]
@@ -241,7 +244,7 @@ def _score(cells: Sequence[Mapping[str, Any]], metric: str) -> Score:
         return Score()
     value = fmean(entry["value"] for entry in found)
     reach = half_width(found[0]) if len(found) == 1 else None
-    return Score(value=value, reach=reach, mark="*" if cells[0]["stands_in"] else "")
+    return Score(value=value, reach=reach, mark=f"{'*' if cells[0]['stands_in'] else ''}{mark}")
 
 
 def _task_row(run: Run, column: Column) -> Mapping[str, Any] | None:
@@ -265,6 +268,7 @@ def _means(
         label = "mean" if index == 0 else f"mean {candidate.manifest['model'].removeprefix('baseline:')}"
         found = [_task_row(candidate, column) for column in columns]
         rows.append((label, tuple(_mean(row) for row in found)))
+        rows += published_means(candidate, found, label)
     rows += published_rows(
         published, [(column.task, column.protocol, column.view, column.metric) for column in columns]
     )
@@ -391,6 +395,7 @@ def _notes(run: Run) -> tuple[str, ...]:
         count = sum(cell[name] for cell in scored)
         if count:
             notes.append(f"{count:,} items were {name}")
+    notes += origin_notes(run)
     notes += _prompt_notes(scored)
     unscored = sorted({f"{cell['task']}:{cell['language']}" for cell in scored if not cell["metrics"]})
     if unscored:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -11,59 +10,21 @@ from typing import TYPE_CHECKING, get_args
 
 from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.languages import Language, LanguageTable, known_languages
-from harness.specs.loading import Document, read_yaml
+from harness.specs.loading import read_yaml
+from harness.specs.task_entry import Entry, TaskEntry, described_language, described_languages, join_fragments
 
 if TYPE_CHECKING:
+    from harness.specs.fragment import FragmentSpec
     from harness.specs.prompt import PromptSpec
     from harness.specs.published import PublishedSpec
     from harness.specs.recipe import RecipeSpec
-    from harness.specs.schema import FragmentSpec, LanguageEntry, SuiteSpec, TaskSpec, TrainingSpec
+    from harness.specs.schema import SuiteSpec, TaskSpec, TrainingSpec
 
 __all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "described_languages", "read_entry", "read_folder"]
 
 SORTS = ("task", "training", "recipe", "suite", "published", "prompt", "extends")
 """The key that says of what sort a document is; its value is the name."""
 SHOWN = {"training": "training set", "published": "published scores"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One document as it was found."""
-
-    sort: str
-    name: str
-    plugin: str
-    document: Document
-    folder: Traversable
-    """The registered folder that it came from; samples lie in its ``sample``."""
-
-    @property
-    def languages(self) -> list[str]:
-        """The language codes of a task, as written, without validating it."""
-        # Published scores have their languages by task, so that the keys are names of tasks.
-        given = None if self.sort == "published" else self.document.data.get("languages")
-        return list(given) if isinstance(given, Mapping) else []
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEntry:
-    """A validated task with the languages that fragments added to it."""
-
-    spec: TaskSpec
-    plugin: str
-    document: Document
-    languages: LanguageTable
-    """The known languages and those that only this task has."""
-    folders: Mapping[str, Traversable]
-    """By language: the folder that its samples are looked up in."""
-    added: Mapping[str, str]
-    """Languages that fragments added, with the plugin that did."""
-    fragments: Mapping[str, Document]
-    """Languages that fragments added, with the document that did."""
-
-    def document_of(self, language: str) -> Document:
-        """Return the document that gives a language."""
-        return self.fragments.get(language, self.document)
 
 
 class Catalog:
@@ -118,34 +79,23 @@ class Catalog:
 
         `further` are fragments that need not be installed.
         """
-        name = spec.task
-        added: dict[str, str] = {}
-        fragments: dict[str, Document] = {}
-        folders = dict.fromkeys(spec.languages, entry.folder)
-        languages = dict(spec.languages)
-        for fragment_entry in _each_once([*self._fragments(name), *further]):
-            for code, language in self._fragment(fragment_entry).languages.items():
-                if code in languages:
-                    raise DuplicateNameError(
-                        f"language {code!r} of task",
-                        name,
-                        added.get(code, entry.plugin),
-                        fragment_entry.plugin,
-                    )
-                languages[code] = language
-                added[code] = fragment_entry.plugin
-                fragments[code] = fragment_entry.document
-                folders[code] = fragment_entry.folder
-        merged = spec.model_copy(update={"languages": languages}) if added else spec
-        return TaskEntry(
-            spec=merged,
-            plugin=entry.plugin,
-            document=entry.document,
-            languages=described_languages(languages),
-            folders=folders,
-            added=added,
-            fragments=fragments,
+        found = [*self._fragments(spec.task), *further]
+        return join_fragments(
+            entry,
+            spec,
+            [(fragment, self._fragment(fragment)) for fragment in _each_once(found)],
+            self._plugin_with_words,
         )
+
+    def _plugin_with_words(self, task: str, preset: str, language: str) -> str | None:
+        """Return the plugin whose prompt document has the words of a language itself, or None."""
+        if preset not in self.presets(task):
+            return None
+        prompt = self.prompt(task, preset)
+        for spec in filter(None, (prompt, self.inherited_prompt(prompt))):
+            if language in spec.literals:
+                return self.entry("prompt", spec.prompt).plugin
+        return None
 
     def validate_task(self, entry: Entry) -> TaskSpec:
         """Return the spec of a task document; raises `SpecError` with all its faults."""
@@ -257,6 +207,18 @@ class Catalog:
             code for entry in self._fragments(name) for code in entry.languages if code not in codes
         ]
 
+    @cached_property
+    def languages(self) -> LanguageTable:
+        """The language table and every language that a document describes in full, as written."""
+        described: dict[str, Language] = {}
+        for entry in self.entries:
+            for code in entry.languages if entry.sort != "prompt" else ():
+                given = entry.document.data["languages"][code]
+                language = described_language(code, given) if isinstance(given, Mapping) else None
+                if language is not None:
+                    described.setdefault(code, language)
+        return known_languages().extended(described)
+
     def language_codes(self) -> set[str]:
         """Return the codes of the language table and of all documents."""
         return set(self._language_codes)
@@ -270,7 +232,7 @@ class Catalog:
         return [entry for entry in self.entries if entry.sort == "extends" and entry.name == task]
 
     def _fragment(self, entry: Entry) -> FragmentSpec:
-        from harness.specs.schema import FragmentSpec
+        from harness.specs.fragment import FragmentSpec
         from harness.specs.validating import validate_document
 
         return validate_document(FragmentSpec, entry.document)
@@ -346,16 +308,6 @@ def _read_extra(path: Path) -> list[Entry]:
 
 def _each_once(entries: Iterable[Entry]) -> list[Entry]:
     return list({Path(entry.document.source).resolve(): entry for entry in entries}.values())
-
-
-def described_languages(entries: Mapping[str, LanguageEntry | None]) -> LanguageTable:
-    """Return the known languages and those that a spec describes in full: with name, script and family."""
-    described = {
-        code: Language(code=code, name=entry.name, script=entry.script, family=entry.family)
-        for code, entry in entries.items()
-        if entry is not None and entry.name and entry.script and entry.family
-    }
-    return known_languages().extended(described)
 
 
 def _list_hint(sort: str) -> str | None:

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from harness.specs.schema import Code, Name, SpecModel
+from harness.specs.fragment import AddedWords
+from harness.specs.schema import Code, LiteralProvenance, Name, SpecModel
 
 __all__ = ["ALL_LANGUAGES", "Formulation", "LanguageTemplates", "Literals", "PromptSpec"]
 
@@ -14,7 +15,6 @@ ALL_LANGUAGES = "mul"
 """The code of words that belong to no language, such as the class ids of mT5 (ISO 639: multiple languages)."""
 
 Formulation = Literal["cloze", "letters", "hybrid", "generation"]
-LiteralProvenance = Literal["native", "translated", "copied"]
 PromptName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*/[a-z0-9][a-z0-9_\-]*$")]
 
 
@@ -81,6 +81,15 @@ class PromptSpec(SpecModel):
     def preset(self) -> str:
         """The part of the name that users give: ``lm_eval``."""
         return self.prompt.split("/")[1]
+
+    def worded(self, language: str, given: AddedWords) -> PromptSpec:
+        """Return the prompt with words, and templates where they are given, that a fragment brings for a language."""
+        words = Literals(provenance=given.provenance, source=given.source, words=given.words)
+        own = LanguageTemplates(item=given.item, choice=given.choice, answer=given.answer)
+        templates = self.templates if own == LanguageTemplates() else {**self.templates, language: own}
+        return self.model_copy(
+            update={"literals": {**self.literals, language: words}, "templates": templates}
+        )
 
     @model_validator(mode="after")
     def _ranks_something(self) -> PromptSpec:

@@ -13,11 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 __all__ = [
     "TRANSLATED",
-    "FragmentSpec",
+    "Code",
     "HubSource",
     "LanguageEntry",
+    "LiteralProvenance",
     "LocalSource",
+    "Name",
     "Phrases",
+    "Preset",
+    "Provenance",
     "Release",
     "Source",
     "SpecModel",
@@ -32,6 +36,8 @@ __all__ = [
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")]
 Code = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 Split = Literal["train", "validation", "test"]
+Preset = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")]
+LiteralProvenance = Literal["native", "translated", "copied"]
 Provenance = Literal["native", "human-translated", "machine-translated", "post-edited"]
 ProtocolName = Literal[
     "zero_shot_transfer", "translate_train", "translate_train_all", "in_language", "frozen", "prompted"
@@ -129,6 +135,12 @@ class LanguageEntry(SpecModel):
     name: str | None = None
     script: Annotated[str, Field(pattern=r"^[A-Z][a-z]{3}$")] | None = None
     family: str | None = None
+    flores: Annotated[str, Field(pattern=r"^[a-z]{3}_[A-Z][a-z]{3}$")] | None = None
+    """FLORES-200 code of a language that the table lacks, which NLLB and its like go by: ``gsw_Latn``."""
+    segmentation: Literal["space", "character"] | None = None
+    """How the writing of a language that the table lacks parts words; None takes ``space``."""
+    parallel: bool = True
+    """False in a task with `parallel`: these items are others than those of the same ids in other languages."""
 
 
 class Transfer(SpecModel):
@@ -238,6 +250,21 @@ class TaskSpec(_WithLanguages):
             raise ValueError(f"{', '.join(unknown)} is not among 'metrics'")
         return value
 
+    def pairs(self, language: str) -> bool:
+        """Return whether the items of a language are those of the same ids in the task's other languages."""
+        entry = self.languages.get(language)
+        return self.parallel and (entry is None or entry.parallel)
+
+    @property
+    def unpaired(self) -> list[str]:
+        """The languages of a parallel task whose items are others than those of the same ids elsewhere."""
+        return [code for code in self.languages if self.parallel and not self.pairs(code)]
+
+    def provenance(self, language: str) -> Provenance | None:
+        """Return how the test items of a language were made, or None where nobody says so."""
+        entry = self.languages.get(language)
+        return None if entry is None else entry.provenance
+
     @property
     def headline(self) -> tuple[str, ...]:
         """The metrics whose mean is the score of the task."""
@@ -342,10 +369,3 @@ class SuiteSpec(SpecModel):
         if unknown:
             raise ValueError(f"views name {', '.join(unknown)}, which 'tasks' lacks")
         return self
-
-
-class FragmentSpec(SpecModel):
-    """Further languages of a task that someone else ships."""
-
-    extends: Name
-    languages: dict[Code, LanguageEntry] = Field(min_length=1)

@@ -14,7 +14,7 @@ from harness.statistics.bootstrap import (
     resampled_sums,
     seed_of,
 )
-from harness.statistics.cluster import ClusterCodes, Codes, draw_codes, key_codes, linked_codes
+from harness.statistics.cluster import ClusterCodes, Codes, draw_codes, key_codes, linked_codes, own_names
 from harness.statistics.interval import Interval
 from harness.statistics.mean import (
     SMALL_SAMPLE,
@@ -54,6 +54,7 @@ __all__ = [
     "linked_codes",
     "mcnemar",
     "mean_of_codes",
+    "own_names",
     "paired_difference",
     "paired_sd",
     "percentile_interval",

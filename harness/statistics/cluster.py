@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ClusterCodes", "Codes", "draw_codes", "key_codes", "linked_codes"]
+__all__ = ["ClusterCodes", "Codes", "draw_codes", "key_codes", "linked_codes", "own_names"]
 
 Codes = npt.NDArray[np.int64]
 
@@ -77,20 +77,31 @@ def linked_codes(*keyings: Codes) -> Codes:
     return np.unique(components[:n], return_inverse=True)[1].astype(np.int64)
 
 
-def draw_codes(parts: Sequence[tuple[str, Sequence[str], Sequence[str | None]]], *, linked: bool) -> Codes:
+def draw_codes(
+    parts: Sequence[tuple[str, Sequence[str], Sequence[str | None]]],
+    *,
+    linked: bool,
+    unpaired: Collection[str] = (),
+) -> Codes:
     """Return the number of every item's draw, for the items of several languages after each other.
 
     Args:
         parts: The language, the ids and the clusters of its items. A cluster is one of its language.
         linked: Whether items of the same id are one draw, as the translations of an item are.
+        unpaired: Languages whose ids name other items than those of the same ids elsewhere.
     """
     ids, clusters = ClusterCodes(), ClusterCodes()
     for language, names, own in parts:
-        ids.add(names)
+        ids.add(own_names(names, language) if language in unpaired else names)
         clusters.add([None if key is None else f"{language} {key}" for key in own])
     if not linked:
         return clusters.codes()
     return linked_codes(ids.codes()) if clusters.alone else linked_codes(ids.codes(), clusters.codes())
+
+
+def own_names(ids: Sequence[str], language: str) -> list[str]:
+    """Return ids that are linked with those of no other language."""
+    return [f"{language}\n{identifier}" for identifier in ids]
 
 
 def key_codes(keys: Sequence[Sequence[Hashable]]) -> Codes:

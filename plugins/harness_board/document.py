@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from harness.markup.element import Element
+from harness_board.addition import Extension
 
 __all__ = ["Board", "Score", "System", "TaskColumn"]
 
@@ -31,6 +32,17 @@ class TaskColumn:
     """The languages that the task's score is a mean over."""
     source: str | None = None
     """The language that is transferred from."""
+    added: tuple[str, ...] = ()
+    """Languages that others added: they are shown, and in no mean of the task."""
+    marks: dict[str, str] = field(default_factory=dict)
+    """Language -> the marks of its scores, as `harness.reporting.item_origin` gives them."""
+    described: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Name, family and script of languages that the language table lacks."""
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """All languages that have a place on the board."""
+        return (*self.languages, *(code for code in self.added if code not in self.languages))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +99,14 @@ class Board:
     diagnosis: tuple[dict[str, Any], ...] = ()
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The items that rows of `diagnosis` name: task/language/id -> inputs, reference, predictions."""
+    extensions: tuple[Extension, ...] = ()
+    """Means that languages of others are in, beside those without them."""
     checklists: dict[str, tuple[Element, ...]] = field(default_factory=dict)
     """Task -> the errors and failing cases of every run, for tasks that are checklists."""
 
     def content(self) -> dict[str, Any]:
         """Return what the page holds as JSON: names once, scores as arrays in the order of each task's languages."""
-        tasks = [{**asdict(task), "by_language": self.language_headline(task)} for task in self.tasks]
+        tasks = [{**_task(task), "by_language": self.language_headline(task)} for task in self.tasks]
         return {
             "schema": SCHEMA,
             "title": self.title,
@@ -135,6 +149,7 @@ class Board:
             suite=self.suite,
             categories=self.categories,
             notes=self.notes,
+            extensions=self.extensions if tasks is None and languages is None else (),
             diagnosis=tuple(
                 row
                 for row in self.diagnosis
@@ -145,6 +160,14 @@ class Board:
             if languages is None
             else {},
         )
+
+
+def _task(task: TaskColumn) -> dict[str, Any]:
+    plain = asdict(task)
+    for name in ("added", "marks", "described"):
+        if name == "described" or not plain[name]:
+            del plain[name]
+    return plain
 
 
 def _system(system: System) -> dict[str, Any]:
@@ -166,8 +189,8 @@ def _score(index: int, score: Score, task: TaskColumn) -> list[Any]:
         _short(score.high),
         int(score.is_whole),
         score.note,
-        [_short(score.by_language.get(code)) for code in task.languages] if score.by_language else None,
-        [_short(score.se_by_language.get(code)) for code in task.languages] if score.se_by_language else None,
+        [_short(score.by_language.get(code)) for code in task.shown] if score.by_language else None,
+        [_short(score.se_by_language.get(code)) for code in task.shown] if score.se_by_language else None,
     ]
     while row[-1] is None:
         row.pop()

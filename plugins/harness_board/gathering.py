@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from harness.errors import UnknownNameError, UsageError
 from harness.languages import known_languages
 from harness.results import Run
+from harness_board.addition import extensions
 from harness_board.checklist import checklist_sections
 from harness_board.document import Board, System, TaskColumn
 from harness_board.metadata import SystemMetadata
@@ -56,7 +57,7 @@ def gather(
     _refuse_strangers(runs)
     columns: dict[str, TaskColumn] = {}
     for run in runs:
-        columns |= {task.task: task for task in run_tasks(run) if task.task not in columns}
+        columns |= {task.task: _united(columns.get(task.task), task) for task in run_tasks(run)}
     systems = [system for run in runs for system in run_systems(run)]
     known = list(metadata)
     if published is not None and catalog is not None:
@@ -81,7 +82,20 @@ def gather(
         languages=_languages(columns.values()),
         suite=suite,
         categories=categories,
+        extensions=extensions(runs),
         checklists=checklist_sections(runs),
+    )
+
+
+def _united(known: TaskColumn | None, other: TaskColumn) -> TaskColumn:
+    """Return the task of an earlier run with the languages that a later run has added to it."""
+    if known is None:
+        return other
+    return replace(
+        known,
+        added=tuple(dict.fromkeys((*known.added, *other.added))),
+        marks={**other.marks, **known.marks},
+        described={**other.described, **known.described},
     )
 
 
@@ -182,11 +196,13 @@ def _distinct(systems: Sequence[System]) -> list[System]:
 
 def _languages(columns: Iterable[TaskColumn]) -> dict[str, dict[str, str]]:
     table = known_languages()
-    codes = dict.fromkeys(code for column in columns for code in column.languages)
+    columns = list(columns)
+    described = {code: about for column in columns for code, about in column.described.items()}
+    codes = dict.fromkeys(code for column in columns for code in column.shown)
     found = {}
     for code in sorted(codes):
         known = table.get(code) if code in table else None
-        found[code] = {
+        found[code] = described.get(code) or {
             "name": known.name if known else code,
             "family": known.family if known else "unknown",
             "script": known.script if known else "unknown",

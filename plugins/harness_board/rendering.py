@@ -12,6 +12,7 @@ from harness.markup.character import visible
 from harness.markup.element import Element, element
 from harness.markup.heatmap import heat_class
 from harness.markup.page import page
+from harness_board.addition import LEGEND, extension_table
 from harness_board.document import Board
 from harness_board.metadata import UNITS
 from harness_board.standing import Field, Row, Standing, standing
@@ -109,9 +110,10 @@ def board_page(
         element(
             "p",
             "~ over fewer languages than the task has, so not ranked; - no score (hover for the reason). Where runs "
-            "have errors, rank intervals and tie groups come from unpaired 95 % comparisons.",
+            f"have errors, rank intervals and tie groups come from unpaired 95 % comparisons.{_marks(board)}",
             class_="note",
         ),
+        extension_table(board.extensions) if not route else None,
         element("section", id="drill", hidden=True, aria_label="Analysis"),
         element("section", id="scatter", aria_label="Score against parameters"),
         [part for parts in board.checklists.values() for part in parts],
@@ -126,6 +128,13 @@ def board_page(
         data={"board-data": content},
         description=f"{len(content['systems'])} systems on {len(content['tasks'])} tasks.",
     )
+
+
+def _marks(board: Board) -> str:
+    """Return the legend of the marks that languages of the board have."""
+    marks = {mark for task in board.tasks for own in task.marks.values() for mark in own}
+    told = [f"{mark} {meaning}" for mark, meaning in LEGEND.items() if mark in marks]
+    return f" {', '.join(told)}." if told else ""
 
 
 def _formula(task: str | None) -> str:

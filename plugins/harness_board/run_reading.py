@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.results import Run
+from harness_board.addition import added_languages, described_languages, language_marks
 from harness_board.document import Score, System, TaskColumn
 
 __all__ = ["run_suite", "run_systems", "run_tasks"]
@@ -27,6 +28,9 @@ def run_tasks(run: Run) -> list[TaskColumn]:
                 headline=tuple(spec["headline"]),
                 languages=tuple(spec.get("published_languages") or met),
                 source=spec.get("source"),
+                added=added_languages(run, task),
+                marks=language_marks(run, task),
+                described=described_languages(run, task),
             )
         )
     return found
@@ -87,13 +91,15 @@ def _score(row: Mapping[str, Any], run: Run, cells: Mapping[Any, Mapping[str, An
         for code in row["by_language"]
         if (found := cells.get((*key, code), {}).get(row["metric"])) and found.get("se") is not None
     }
-    low, high = row.get("ci") or (None, None)
     expected = set(spec.get("published_languages", ()))
+    # An error that the results keep is that of the mean over all languages, added ones included.
+    own = not expected or set(row["by_language"]) <= expected
+    low, high = (row.get("ci") if own else None) or (None, None)
     return Score(
         task=row["task"],
         metric=row["metric"],
-        mean=_mean(row, expected) * 100,
-        se=_points(row.get("se")),
+        mean=_points(_mean(row, expected)),
+        se=_points(row.get("se") if own else None),
         low=_points(low),
         high=_points(high),
         by_language={code: value * 100 for code, value in row["by_language"].items()},
@@ -102,12 +108,12 @@ def _score(row: Mapping[str, Any], run: Run, cells: Mapping[Any, Mapping[str, An
     )
 
 
-def _mean(row: Mapping[str, Any], expected: set[str]) -> float:
+def _mean(row: Mapping[str, Any], expected: set[str]) -> float | None:
     """Return the mean over the task's published languages: those that fragments added are not compared."""
     values = [value for code, value in row["by_language"].items() if code in expected]
-    if not values or len(values) == len(row["by_language"]):
+    if not expected or len(values) == len(row["by_language"]):
         return float(row["value"])
-    return float(sum(values) / len(values))
+    return float(sum(values) / len(values)) if values else None
 
 
 def _points(value: float | None) -> float | None:

@@ -118,7 +118,7 @@ class _Scores:
 
     def language(self, system: int, task: Mapping[str, Any], code: str) -> Field:
         """Return a task's score in one language."""
-        place = task["languages"].index(code)
+        place = shown_languages(task).index(code)
         found = [self._rows.get((system, task["task"], metric)) for metric in task["by_language"]]
         value = _mean([row[9][place] if row and row[9] else None for row in found])
         if value is None:
@@ -159,6 +159,11 @@ def amount(value: float | None) -> str:
     return f"{value:g}"
 
 
+def shown_languages(task: Mapping[str, Any]) -> list[str]:
+    """Return the languages of a task and those that others added to it."""
+    return [*task["languages"], *task.get("added", ())]
+
+
 def standing(content: Mapping[str, Any], *, task: str | None = None, language: str | None = None) -> Standing:
     """Return the table of a board, of one task (its languages as columns), or of one language (its tasks).
 
@@ -168,7 +173,7 @@ def standing(content: Mapping[str, Any], *, task: str | None = None, language: s
     tasks = [
         item
         for item in content["tasks"]
-        if (task is None or item["task"] == task) and (language is None or language in item["languages"])
+        if (task is None or item["task"] == task) and (language is None or language in shown_languages(item))
     ]
     facts = _facts(content["systems"])
     rows = []
@@ -180,7 +185,7 @@ def standing(content: Mapping[str, Any], *, task: str | None = None, language: s
             for item in tasks
         }
         fields = (
-            [scores.language(index, item, code) for item in tasks for code in item["languages"]]
+            [scores.language(index, item, code) for item in tasks for code in shown_languages(item)]
             if task is not None
             else list(by_task.values())
         )
@@ -217,16 +222,18 @@ def _columns(
         names = {item["code"]: item["name"] for item in content["languages"]}
         return [
             Column(
-                id=f"l:{code}", head=code, title=f"{names.get(code, code)}: {', '.join(item['by_language'])}"
+                id=f"l:{code}",
+                head=f"{code}{item.get('marks', {}).get(code, '')}",
+                title=f"{names.get(code, code)}: {', '.join(item['by_language'])}",
             )
             for item in tasks
-            for code in item["languages"]
+            for code in shown_languages(item)
         ]
     key = "headline" if language is None else "by_language"
     return [
         Column(
             id=f"t:{item['task']}",
-            head=item["task"],
+            head=f"{item['task']}{item.get('marks', {}).get(language, '')}",
             title=f"{', '.join(item[key])}: mean over its languages",
         )
         for item in tasks

@@ -68,6 +68,9 @@ def language(
     ] = None,
     script: Annotated[str | None, typer.Option("--script", help="The same: its script, Latn.")] = None,
     family: Annotated[str | None, typer.Option("--family", help="The same: its family.")] = None,
+    flores: Annotated[
+        str | None, typer.Option("--flores", help="The same: its FLORES code, gsw_Latn; not needed.")
+    ] = None,
     output: Output = None,
 ) -> None:
     """Write a package that adds a language to a task; the items of its sample are then to be translated."""
@@ -80,7 +83,7 @@ def language(
         task=task_name,
         origin=origin,
         provenance=provenance,
-        described=Described(name=called, script=script, family=family),
+        described=Described(name=called, script=script, family=family, flores=flores),
     )
     _, checked = _opened(f"{task_name}-{code}".lower().replace("_", "-"), output)
     words["summary"] = f"The language {code} for the task {task_name} of the harness."

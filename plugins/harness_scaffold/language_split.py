@@ -10,11 +10,14 @@ from harness.data.sources import data_ref
 from harness.errors import UsageError
 from harness.languages import Language, known_languages
 from harness.preparing import Session
+from harness.prompt_planning import DEFAULT_PRESET
 from harness.specs.catalog import TaskEntry
+from harness.word_checking import needed_words
 
 __all__ = ["Described", "language_words"]
 
 _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+_FLORES = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 _SCRIPT = re.compile(r"[A-Z][a-z]{3}")
 
 
@@ -25,6 +28,8 @@ class Described:
     name: str | None = None
     script: str | None = None
     family: str | None = None
+    flores: str | None = None
+    """Its FLORES-200 code, for translators that go by it; not needed."""
 
 
 def language_words(
@@ -51,6 +56,7 @@ def language_words(
         "items": items,
         "count": str(len(items.splitlines())),
         "label_map": label_map,
+        "prompts": _prompts(session, task, code),
     }
 
 
@@ -58,12 +64,13 @@ def _language(code: str, described: Described) -> tuple[str, str]:
     """Return the name of a language, and the lines of the fragment that describe it."""
     table = known_languages()
     given = {"name": described.name, "script": described.script, "family": described.family}
+    extra = {} if described.flores is None else {"flores": described.flores}
     if code in table:
-        if any(given.values()):
+        if any([*given.values(), *extra]):
             known = table.get(code)
             raise UsageError(
                 f"The language {code!r} is known: {known.name}, {known.script}, {known.family}.",
-                hint="Leave out --name, --script and --family.",
+                hint="Leave out --name, --script, --family and --flores.",
             )
         return table.get(code).name, ""
     meant = table.meant_by(code)
@@ -83,8 +90,33 @@ def _language(code: str, described: Described) -> tuple[str, str]:
         )
     if any(not str(value).isprintable() for value in given.values()):
         raise UsageError("--name and --family are one line each.")
-    lines = "".join(f"\n    {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in given.items())
+    if described.flores is not None and not _FLORES.fullmatch(described.flores):
+        raise UsageError(f"{described.flores!r} is no FLORES-200 code: expected one such as 'gsw_Latn'.")
+    told = {**given, **extra}
+    lines = "".join(f"\n    {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in told.items())
     return str(described.name), lines
+
+
+def _prompts(session: Session, task: str, code: str) -> str:
+    """Return the words that the task's usual prompt needs, as comments to fill in: English ones would be wrong."""
+    if DEFAULT_PRESET not in session.catalog.presets(task):
+        return ""
+    spec = session.catalog.prompt(task, DEFAULT_PRESET)
+    inherited = session.catalog.inherited_prompt(spec)
+    tables = {**({} if inherited is None else inherited.literals), **spec.literals}
+    names = needed_words(spec, inherited)
+    if not names or code in tables or "en" not in tables:
+        return ""
+    lines = [
+        f"Words of the prompt {DEFAULT_PRESET!r}; without them items in {code} are asked with these English ones.",
+        "Translate them, take the '# ' away, and say who did: native, translated, or copied (from a 'source').",
+        "prompts:",
+        f"  {DEFAULT_PRESET}:",
+        "    provenance: translated",
+        "    words:",
+        *(f"      {name}: {json.dumps(tables['en'].words[name], ensure_ascii=False)}" for name in names),
+    ]
+    return "".join(f"\n    # {line}" for line in lines)
 
 
 def _items(entry: TaskEntry, origin: str) -> tuple[str, str]:

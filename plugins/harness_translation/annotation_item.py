@@ -156,7 +156,7 @@ def _read_text(session: Session, finder: DataFinder, entry: TaskEntry, code: str
             task=spec.task, language=code, view={} if variant == ORIGINAL else {"variant": variant}
         ),
         labels=spec.label_names,
-        parallel=spec.parallel,
+        parallel=spec.pairs(code),
         items=[_item(spec, example, own) for example, own in zip(examples, attributes, strict=True)],
         provenance=_provenance(spec, code),
     )
@@ -242,7 +242,7 @@ def _run_text(run: Run, cell: Mapping[str, Any], text: SheetText) -> TextItems:
     return TextItems(
         text=text,
         labels=tuple(summary["labels"]),
-        parallel=bool(spec.get("parallel", False)),
+        parallel=bool(spec.get("parallel", False)) and text.language not in summary.get("unpaired", ()),
         items=items,
         provenance=str(provenance.get("provenance") or "") if not text.view else "",
     )

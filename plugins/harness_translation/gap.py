@@ -182,7 +182,7 @@ class _Gaps:
 
     def _source(self, code: str, subset: Subset) -> Vector | None:
         """Return the source language's score: of the same items, or of its own where the task is not parallel."""
-        if self._parallel:
+        if self._parallel and code not in self._system.spec.get("unpaired", ()):
             return self._vectors.get((code, subset, "source"))
         return self._vectors.get((self._system.source, "all", ZS))
 

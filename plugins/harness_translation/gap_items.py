@@ -87,7 +87,8 @@ def read_languages(system: GapSystem, metric: str, *, common: bool = False) -> l
     joined = {code: _Joined(system, code, metric, common=common) for code in codes}
     parallel = bool(system.spec.get("parallel"))
     parts = [(code, own.ids, own.clusters) for code, own in joined.items()]
-    draws = draw_codes(parts, linked=parallel)
+    unpaired = system.spec.get("unpaired", ())
+    draws = draw_codes(parts, linked=parallel, unpaired=unpaired)
     split = np.split(draws, np.cumsum([len(own.ids) for own in joined.values()])[:-1])
     source = joined.get(system.source)
     return [
@@ -96,7 +97,7 @@ def read_languages(system: GapSystem, metric: str, *, common: bool = False) -> l
             ids=own.ids,
             draws=codes_of,
             scores=own.scores,
-            source=_beside(source, own.ids) if parallel else None,
+            source=_beside(source, own.ids) if parallel and code not in unpaired else None,
             matching=None if code == system.source else _matching(system, code, own.ids),
         )
         for (code, own), codes_of in zip(joined.items(), split, strict=True)

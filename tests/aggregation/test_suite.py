@@ -168,6 +168,7 @@ FRAGMENT = """\
 extends: xnli
 languages:
   yo:
+    provenance: human-translated
     name: Yoruba
     test: {local: "yoruba/{language}.tsv", reader: tsv, columns: [premise, hypothesis, label]}
 """

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.suites import overall
-from harness_board.document import Board
+from harness_board.document import Board, Score, System
 from harness_board.standing import Field, amount, points, ranks, standing
 
 HERE = Path(__file__).parent
@@ -80,7 +81,26 @@ def _shown(board: Board, **route: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["published", "hostile"])
+@pytest.fixture
+def extended(published: Board) -> Board:
+    """The published board with a run in languages that others added to XNLI."""
+    tasks = tuple(
+        replace(task, added=("ig", "gsw"), marks={"ig": "⁺", "gsw": "†⁺"}) if task.task == "xnli" else task
+        for task in published.tasks
+    )
+    by_language = {"en": 80.0, "sw": 60.0, "ig": 40.0, "gsw": 20.0}
+    score = Score(task="xnli", metric="accuracy", mean=70.0, by_language=by_language, is_whole=False)
+    system = System(label="mine", origin="run", protocol="zero_shot_transfer", scores=(score,))
+    described = {code: {"name": code, "family": "Niger-Congo", "script": "Latn"} for code in ("ig", "gsw")}
+    return replace(
+        published,
+        tasks=tasks,
+        systems=(*published.systems, system),
+        languages={**published.languages, **described},
+    )
+
+
+@pytest.mark.parametrize("name", ["published", "hostile", "extended"])
 def test_python_and_the_script_show_the_same_tables(
     name: str, node: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -103,6 +123,16 @@ def test_python_and_the_script_show_the_same_tables(
     )
     for route, found in zip(routes, json.loads(done.stdout), strict=True):
         assert found == _shown(board, **route), route
+
+
+def test_added_languages_stand_beside_the_mean_of_a_task(extended: Board) -> None:
+    shown = standing(extended.content(), task="xnli")
+    assert [column.head for column in shown.columns][-2:] == ["ig⁺", "gsw†⁺"]
+    [row] = [row for row in shown.rows if row.label == "mine"]
+    assert (row.total.text, [field.text for field in row.fields][-2:]) == ("70.0~", ["40.0", "20.0"])
+    shown = standing(extended.content(), language="gsw")
+    assert [column.head for column in shown.columns] == ["xnli†⁺"]
+    assert [(row.label, row.total.text) for row in shown.rows] == [("mine", "20.0")]
 
 
 def test_ranks_leave_incomplete_scores_out() -> None:

@@ -193,7 +193,24 @@ def test_added_languages_are_told_beside_the_published_average() -> None:
     more = {**_row("nli", 0.8), "by_language": {"en": 0.8, "xx": 0.2}}
     [table] = _tables(_Run(more, _row("qa", 0.4)))
     assert table.rows[0][1][0].value == pytest.approx(0.6)
-    assert table.notes[-1] == "With added languages: overall 45.0."
+    assert [label for label, _ in table.rows] == ["hf:mine", "hf:mine ⁺"]
+    assert table.rows[1][1] == tuple(Score(value=value, mark="⁺") for value in (0.45, 0.45, 0.5, 0.4))
+    assert table.notes[-1] == (
+        "⁺ with languages that others added, not comparable with published scores: nli xx."
+    )
+
+
+def test_extended_scores_of_an_older_run_have_no_categories() -> None:
+    run = _Run({**_row("nli", 0.8), "by_language": {"en": 0.8, "xx": 0.2}}, _row("qa", 0.4))
+    del run.results["suites"][0]["extended"]["categories"], run.results["suites"][0]["extended"]["languages"]
+    [table] = _tables(run)
+    assert [score.value for score in table.rows[1][1]] == [
+        pytest.approx(0.45),
+        pytest.approx(0.45),
+        None,
+        None,
+    ]
+    assert table.notes[-1].endswith("published scores.")
 
 
 # Published scores beside the columns of tasks -----------------------------------------------------------

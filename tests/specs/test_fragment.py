@@ -41,6 +41,7 @@ languages:
     script: Latn
     family: Indo-European
     provenance: human-translated
+    parallel: false
     test: {sample: "xnli/{language}.jsonl"}
     train: {sample: "xnli/{language}.jsonl"}
 """
@@ -111,7 +112,7 @@ def test_two_packages_that_add_one_language_are_both_named(
 
 
 def test_a_language_that_the_task_has_cannot_be_replaced(session_with: SessionWith) -> None:
-    session = session_with("extends: xnli\nlanguages: {sw: {test: {local: a}}}\n")
+    session = session_with("extends: xnli\nlanguages: {sw: {test: {local: a}, provenance: native}}\n")
     with pytest.raises(
         DuplicateNameError, match="'sw' of task 'xnli' is registered by both plugin 'task_specs'"
     ):
@@ -119,7 +120,7 @@ def test_a_language_that_the_task_has_cannot_be_replaced(session_with: SessionWi
 
 
 def test_a_file_adds_a_known_language(session_with: SessionWith) -> None:
-    session = session_with("extends: xnli\nlanguages: {yo: {test: {local: a}}}\n")
+    session = session_with("extends: xnli\nlanguages: {yo: {test: {local: a}, provenance: native}}\n")
     entry = session.catalog.task("xnli")
     assert list(entry.added) == ["yo"]
     assert entry.added["yo"].endswith("0.yaml")
@@ -131,7 +132,9 @@ def test_a_file_adds_a_known_language(session_with: SessionWith) -> None:
 
 @pytest.mark.parametrize("given", ["", "name: Swiss German, ", "name: Swiss German, script: Latn, "])
 def test_a_new_language_needs_name_script_and_family(session_with: SessionWith, given: str) -> None:
-    session = session_with(f"extends: xnli\nlanguages:\n  gsw: {{{given}test: {{local: a}}}}\n")
+    session = session_with(
+        f"extends: xnli\nlanguages:\n  gsw: {{{given}test: {{local: a}}, provenance: native}}\n"
+    )
     with pytest.raises(SpecError, match=r"0\.yaml has 1 fault:\n  line 3: languages\.gsw: .*needs 'name'"):
         check_task(session.catalog.task("xnli"), session.registry, session.catalog)
 
@@ -139,20 +142,22 @@ def test_a_new_language_needs_name_script_and_family(session_with: SessionWith, 
 def test_faults_of_a_fragment_are_told_with_its_own_file_and_lines(
     session_with: SessionWith, cli: Cli
 ) -> None:
-    text = "extends: xnli\nlanguages:\n  yo:\n    test:\n      local: a\n      reader: tvs\n"
+    text = "extends: xnli\nlanguages:\n  yo:\n    provenance: native\n    test:\n      local: a\n      reader: tvs\n"
     session = session_with(text)
     with pytest.raises(
-        SpecError, match=r"0\.yaml has 1 fault:\n  line 6: languages\.yo\.test\.reader: No reader"
+        SpecError, match=r"0\.yaml has 1 fault:\n  line 7: languages\.yo\.test\.reader: No reader"
     ):
         check_task(session.catalog.task("xnli"), session.registry, session.catalog)
     Path("mine.yaml").write_text(text, encoding="utf-8")
     status, out, err = cli("tasks", "validate", "mine.yaml")
     assert (status, out) == (2, "")
-    assert err.startswith("mine.yaml: 1 fault\n  line 6: languages.yo.test.reader: No reader named 'tvs'.")
+    assert err.startswith("mine.yaml: 1 fault\n  line 7: languages.yo.test.reader: No reader named 'tvs'.")
 
 
 def test_a_fragment_of_no_task_is_told(cli: Cli) -> None:
-    Path("mine.yaml").write_text("extends: xnly\nlanguages: {yo: {test: {local: a}}}\n", encoding="utf-8")
+    Path("mine.yaml").write_text(
+        "extends: xnly\nlanguages: {yo: {test: {local: a}, provenance: native}}\n", encoding="utf-8"
+    )
     status, _, err = cli("tasks", "validate", "mine.yaml")
     assert (status, err) == (
         2,

@@ -7,10 +7,10 @@ import pytest
 
 from harness.capabilities import Head, TrainingSettings
 from harness.errors import SpecError
+from harness.specs.fragment import FragmentSpec
 from harness.specs.loading import read_yaml
 from harness.specs.recipe import HeadName, RecipeSpec, SettingsPatch
 from harness.specs.schema import (
-    FragmentSpec,
     Source,
     SuiteSpec,
 )
@@ -162,14 +162,14 @@ def test_a_document_of_no_sort_is_told(problems: Problems, text: str) -> None:
 
 def test_a_split_given_for_a_language_replaces_the_common_one() -> None:
     text = (
-        "extends: xnli\nlanguages:\n  yo: {test: {local: [{path: a}, b]}}\n"
-        "  sw: {test: null, validation: {sample: s}}\n"
+        "extends: xnli\nlanguages:\n  yo: {provenance: native, test: {local: [{path: a}, b]}}\n"
+        "  sw: {provenance: native, test: null, validation: {sample: s}}\n"
     )
     spec = validate_document(FragmentSpec, read_yaml(text, "f.yaml"))
-    source = spec.languages["yo"].test
+    source = spec.entries["yo"].test
     assert source is not None
     assert [item.paths for item in source.alternatives] == [("a",), ("b",)]
-    assert spec.languages["sw"].test is None
+    assert spec.entries["sw"].test is None
     assert Source(local="x").alternatives[0].paths == ("x",)
     assert Source().alternatives == ()
 

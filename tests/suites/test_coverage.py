@@ -178,7 +178,7 @@ def test_a_task_that_nobody_has_is_an_error_that_names_it(cli: Cli, write: Calla
 def test_languages_that_packages_add_are_named_and_not_counted(cli: Cli, write: Callable[..., Path]) -> None:
     folder = write(
         one=document("one", "{en, de}"),
-        more="extends: one\nlanguages: {yo: {test: {sample: a}}}\n",
+        more="extends: one\nlanguages: {yo: {test: {sample: a}, provenance: native}}\n",
         mine=suite_document(["one"]),
     )
     status, out, _ = cli("languages", "--suite", "mine", "--tasks-from", folder)

@@ -22,6 +22,7 @@ from harness.reporting.html.layout import (
 )
 from harness.reporting.html.material import Material, row_of, script_of
 from harness.reporting.html.weakness import Row, Weakness, by_attribute, interval_of
+from harness.reporting.item_origin import is_added
 from harness.reporting.summary import Column
 from harness.results import Run
 
@@ -65,7 +66,7 @@ def _page(
 ) -> Element:
     script = script_of(material.runs[0], code)
     branch = known_languages().get(code).branch if code in known_languages() else ""
-    facts = ", ".join(part for part in (family, branch, f"script {script}") if part)
+    facts = ", ".join(part for part in (family, branch, f"script {script}", *_made(material, code)) if part)
     title = element("span", f"{name} ({code})", _brief(material, code), role="heading", aria_level=3)
     found = (
         element("ul", [element("li", text) for text in sentences], class_="findings") if sentences else None
@@ -79,6 +80,23 @@ def _page(
         _items(items),
         identifier=anchor("language", code),
     )
+
+
+def _made(material: Material, code: str) -> list[str]:
+    """Return how the texts of a language were made, by task: ``human-translated: xnli, xquad``."""
+    tasks: dict[str, dict[str, None]] = {}
+    for cell in material.runs[0].cells:
+        provenance = cell.get("provenance")
+        if (
+            cell["language"] == code
+            and cell["status"] == "ok"
+            and provenance
+            and not cell["data"].get("translated")
+        ):
+            added = is_added(code, material.runs[0].manifest["tasks"][cell["task"]])
+            named = f"{cell['task']} (added by others)" if added else cell["task"]
+            tasks.setdefault(provenance, {})[named] = None
+    return [f"{provenance}: {' '.join(names)}" for provenance, names in sorted(tasks.items())]
 
 
 def _brief(material: Material, code: str) -> Element | None:

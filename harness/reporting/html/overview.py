@@ -9,6 +9,7 @@ from harness.reporting.console import SAMPLE_WARNING
 from harness.reporting.html.heatmap import LEGEND, error_heatmap, score_table, script_sections
 from harness.reporting.html.layout import fold, interval_text, notes, percent, section, table
 from harness.reporting.html.material import Material, row_of
+from harness.reporting.item_origin import ADDED, PROVENANCE_MARKS
 from harness.reporting.score import Score
 from harness.reporting.summary import SkippedGroup, Summary, summarise
 from harness.results import Run
@@ -49,8 +50,28 @@ def score_section(material: Material) -> Element:
         by_script = score_table(material, run, summary, scripts, "script")
         inside: list[Child] = [by_family, fold("The same by script", by_script), _matrices(summary)]
         parts += inside if number == 0 else [fold(f"Scores of {material.name(run)}", inside)]
-    legend = f"{LEGEND} * another split stands in for test, ! the cell failed, - no score: the reason is its title."
+    legend = (
+        f"{LEGEND} * another split stands in for test, ! the cell failed, - no score: the reason is its title."
+        f"{_origin_legend(material.summary)}"
+    )
     return section("scores", "Scores by language", element("p", legend, class_="note"), parts)
+
+
+def _origin_legend(summary: Summary) -> str:
+    """Return what the marks of items mean that are not the benchmark's own text, as far as a table has them."""
+    marks = {
+        mark
+        for part in summary.sections
+        for _, _, scores in part.rows
+        for score in scores
+        for mark in score.mark
+    }
+    meanings = {
+        **{mark: made for made, mark in PROVENANCE_MARKS.items()},
+        ADDED: "added to the task by others, not in the published mean",
+    }
+    told = [f"{mark} {meaning}" for mark, meaning in meanings.items() if mark in marks]
+    return f" {', '.join(told)}." if told else ""
 
 
 def _means(material: Material) -> Element | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.comparison import Comparison, TaskComparison, compare
 from harness.errors import HarnessError
-from harness.languages import known_languages
+from harness.languages import recorded_name
 from harness.markup.element import Element, element
 from harness.markup.heatmap import HeatRow, heatmap
 from harness.reporting.html.layout import NOTHING, notes, percent, section, signed, table
@@ -37,7 +37,7 @@ def pair_section(material: Material, registry: Registry) -> Element | None:
         "Comparison",
         element("p", LEGEND, class_="note"),
         [_task(task) for task in compared.tasks],
-        _by_language(compared),
+        _by_language(compared, material),
         notes(compared.notes),
     )
 
@@ -100,17 +100,17 @@ def _p_text(p: float | None) -> str:
     return NOTHING if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _by_language(compared: Comparison) -> list[Element]:
+def _by_language(compared: Comparison, material: Material) -> list[Element]:
     """Return for every further system a table of its differences: languages against tasks."""
     names = list(dict.fromkeys(name for task in compared.tasks for name in task.systems[1:]))
-    tables = known_languages()
+    specs = [spec for run in material.runs for spec in run.manifest["tasks"].values()]
     found = []
     for name in names:
         tasks = [task for task in compared.tasks if name in task.systems[1:]]
         codes = sorted({part.language for task in tasks for part in task.languages})
         rows = []
         for code in codes:
-            label = f"{tables.get(code).name} ({code})" if code in tables else code
+            label = f"{recorded_name(code, specs)} ({code})"
             rows.append(HeatRow(label=label, values=tuple(_value(task, name, code) for task in tasks)))
         first = " / ".join(dict.fromkeys(task.systems[0] for task in tasks))
         caption = f"{name} minus {first} by language, points"

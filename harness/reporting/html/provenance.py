@@ -15,7 +15,18 @@ from harness.results import Run
 __all__ = ["provenance_section"]
 
 FIT_HEADS = ("fit", "digest", "recipe", "seed", "examples", "seconds", "settings")
-DATA_HEADS = ("task", "language", "seed", "split", "origin", "revision", "items", "data digest", "file")
+DATA_HEADS = (
+    "task",
+    "language",
+    "seed",
+    "split",
+    "texts",
+    "origin",
+    "revision",
+    "items",
+    "data digest",
+    "file",
+)
 PROMPT_HEADS = ("prompt", "words", "shots", "digest", "tasks")
 LONGEST = 400
 """Characters of a setting that are shown."""
@@ -44,7 +55,7 @@ def _run(run: Run) -> list[Child]:
     if fits:
         tables.append(fold("Fits", table("Fits: what was trained", FIT_HEADS, fits, texts={1, 2, 6})))
     if data:
-        tables.append(fold("Data", table("Data of the cells", DATA_HEADS, data, texts={1, 3, 4, 5, 7, 8})))
+        tables.append(fold("Data", table("Data of the cells", DATA_HEADS, data, texts={1, 3, 4, 5, 6, 8, 9})))
     if prompts:
         tables.append(fold("Prompts", table("Prompts", PROMPT_HEADS, prompts, texts={1, 3, 4})))
     return tables
@@ -106,6 +117,7 @@ def _data(run: Run) -> Iterator[tuple[Child, ...]]:
                 cell["language"],
                 str(cell.get("seed", "-")),
                 f"{cell['split']}{' (stands in)' if cell['stands_in'] else ''}",
+                str(cell.get("provenance") or "-"),
                 str(data.get("origin", "-")),
                 f"{data.get('revision') or '-'}{pinned}",
                 f"{cell['n']:,} of {cell['size']:,}" if "size" in cell else f"{cell['n']:,}",

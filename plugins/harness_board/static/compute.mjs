@@ -5,7 +5,7 @@
  *   values: (number|null)[]|null, ses: (number|null)[]|null}} Score
  * @typedef {{value: number|null, se: number|null, whole: boolean, title: string}} Cell
  * @typedef {{task: string, category: string, metrics: string[], headline: string[], by_language: string[],
- *   languages: string[], source: string|null}} Task
+ *   languages: string[], added?: string[], marks?: Record<string, string>, source: string|null}} Task
  * @typedef {Record<string, string>} State
  */
 
@@ -41,6 +41,17 @@ export function overall(scores, tasks, categories) {
   return { paper: mean(Object.values(means)), flat: mean(tasks.map((task) => scores[task] ?? null)), categories: means };
 }
 
+/** @returns {string[]} the languages of a task and those that others added to it */
+export function shownLanguages(task) {
+  return [...task.languages, ...(task.added || [])];
+}
+
+/** @returns {string[]} the languages of a task's mean: its own, or an added one where that alone is asked for */
+function countedLanguages(task, languages) {
+  const [only] = languages && languages.size === 1 ? languages : [];
+  return (task.added || []).includes(only) ? [only] : task.languages;
+}
+
 /** Prepare the content of a page: scores by system, task and metric; languages by code. */
 export function prepare(content) {
   const scores = content.systems.map(() => new Map());
@@ -50,7 +61,7 @@ export function prepare(content) {
     known.get(task).set(metric, { mean: m, se, low, high, whole: !!whole, note, values, ses });
   }
   const languages = new Map(content.languages.map((language) => [language.code, language]));
-  const tasks = new Map(content.tasks.map((task) => [task.task, { ...task, places: new Map(task.languages.map((code, place) => [code, place])) }]));
+  const tasks = new Map(content.tasks.map((task) => [task.task, { ...task, places: new Map(shownLanguages(task).map((code, place) => [code, place])) }]));
   return { content, scores, languages, tasks };
 }
 
@@ -69,7 +80,7 @@ export function chosenTasks(board, state, languages) {
     (task) =>
       (!(state.task || state.only) || task.task === (state.task || state.only)) &&
       (!state.metric || task.metrics.includes(state.metric)) &&
-      (!languages || task.languages.some((code) => languages.has(code))),
+      (!languages || shownLanguages(task).some((code) => languages.has(code))),
   );
 }
 
@@ -132,7 +143,7 @@ function byPlace(board, system, task, state, field) {
 function overLanguages(board, system, task, languages, state, agg) {
   const values = byPlace(board, system, task, state, "values");
   let [count, asked, sum, place, low, lowest, source] = [0, 0, 0, -1, Infinity, "", null];
-  for (const code of task.languages) {
+  for (const code of countedLanguages(task, languages)) {
     if (agg !== "gap" && languages && !languages.has(code)) continue;
     asked += 1;
     const at = task.places.get(code);
@@ -149,7 +160,7 @@ function overLanguages(board, system, task, languages, state, agg) {
   const known = count + (source === null ? 0 : 1);
   const none = (title) => ({ value: null, se: null, whole: true, title });
   if (!asked) return none("no language is left");
-  if (!known) return none(absence(board, system, task, task.languages.find((code) => !languages || languages.has(code))));
+  if (!known) return none(absence(board, system, task, countedLanguages(task, languages).find((code) => !languages || languages.has(code))));
   const scores = board.scores[system].get(task.task);
   const told = notes(shownMetrics(task, state, true).map((metric) => scores?.get(metric)), true);
   const title = [known === asked ? "" : `over ${known} of ${asked} languages`, told].filter(Boolean).join("; ");
@@ -291,16 +302,17 @@ function scoreColumns(board, state, tasks, languages) {
   const agg = state.agg || "paper";
   if (state.task && tasks.length === 1) {
     const [task] = tasks;
-    const codes = task.languages.filter((code) => !languages || languages.has(code));
+    const codes = shownLanguages(task).filter((code) => !languages || languages.has(code));
     const metrics = shownMetrics(task, state, true).join(", ");
-    return codes.map((code) => ({ id: `l:${code}`, head: code, title: `${board.languages.get(code)?.name ?? code}: ${metrics}`, of: (system) => languageCell(board, system, task, code, state) }));
+    return codes.map((code) => ({ id: `l:${code}`, head: `${code}${task.marks?.[code] ?? ""}`, title: `${board.languages.get(code)?.name ?? code}: ${metrics}`, of: (system) => languageCell(board, system, task, code, state) }));
   }
   if (agg === "category" && Object.keys(board.content.categories).length) {
     const kept = Object.entries(board.content.categories).filter(([, members]) => tasks.some((task) => members.includes(task.task)));
     return kept.map(([name, members]) => ({ id: `c:${name}`, head: name.replaceAll("_", " "), title: `mean of ${members.join(", ")}`, of: (_, found) => found.categories[name] }));
   }
   const byLanguage = !!languages || agg === "worst" || agg === "gap";
-  return tasks.map((task) => ({ id: `t:${task.task}`, head: task.task, title: `${shownMetrics(task, state, byLanguage).join(", ")}: ${agg === "worst" ? "lowest language" : agg === "gap" ? "gap to the source language" : "mean over its languages"}`, of: (_, found) => found.cells[task.task] }));
+  const marks = (task) => (state.language && task.marks?.[state.language]) || "";
+  return tasks.map((task) => ({ id: `t:${task.task}`, head: `${task.task}${marks(task)}`, title: `${shownMetrics(task, state, byLanguage).join(", ")}: ${agg === "worst" ? "lowest language" : agg === "gap" ? "gap to the source language" : "mean over its languages"}`, of: (_, found) => found.cells[task.task] }));
 }
 
 /**

@@ -1,0 +1,104 @@
+"""Marks for scores whose items are not the benchmark's own text: machine-translated, post-edited, added by others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from harness.reporting.score import Score
+from harness.results import Run
+
+__all__ = ["ADDED", "PROVENANCE_MARKS", "is_added", "origin_mark", "origin_notes", "published_means"]
+
+ADDED = "⁺"
+"""A language that another package or file added to the task."""
+PROVENANCE_MARKS = {"machine-translated": "†", "post-edited": "‡"}
+_TOLD = {
+    "machine-translated": "machine-translated test items",
+    "post-edited": "test items translated by machine and edited by people",
+}
+
+
+def origin_mark(cell: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
+    """Return the marks of a cell's score.
+
+    None for what a translator made in the run itself, which the head of its column says. Cells of older runs say
+    nothing of their provenance, and have no mark for it.
+
+    Args:
+        cell: One of ``results.json``.
+        spec: What the manifest says of its task.
+    """
+    made = "" if _is_variant(cell) else PROVENANCE_MARKS.get(cell.get("provenance") or "", "")
+    return made + (ADDED if is_added(cell["language"], spec) else "")
+
+
+def is_added(code: str, spec: Mapping[str, Any]) -> bool:
+    """Return whether a fragment added a language to a task."""
+    published = spec.get("published_languages") or ()
+    return bool(published) and code not in published
+
+
+def origin_notes(run: Run) -> list[str]:
+    """Return the legend of the marks that a run's scores have, with the cells that have them."""
+    tasks = run.manifest["tasks"]
+    scored = [cell for cell in run.cells if cell["status"] == "ok"]
+    notes = []
+    for provenance, mark in PROVENANCE_MARKS.items():
+        found = [
+            _title(cell) for cell in scored if cell.get("provenance") == provenance and not _is_variant(cell)
+        ]
+        if found:
+            notes.append(f"{mark} {_TOLD[provenance]}: {', '.join(dict.fromkeys(found))}")
+    added = {
+        _title(cell): _origin(cell, tasks[cell["task"]])
+        for cell in scored
+        if is_added(cell["language"], tasks[cell["task"]])
+    }
+    if added:
+        told = ", ".join(f"{title} ({origin})" if origin else title for title, origin in added.items())
+        notes.append(
+            f"{ADDED} added to the task by another package or file, not in the published mean: {told}"
+        )
+    return notes
+
+
+def published_means(
+    run: Run, rows: Sequence[Mapping[str, Any] | None], label: str
+) -> list[tuple[str, tuple[Score, ...]]]:
+    """Return the row of means over the published languages, where added ones are in the means of some column.
+
+    Args:
+        run: Whose means they are.
+        rows: By column: its row of ``results.json``.
+        label: What the row of means over all languages is called.
+    """
+    tasks = run.manifest["tasks"]
+    if not any(
+        is_added(code, tasks[row["task"]]) for row in rows if row is not None for code in row["by_language"]
+    ):
+        return []
+    means = [None if row is None else _published_mean(row, tasks[row["task"]]) for row in rows]
+    return [(f"{label}, published", tuple(Score(value=mean) for mean in means))]
+
+
+def _published_mean(row: Mapping[str, Any], spec: Mapping[str, Any]) -> float | None:
+    own = [value for code, value in row["by_language"].items() if not is_added(code, spec)]
+    if len(own) == len(row["by_language"]):
+        return float(row["value"])
+    return fmean(own) if own else None
+
+
+def _is_variant(cell: Mapping[str, Any]) -> bool:
+    return "translated" in (cell.get("data") or {})
+
+
+def _title(cell: Mapping[str, Any]) -> str:
+    return f"{cell['task']}:{cell['language']}"
+
+
+def _origin(cell: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
+    made = "" if _is_variant(cell) else cell.get("provenance") or ""
+    plugin = spec.get("added", {}).get(cell["language"])
+    return ", ".join(part for part in (made, f"from {plugin}" if plugin else "") if part)

@@ -1,0 +1,163 @@
+"""A task joined with the fragments that extend it: their languages, and the words they bring for its prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import DuplicateNameError
+from harness.languages import Language, LanguageTable, known_languages
+from harness.specs.loading import Document
+
+if TYPE_CHECKING:
+    from harness.specs.fragment import AddedWords, FragmentSpec
+    from harness.specs.prompt import PromptSpec
+    from harness.specs.schema import LanguageEntry, TaskSpec
+
+__all__ = ["Entry", "GivenWords", "TaskEntry", "described_language", "described_languages", "join_fragments"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One document as it was found."""
+
+    sort: str
+    name: str
+    plugin: str
+    document: Document
+    folder: Traversable
+    """The registered folder that it came from; samples lie in its ``sample``."""
+
+    @property
+    def languages(self) -> list[str]:
+        """The language codes of a task, as written, without validating it."""
+        # Published scores have their languages by task, so that the keys are names of tasks.
+        given = None if self.sort == "published" else self.document.data.get("languages")
+        return list(given) if isinstance(given, Mapping) else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenWords:
+    """Words that a fragment brought for a prompt."""
+
+    words: AddedWords
+    plugin: str
+    document: Document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEntry:
+    """A validated task with the languages that fragments added to it."""
+
+    spec: TaskSpec
+    plugin: str
+    document: Document
+    languages: LanguageTable
+    """The known languages and those that only this task has."""
+    folders: Mapping[str, Traversable]
+    """By language: the folder that its samples are looked up in."""
+    added: Mapping[str, str]
+    """Languages that fragments added, with the plugin that did."""
+    fragments: Mapping[str, Document]
+    """Languages that fragments added, with the document that did."""
+    words: Mapping[tuple[str, str], GivenWords] = field(default_factory=dict)
+    """By preset and language: the words that fragments brought for the task's prompts."""
+
+    def document_of(self, language: str) -> Document:
+        """Return the document that gives a language."""
+        return self.fragments.get(language, self.document)
+
+    @property
+    def documents(self) -> list[Document]:
+        """The task's document and every fragment's, each once."""
+        found = [self.document, *self.fragments.values(), *(own.document for own in self.words.values())]
+        return list({document.source: document for document in found}.values())
+
+    def worded(self, prompt: PromptSpec, language: str | None = None) -> PromptSpec:
+        """Return a prompt of the task with the words that fragments brought for a language, or for all.
+
+        With those of one language alone, a fragment changes no digest of a prompt in another language.
+        """
+        for (preset, code), given in self.words.items():
+            own = preset == prompt.preset and self.spec.task in prompt.tasks
+            if own and language in {None, code}:
+                prompt = prompt.worded(code, given.words)
+        return prompt
+
+
+def join_fragments(
+    entry: Entry,
+    spec: TaskSpec,
+    fragments: Sequence[tuple[Entry, FragmentSpec]],
+    plugin_with_words: Callable[[str, str, str], str | None],
+) -> TaskEntry:
+    """Return a task with the languages and words of fragments.
+
+    Args:
+        entry: The task as it was found.
+        spec: The task.
+        fragments: Those that extend it.
+        plugin_with_words: Task, preset and language -> the plugin whose prompt has words of the language already.
+
+    Raises:
+        DuplicateNameError: A language, or the words of a prompt in one, are given twice; names both plugins.
+    """
+    added: dict[str, str] = {}
+    documents: dict[str, Document] = {}
+    folders = dict.fromkeys(spec.languages, entry.folder)
+    languages = dict(spec.languages)
+    words: dict[tuple[str, str], GivenWords] = {}
+    for fragment, content in fragments:
+        for code, language in content.entries.items():
+            for preset, given in language.prompts.items():
+                known = words.get((preset, code))
+                first = plugin_with_words(spec.task, preset, code) if known is None else known.plugin
+                if first is not None:
+                    kind = f"table of words in {code!r} for the prompt {preset!r} of task"
+                    raise DuplicateNameError(kind, spec.task, first, fragment.plugin)
+                words[preset, code] = GivenWords(
+                    words=given, plugin=fragment.plugin, document=fragment.document
+                )
+            if language.words_alone:
+                continue
+            if code in languages:
+                kind = f"language {code!r} of task"
+                raise DuplicateNameError(kind, spec.task, added.get(code, entry.plugin), fragment.plugin)
+            languages[code] = language
+            added[code] = fragment.plugin
+            documents[code] = fragment.document
+            folders[code] = fragment.folder
+    merged = spec.model_copy(update={"languages": languages}) if added else spec
+    return TaskEntry(
+        spec=merged,
+        plugin=entry.plugin,
+        document=entry.document,
+        languages=described_languages(languages),
+        folders=folders,
+        added=added,
+        fragments=documents,
+        words=words,
+    )
+
+
+DESCRIBING = ("name", "script", "family", "flores", "segmentation")
+
+
+def described_languages(entries: Mapping[str, LanguageEntry | None]) -> LanguageTable:
+    """Return the known languages and those that a spec describes in full: with name, script and family."""
+    described = {
+        code: language
+        for code, entry in entries.items()
+        if entry is not None
+        and entry.name
+        and (language := described_language(code, {key: getattr(entry, key) for key in DESCRIBING}))
+    }
+    return known_languages().extended(described)
+
+
+def described_language(code: str, given: Mapping[str, Any]) -> Language | None:
+    """Return the language that an entry describes in full: with name, script and family; None for other entries."""
+    found = {key: value for key in DESCRIBING if isinstance(value := given.get(key), str) and value}
+    return Language(code=code, **found) if found.keys() >= {"name", "script", "family"} else None

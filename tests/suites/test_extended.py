@@ -1,0 +1,204 @@
+"""Languages that others add: in the extended view of a suite, marked everywhere, and in no published average."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from harness.api import evaluate
+from harness.reporting.console import render_text
+from harness.reporting.html.report import render_html
+from harness.reporting.item_origin import origin_mark, origin_notes, published_means
+from harness.reporting.latex import render_latex
+from harness.reporting.markdown import render_markdown
+from harness.reporting.rows import cell_rows
+from harness.results import Run
+from harness_board.gathering import gather
+from harness_board.rendering import board_page
+from harness_board.rows import board_rows
+from harness_board.standing import standing
+
+SUITE = """\
+suite: mine
+description: One task.
+citation: nobody
+protocol: zero_shot_transfer
+tasks: [xnli]
+categories: {inference: [xnli]}
+"""
+FRAGMENT = """\
+extends: xnli
+languages:
+  yo: {provenance: human-translated}
+  gsw: {name: Swiss German, script: Latn, family: Indo-European, provenance: machine-translated}
+"""
+LABELS = ("entailment", "neutral", "contradiction")
+RIGHT = {"en": 5, "sw": 2, "yo": 6, "gsw": 0}
+"""Of six items, how many have the label that is most frequent in training."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """A run of the suite in English, Swahili and two added languages."""
+    folder = tmp_path_factory.mktemp("extended")
+    (folder / "specs").mkdir()
+    (folder / "specs/mine.yaml").write_text(SUITE, encoding="utf-8")
+    (folder / "specs/more.yaml").write_text(FRAGMENT, encoding="utf-8")
+    (folder / "data/xnli").mkdir(parents=True)
+    files = {"train-en": ["neutral"] * 3}
+    for code, right in RIGHT.items():
+        files[f"test-{code}"] = ["neutral"] * right + ["entailment"] * (6 - right)
+    for name, labels in files.items():
+        rows = [f"A premise {number}.\tA hypothesis.\t{label}\n" for number, label in enumerate(labels)]
+        (folder / f"data/xnli/{name}.tsv").write_text("".join(rows), encoding="utf-8")
+    yield evaluate(
+        "mine",
+        "baseline:majority",
+        data=folder / "data",
+        tasks_from=(folder / "specs",),
+        recipe="quick",
+        output=folder / "run",
+    )
+
+
+def _scores(*codes: str) -> float:
+    return fmean(RIGHT[code] / 6 for code in codes)
+
+
+def test_the_average_of_the_suite_stays_on_the_published_list(run: Run) -> None:
+    [row] = run.results["suites"]
+    assert row["paper"]["value"] == pytest.approx(_scores("en", "sw"))
+    assert row["tasks"] == {"xnli": {"languages": 2, "of": 15}}
+    assert row["extended"]["paper"]["value"] == pytest.approx(_scores(*RIGHT))
+    assert row["extended"]["categories"] == {"inference": pytest.approx(_scores(*RIGHT))}
+    assert row["extended"]["languages"] == {"xnli": ["gsw", "yo"]}
+
+
+def test_cells_say_how_their_items_were_made(run: Run) -> None:
+    found = {cell["language"]: cell["provenance"] for cell in run.cells if cell["status"] == "ok"}
+    assert found == {
+        "en": "native",
+        "sw": "human-translated",
+        "yo": "human-translated",
+        "gsw": "machine-translated",
+    }
+    spec = run.manifest["tasks"]["xnli"]
+    assert spec["names"] == {"gsw": "Swiss German"}
+    assert {code: Path(origin).name for code, origin in spec["added"].items()} == {
+        "yo": "specs",
+        "gsw": "specs",
+    }
+    rows = {row["language"]: row["provenance"] for row in cell_rows([run]) if row["status"] == "ok"}
+    assert rows == found
+
+
+def test_the_console_shows_both_and_marks_them(run: Run) -> None:
+    text = " ".join(render_text([run], width=100).split())
+    assert "gsw Swiss German 0.0†⁺" in text
+    assert "yo Yoruba 100.0⁺" in text
+    assert "sw Swahili 33.3 ±" in text
+    assert "mean, published 58.3" in text
+    assert "majority 58.3~ 58.3~ 58.3~ majority ⁺ 54.2⁺ 54.2⁺ 54.2⁺" in text
+    assert "† machine-translated test items: xnli:gsw" in text
+    assert (
+        "⁺ added to the task by another package or file, not in the published mean: xnli:yo (human-" in text
+    )
+    assert "not comparable with published scores: xnli gsw yo." in text
+
+
+def test_markdown_html_and_latex_show_both_and_mark_them(run: Run) -> None:
+    markdown = render_markdown([run])
+    assert "| gsw Swiss German | 0.0†⁺" in markdown
+    assert "| **mean, published** | 58.3 |" in markdown
+    assert "| majority ⁺ | 54.2⁺ | 54.2⁺ | 54.2⁺ |" in markdown
+    page = render_html([run])
+    assert "0.0†⁺" in page
+    assert "† machine-translated, ⁺ added to the task by others, not in the published mean." in page
+    assert "majority ⁺" in page
+    assert "human-translated: xnli (added by others)" in page
+    assert page.count(">machine-translated<") == 1  # in the table of data
+    assert r"0.0\dag{}$^{+}$" in render_latex([run])
+
+
+def test_the_board_shows_both_and_marks_them(run: Run) -> None:
+    board = gather(runs=[run])
+    content = board.content()
+    [task] = content["tasks"]
+    assert (len(task["languages"]), task["added"]) == (15, ("yo", "gsw"))
+    assert task["marks"] == {"gsw": "†⁺", "yo": "⁺"}
+    names = {item["code"]: item["name"] for item in content["languages"]}
+    assert names["gsw"] == "Swiss German"
+    [row] = standing(content).rows
+    assert row.total.text == "58.3~"
+    shown = standing(content, task="xnli")
+    assert [column.head for column in shown.columns][-2:] == ["yo⁺", "gsw†⁺"]
+    assert [field.text for field in shown.rows[0].fields[-2:]] == ["100.0", "0.0"]
+    [row] = standing(content, language="yo").rows
+    assert [field.text for field in row.fields] == ["100.0"]
+    page = board_page(board)
+    assert "With added languages" in page
+    assert ">yo gsw<" in page
+    assert "† machine-translated test items, ⁺ a language that others added to the task" in page
+    whole = {row["language"]: row["value"] for row in board_rows(board)}
+    assert whole == {
+        "": pytest.approx(3.5 / 6),
+        **{code: pytest.approx(right / 6) for code, right in RIGHT.items()},
+    }
+    # The error of the mean over all languages is not that of the published mean.
+    assert board.systems[0].scores[0].se is None
+
+
+def _without_new_fields(run: Run, folder: Path) -> Run:
+    """Return the run as an older version would have written it."""
+    results, manifest = json.loads(json.dumps(run.results)), json.loads(json.dumps(run.manifest))
+    for cell in results["cells"]:
+        cell.pop("provenance", None)
+    for name in ("added", "names", "unpaired"):
+        manifest["tasks"]["xnli"].pop(name, None)
+    del results["suites"][0]["extended"]["categories"], results["suites"][0]["extended"]["languages"]
+    folder.mkdir()
+    (folder / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return Run(folder)
+
+
+def test_older_runs_are_read(run: Run, tmp_path: Path) -> None:
+    older = _without_new_fields(run, tmp_path / "older")
+    text = render_text([older])
+    assert "†" not in text
+    assert "0.0⁺" in text
+    assert "majority ⁺" in text
+    assert "gsw gsw" in text
+    assert ">yo gsw<" in board_page(gather(runs=[older]))
+    assert {row["provenance"] for row in cell_rows([older])} == {None}
+    assert render_html([older])
+
+
+CELL: dict[str, Any] = {"task": "t", "language": "yo", "status": "ok", "data": {}}
+
+
+@pytest.mark.parametrize(
+    ("cell", "spec", "mark"),
+    [
+        ({"provenance": "native"}, {}, ""),
+        ({"provenance": "machine-translated"}, {}, "†"),
+        ({"provenance": "post-edited"}, {"published_languages": ["yo"]}, "‡"),
+        ({"provenance": "post-edited"}, {"published_languages": ["sw"]}, "‡⁺"),
+        ({"provenance": "machine-translated", "data": {"translated": {}}}, {}, ""),
+        ({"provenance": None}, {}, ""),
+        ({}, {}, ""),
+    ],
+)
+def test_marks(cell: dict[str, Any], spec: dict[str, Any], mark: str) -> None:
+    assert origin_mark({**CELL, **cell}, spec) == mark
+
+
+def test_a_run_without_added_languages_has_no_row_for_them(run: Run) -> None:
+    row = {"task": "xnli", "by_language": {"en": 0.5, "sw": 0.3}, "value": 0.4}
+    assert published_means(run, [row, None], "mean") == []
+    assert not [note for note in origin_notes(run) if "‡" in note]
