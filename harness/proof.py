@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import MissingDataError
 from harness.locking import data_difference
 from harness.metrics.metric import Metric, MetricContext
-from harness.proof_answer import Trial, goodness, kinds_with_answers, largest_constant, trials
+from harness.proof_answer import kinds_with_answers, largest_constant, trials
 from harness.proof_data import (
     count_findings,
     joined_findings,
@@ -35,6 +35,7 @@ from harness.proof_prompt import (
 from harness.proof_prompt import label_findings as prompt_label_findings
 from harness.proof_reading import SplitReader
 from harness.proof_record import Finding, Note, ProvedSplit, TaskProof
+from harness.proof_trial import Trial, goodness
 from harness.proof_writing import Writing, writing_results
 from harness.resolution import TasksResolver
 from harness.specs.catalog import read_entry
@@ -100,8 +101,10 @@ class Prover:
             results += self._split(entry, kind, split)
         results += parallel_findings(spec, tests, kind.reference)
         results += overlap_findings(spec, tests, reader.learned())
+        if reader.pool_missing:
+            skipped.append(f"the pool lacks the candidates of {' '.join(reader.pool_missing)}")
         if spec.kind not in kinds_with_answers():
-            skipped.append(f"answers: references of the kind {spec.kind} are no predictions")
+            skipped.append(f"answers: it is not known what answers of the kind {spec.kind} are worth")
         elif tests and not any(kind.reference(split.examples[0]) is not None for split in tests):
             skipped.append("answers: the test items have no labels")
         results += self._prompts(entry, kind, tests)
@@ -125,7 +128,7 @@ class Prover:
         if references[0] is None:
             return
         yield from label_findings(spec, split, references)
-        tried = trials(spec.kind, split.examples, references, spec.label_names)
+        tried = trials(spec.kind, split.examples, references, spec.label_names, split.candidates)
         context = MetricContext(language=split.language, labels=spec.label_names, options=spec.metric_options)
         for metric in self._metrics(entry):
             for trial in tried:

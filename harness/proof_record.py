@@ -55,6 +55,8 @@ class ProvedSplit:
     """The values of the task's axes."""
     found: FoundData
     examples: Sequence[Any]
+    candidates: Sequence[str] = ()
+    """The ids of the pool that the examples are joined with, for kinds that rank one."""
 
     @property
     def origin(self) -> str:

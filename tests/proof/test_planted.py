@@ -15,9 +15,10 @@ from harness.metrics.metric import Metric, MetricContext, MetricResult
 from harness.metrics.pairing import field_of
 from harness.prompts.preset import CompiledPrompt, PromptItem
 from harness.proof import Prover
-from harness.proof_answer import Trial, goodness, kinds_with_answers, trials
+from harness.proof_answer import kinds_with_answers, trials
 from harness.proof_prompt import TaskPrompt, label_findings
 from harness.proof_record import TaskProof
+from harness.proof_trial import Trial, goodness
 from harness.specs.prompt import PromptSpec
 from tests.proof.conftest import SPEC, WORDS, Prove
 
