@@ -7,13 +7,15 @@ score well, wrong or missing label words, empty templates, prompts that differ b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import MissingDataError
+from harness.errors import HarnessError, MissingDataError
 from harness.locking import data_difference
 from harness.metrics.metric import Metric, MetricContext
+from harness.prompt_rendering import Rendering, render_item
 from harness.proof_answer import kinds_with_answers, largest_constant, trials
 from harness.proof_data import (
     count_findings,
@@ -36,11 +38,12 @@ from harness.proof_prompt import label_findings as prompt_label_findings
 from harness.proof_reading import SplitReader
 from harness.proof_record import Finding, Note, ProvedSplit, TaskProof
 from harness.proof_trial import Trial, goodness
+from harness.proof_variant import VariantProver
 from harness.proof_writing import Writing, writing_results
 from harness.resolution import TasksResolver
 from harness.specs.catalog import read_entry
 from harness.specs.selection import SelectedTask
-from harness.translation_guards import language_detector
+from harness.translation_guards import language_detector, translations_told
 
 if TYPE_CHECKING:
     from harness.data.sources import DataFinder
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from harness.locking import LockFile
     from harness.registry import Registry
     from harness.specs.catalog import Catalog, TaskEntry
+    from harness.translation_planning import VariantPlanner
 
 __all__ = ["Prover", "proved_entry"]
 
@@ -80,12 +84,20 @@ class Prover:
     """Proves the tasks of one environment on one set of data."""
 
     def __init__(
-        self, registry: Registry, catalog: Catalog, finder: DataFinder, *, locked: LockFile | None = None
+        self,
+        registry: Registry,
+        catalog: Catalog,
+        finder: DataFinder,
+        *,
+        locked: LockFile | None = None,
+        planner: VariantPlanner | None = None,
     ) -> None:
+        """Prove on the data of a finder; with a planner, also the versions of the items that translators make."""
         self._registry = registry
         self._catalog = catalog
         self._finder = finder
         self._locked = locked
+        self._planner = planner
 
     def prove(self, entry: TaskEntry) -> TaskProof:
         """Return what is found of a task; raises no error for faults of its data, which are findings."""
@@ -107,6 +119,11 @@ class Prover:
             skipped.append(f"answers: it is not known what answers of the kind {spec.kind} are worth")
         elif tests and not any(kind.reference(split.examples[0]) is not None for split in tests):
             skipped.append("answers: the test items have no labels")
+        versions = VariantProver(entry, kind, self._finder, tests)
+        results += versions.named()
+        if self._planner is not None:
+            results += versions.translated(self._planner)
+            skipped += [f"{name}: {reason}" for name, reason in versions.missing.items()]
         results += self._prompts(entry, kind, tests)
         results += self._lock(entry)
         results += reader.findings
@@ -117,7 +134,12 @@ class Prover:
             findings=joined_findings(item for item in results if isinstance(item, Finding)),
             notes=[item for item in results if isinstance(item, Note)],
             skipped=skipped,
+            prompts=list(self._rendered(entry, kind, tests)),
         )
+
+    def translations_told(self) -> list[str]:
+        """Return what the guards find of all translations that were looked at, in sentences."""
+        return translations_told(self._finder.translations)
 
     def _split(self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit) -> Iterator[Finding | Note]:
         spec = entry.spec
@@ -144,7 +166,8 @@ class Prover:
     # Prompts --------------------------------------------------------------------------------------------
 
     def _presets(self, task: str) -> list[Any]:
-        specs = [self._catalog.prompt(task, preset) for preset in self._catalog.presets(task)]
+        names = sorted(self._catalog.presets(task), key="default".__ne__)
+        specs = [self._catalog.prompt(task, preset) for preset in names]
         return [(spec, self._catalog.inherited_prompt(spec)) for spec in specs]
 
     def _literals(self, entry: TaskEntry) -> Iterator[Finding]:
@@ -173,6 +196,20 @@ class Prover:
             assert item is not None
             yield from field_findings(prompts, item, _inputs(spec, kind, item))
         yield from word_conflicts([one for own in by_preset.values() for one in own], spec.label_names)
+
+    def _rendered(
+        self, entry: TaskEntry, kind: TaskKind, tests: Sequence[ProvedSplit]
+    ) -> Iterator[Rendering]:
+        """Yield one item of every language under every preset; what cannot be rendered is told as a finding."""
+        if kind.prompt_item is None:
+            return
+        presets = self._presets(entry.spec.task)
+        for split in _one_a_language(tests):
+            example = split.examples[0]
+            item = kind.prompt_item(example)
+            for prompt, inherited in presets:
+                with suppress(HarnessError):
+                    yield render_item(prompt, inherited, split.language, example.id, item)
 
     def _written(
         self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit, prompt: TaskPrompt

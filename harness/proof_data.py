@@ -14,6 +14,7 @@ from harness.scripts import text_scripts
 from harness.specs.schema import SPLITS, Source, TaskSpec
 
 __all__ = [
+    "PLACEHOLDERS",
     "count_findings",
     "joined_findings",
     "label_findings",

@@ -14,15 +14,35 @@ from harness.proof_record import Finding, ProvedSplit
 from harness.specs.catalog import described_languages
 
 if TYPE_CHECKING:
-    from harness.data.sources import DataFinder
+    from harness.data.sources import DataFinder, FoundData
     from harness.registry import Registry
     from harness.specs.catalog import Catalog, TaskEntry
     from harness.specs.schema import TaskSpec, TrainingSpec
 
-__all__ = ["SplitReader"]
+__all__ = ["SplitReader", "test_context"]
 
 Learned = Literal["train", "validation"]
 LEARNED: tuple[Learned, ...] = ("train", "validation")
+
+
+def test_context(spec: TaskSpec, language: str, found: FoundData) -> ReadContext:
+    """Return what rows of a task's test split need to become examples."""
+    return _context(spec, spec.task, language, "test", found)
+
+
+def _context(
+    spec: TaskSpec | TrainingSpec, owner: str, language: str, split: str, found: FoundData
+) -> ReadContext:
+    return ReadContext(
+        owner=owner,
+        language=language,
+        split=split,
+        inputs=spec.input_names,
+        labels=spec.label_names,
+        label_map=found.label_map,
+        cluster=getattr(spec, "cluster", None) if split == "test" else None,
+        phrases=spec.input_phrases,
+    )
 
 
 class SplitReader:
@@ -36,7 +56,7 @@ class SplitReader:
         self.findings: list[Finding] = []
         self.missing: dict[str, None] = {}
         """Languages without test items."""
-        self._pool: CandidatePool | None | Literal["unread"] = "unread"
+        self._pool: CandidatePool | Literal["unread"] | None = "unread"
 
     @property
     def pool_missing(self) -> tuple[str, ...]:
@@ -107,16 +127,7 @@ class SplitReader:
             return None
         own = self._entry.spec
         ranks = split == "test" and owner == own.task and own.pool_source is not None
-        context = ReadContext(
-            owner=owner,
-            language=language.code,
-            split=split,
-            inputs=spec.input_names,
-            labels=spec.label_names,
-            label_map=found.label_map,
-            cluster=getattr(spec, "cluster", None) if split == "test" else None,
-            phrases=spec.input_phrases,
-        )
+        context = _context(spec, owner, language.code, split, found)
         try:
             examples = read_examples(self._registry.kinds.get(kind), self._finder.rows(found), context)
             pool = self._candidates() if ranks else None
