@@ -123,7 +123,7 @@ class Prover:
         results += versions.named()
         if self._planner is not None:
             results += versions.translated(self._planner)
-            skipped += [f"{name}: {reason}" for name, reason in versions.missing.items()]
+            skipped += versions.missing()
         results += self._prompts(entry, kind, tests)
         results += self._lock(entry)
         results += reader.findings

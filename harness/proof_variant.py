@@ -17,7 +17,7 @@ from harness.kinds.kind import TaskKind, read_examples
 from harness.proof_data import PLACEHOLDERS
 from harness.proof_reading import test_context
 from harness.proof_record import Finding, Note, ProvedSplit
-from harness.translation_planning import VariantPlanner
+from harness.translation_planning import VariantPlanner, source_language
 
 if TYPE_CHECKING:
     from harness.data.sources import DataFinder, FoundData
@@ -38,8 +38,13 @@ class VariantProver:
         self._kind = kind
         self._finder = finder
         self._tests = tests
-        self.missing: dict[str, str] = {}
-        """Version -> why it was not proved in any language."""
+        self._missing: dict[str, list[tuple[str, str]]] = {}
+
+    def missing(self) -> Iterator[str]:
+        """Yield which versions could not be made in which languages, each with the first reason."""
+        for variant, reasons in self._missing.items():
+            codes = " ".join(code for code, _ in reasons)
+            yield f"{variant} of {codes}: {reasons[0][1]}"
 
     def named(self) -> Results:
         """Yield what is wrong with the variants that the spec names."""
@@ -61,13 +66,16 @@ class VariantProver:
 
     def translated(self, planner: VariantPlanner) -> Results:
         """Yield what is wrong with the versions that translators make; pairs that they lack are kept as reasons."""
+        origin = source_language(self._entry.spec)
         for (variant, translator), test in itertools.product(planner.translations(), self._tests):
+            if test.language == origin:
+                continue
             conditions = dict(zip(self._entry.spec.axes, test.axes, strict=True))
             title = f"the variant {variant!r} by {translator!r}"
             try:
                 version = planner.plan(self._entry, test.language, variant, translator, conditions)
             except MissingDataError as error:
-                self.missing[f"{variant} [{test.language}]"] = str(error).rstrip(".")
+                self._missing.setdefault(variant, []).append((test.language, str(error).rstrip(".")))
                 continue
             try:
                 before = self._finder.rows_before(version.found)
