@@ -26,7 +26,9 @@ from harness.proof_data import (
     parallel_findings,
     placeholder_notes,
     script_results,
+    stand_in_notes,
 )
+from harness.proof_frame import join_findings, mark_findings
 from harness.proof_prompt import (
     TaskPrompt,
     compiled_prompts,
@@ -39,6 +41,7 @@ from harness.proof_reading import SplitReader
 from harness.proof_record import Finding, Note, ProvedSplit, TaskProof
 from harness.proof_trial import Trial, goodness
 from harness.proof_variant import VariantProver
+from harness.proof_word import WordTable, word_results
 from harness.proof_writing import Writing, writing_results
 from harness.resolution import TasksResolver
 from harness.specs.catalog import read_entry
@@ -98,6 +101,7 @@ class Prover:
         self._finder = finder
         self._locked = locked
         self._planner = planner
+        self._word_table: WordTable | None = None
 
     def prove(self, entry: TaskEntry) -> TaskProof:
         """Return what is found of a task; raises no error for faults of its data, which are findings."""
@@ -144,6 +148,7 @@ class Prover:
     def _split(self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit) -> Iterator[Finding | Note]:
         spec = entry.spec
         yield from count_findings(spec, split)
+        yield from stand_in_notes(spec, split)
         yield from placeholder_notes(spec, split)
         yield from script_results(spec, split, entry.languages)
         references = [kind.reference(example) for example in split.examples]
@@ -170,9 +175,21 @@ class Prover:
         specs = [self._catalog.prompt(task, preset) for preset in names]
         return [(spec, self._catalog.inherited_prompt(spec)) for spec in specs]
 
-    def _literals(self, entry: TaskEntry) -> Iterator[Finding]:
-        for spec, _ in self._presets(entry.spec.task):
+    def _words(self) -> WordTable:
+        """Return the label words of all presets, gathered once."""
+        if self._word_table is None:
+            presets = {
+                spec.prompt: (spec, inherited)
+                for task in self._catalog.names("task")
+                for spec, inherited in self._presets(task)
+            }
+            self._word_table = WordTable(list(presets.values()))
+        return self._word_table
+
+    def _literals(self, entry: TaskEntry) -> Iterator[Finding | Note]:
+        for spec, inherited in self._presets(entry.spec.task):
             yield from literal_findings(entry.spec.task, spec, entry.languages, language_detector())
+            yield from word_results(entry.spec.task, spec, inherited, self._words())
 
     def _prompts(
         self, entry: TaskEntry, kind: TaskKind, tests: Sequence[ProvedSplit]
@@ -190,7 +207,12 @@ class Prover:
                     yield prompt
                     continue
                 by_preset.setdefault(prompt.spec.prompt, []).append(prompt)
-                yield from prompt_label_findings(prompt, kind.prompt_item(split.examples[0]))
+                shown = kind.prompt_item(split.examples[0])
+                yield from prompt_label_findings(prompt, shown)
+                with suppress(HarnessError):
+                    # A prompt without a word for a label was told before.
+                    yield from mark_findings(prompt, shown)
+                    yield from join_findings(prompt, shown, entry.languages.get(split.language))
                 yield from self._written(entry, kind, split, prompt)
         for prompts in by_preset.values():
             assert item is not None
