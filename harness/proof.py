@@ -59,6 +59,11 @@ if TYPE_CHECKING:
 __all__ = ["Prover", "proved_entry"]
 
 ROUNDING = 1e-9
+PARTLY_SCORED = "span_extraction"
+LEAST_PART = 0.1
+"""What half of every gold answer scores at least where parts count."""
+Parts = dict[str, dict[str, float]]
+"""Metric -> language -> what half of every gold answer scores."""
 WRITTEN = 50
 """Items of every language, spread over its file, whose written answers are read back."""
 STANDARD_ERRORS = 3.0
@@ -113,8 +118,10 @@ class Prover:
         if reader.missing:
             skipped.append(f"no test items were found in {' '.join(reader.missing)}")
         kind = self._registry.kinds.get(spec.kind)
+        parts: Parts = {}
         for split in tests:
-            results += self._split(entry, kind, split)
+            results += self._split(entry, kind, split, parts)
+        results += _collapse_notes(entry, parts)
         results += parallel_findings(spec, tests, kind.reference)
         results += overlap_findings(spec, tests, reader.learned())
         if reader.pool_missing:
@@ -145,7 +152,9 @@ class Prover:
         """Return what the guards find of all translations that were looked at, in sentences."""
         return translations_told(self._finder.translations)
 
-    def _split(self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit) -> Iterator[Finding | Note]:
+    def _split(
+        self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit, parts: Parts
+    ) -> Iterator[Finding | Note]:
         spec = entry.spec
         yield from count_findings(spec, split)
         yield from stand_in_notes(spec, split)
@@ -161,6 +170,8 @@ class Prover:
             for trial in tried:
                 value = goodness(metric, trial, split.examples, references, context)
                 yield from _judged(spec.task, split, metric, trial, value)
+                if trial.check == "truncated" and spec.kind == PARTLY_SCORED:
+                    parts.setdefault(metric.name, {})[split.language] = value or 0.0
         yield from _chance_notes(entry, split, tried)
 
     def _metrics(self, entry: TaskEntry) -> list[Metric]:
@@ -305,6 +316,21 @@ def _judged(
             expected=expected,
             found=f"{value * 100:.1f}",
         )
+
+
+def _collapse_notes(entry: TaskEntry, parts: Parts) -> Iterator[Note]:
+    """Yield metrics that give a part of an answer its due in languages with spaces, and nothing in another."""
+    for name, values in parts.items():
+        if max(values.values()) < LEAST_PART:
+            continue
+        codes = [
+            code
+            for code, value in values.items()
+            if value < LEAST_PART / 2 and entry.languages.get(code).segmentation == "character"
+        ]
+        if codes:
+            told = f"half of a gold answer scores nothing by {name!r}, which is exact match where words have no spaces"
+            yield Note(task=entry.spec.task, languages=tuple(codes), check="parts", told=told)
 
 
 def _chance_notes(entry: TaskEntry, split: ProvedSplit, tried: Sequence[Trial]) -> Iterator[Note]:

@@ -8,7 +8,8 @@ often as it is gold. A micro-averaged F1 of an answer that is right for a share 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import sqrt
 from typing import Any
 
@@ -221,12 +222,37 @@ def _marked_trials(examples: Examples, references: Sequence[Any], labels: Sequen
     if total > len(gold):
         share = sum(map(bool, gold)) / total
         found.append(marked("the first span", "truncated", [own[:1] for own in gold], _of_parts(share)))
+    found += _spans_changed(examples, gold, marked)
     if total:
         names = [span[2] for own in gold for span in own]
         mixed = iter(shuffled(names))
         spans = [[[start, end, next(mixed)] for start, end, _ in own] for own in gold]
         found.append(marked("shuffled tags", "shuffled", spans, _guessed(names, len(gold))))
     return found
+
+
+Marked = Callable[..., Trial]
+
+
+def _spans_changed(examples: Examples, gold: Sequence[list[list[Any]]], marked: Marked) -> Iterator[Trial]:
+    """Yield gold spans cut in half, and every name once where it stands several times."""
+    halves = [
+        [[start, (start + end) // 2, tag] for start, end, tag in own if end - start > 1] for own in gold
+    ]
+    if any(halves):
+        yield marked("gold spans cut in half", "truncated", halves, PARTLY)
+    rows, once, kept, size = [], [], 0, 0
+    for row, own in enumerate(gold):
+        names = {(examples[row].text[start:end], tag): [start, end, tag] for start, end, tag in own}
+        if len(names) < len(own):
+            rows.append(row)
+            once.append(list(names.values()))
+            kept, size = kept + len(names), size + len(own)
+    if rows:
+        yield replace(
+            marked("every name once", "truncated", once, 2 * kept / (kept + size)),
+            rows=rows,
+        )
 
 
 # Bitext -------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def join_findings(prompt: TaskPrompt, item: PromptItem, language: Language) -> I
     ranked = prompt.compiled.ranking(prompt.marked(item))
     for text in ranked.continuations:
         if ranked.context[-1:].isalnum() and text[:1].isalnum():
-            joined = f"{ranked.context[-12:]}{text[:12]}"
+            joined = ranked.context.split()[-1] + text.split()[0]
             yield prompt.finding("join", "a space or a mark between context and answer", repr(joined))
             return
 

@@ -128,10 +128,18 @@ def field_findings(
 
     `inputs` are the fields that every prompt must show; a preset in which no language shows one is told once each.
     """
-    shown = {id(prompt): prompt.shown_fields(item) for prompt in prompts}
-    everywhere = set().union(*shown.values())
+    shown = {}
+    for prompt in prompts:
+        try:
+            shown[id(prompt)] = prompt.shown_fields(item)
+        except HarnessError as error:
+            told = " ".join(str(error).split()).rstrip(".")
+            yield prompt.finding("template", "an item that can be rendered", told)
+    everywhere = set[str]().union(*shown.values())
     wanted = sorted({*inputs, *everywhere})
     for prompt in prompts:
+        if id(prompt) not in shown:
+            continue
         missing = [name for name in wanted if name not in shown[id(prompt)]]
         if missing:
             told = ", ".join(map(repr, sorted(shown[id(prompt)]))) or "nothing of the item"

@@ -55,7 +55,12 @@ def ranking_trials(
         ranked(f"the constant {often[0]!r}", "constant", [often[:1]] * size, share(often[:1])),
         ranked(f"the same {len(often)} candidates for all queries", "constant", [often] * size, share(often)),
         ranked("empty rankings", "empty", [[]] * size, 0.0),
-        ranked("the right candidates last", "reversed", late, _late(gold, len(candidates))),
+        Trial(
+            name="the right candidates behind the cut-off",
+            check="reversed",
+            outputs=[{"candidates": own} for own in late],
+            ceiling=_late(gold, len(candidates)),
+        ),
         ranked("one right candidate in every place", "repeated", [own[:1] * CUT_OFF for own in gold], 1.0),
         ranked("the right candidates of other queries", "shuffled", others, met),
         ranked("random candidates", "shuffled", _drawn(gold, candidates, further), _met(gold, candidates)),

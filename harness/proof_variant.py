@@ -80,9 +80,14 @@ class VariantProver:
             try:
                 before = self._finder.rows_before(version.found)
                 after = list(self._finder.rows(version.found))
+                labels = [self._labels(test, version.found, rows) for rows in (before, after)]
             except DataError as error:
-                yield self._finding(test, "items that can be translated", title, str(error).rstrip("."))
+                yield self._finding(test, "readable items", title, str(error).rstrip("."))
                 continue
+            others = sum(labels[1].get(name, label) != label for name, label in labels[0].items())
+            if others:
+                told = f"{others:,} of {len(before):,} others"
+                yield self._finding(test, "the labels of the items before translation", title, told)
             yield from self._changed(test, version.found, before, after, title)
             yield from self._same(test, version.found, title, limited=version.found.drawn is not None)
 
@@ -109,15 +114,21 @@ class VariantProver:
             # Golds that are texts are those of the version's own context.
             return
         others = sum(label != gold for label, gold in labels)
+        told = f"{others:,} of {len(labels):,} others"
         if others and found.change is None:
-            yield self._finding(
-                test, "the labels of the same items", title, f"{others:,} of {len(labels):,} others"
-            )
+            yield self._finding(test, "the labels of the same items", title, told)
         elif others:
             # The labels are those of the items that were translated, which may be the source language's.
-            yield self._note(
-                test, f"{others:,} of {len(labels):,} labels in {title} differ from the language's own"
-            )
+            yield self._note(test, f"{told} than the language's own are the labels in {title}")
+
+    def _labels(self, test: ProvedSplit, found: FoundData, rows: Sequence[Row]) -> dict[str, Any]:
+        """Return the label of every item; empty for tasks whose golds are texts."""
+        if not self._entry.spec.label_names:
+            return {}
+        context = test_context(self._entry.spec, test.language, found)
+        return {
+            example.id: self._kind.reference(example) for example in read_examples(self._kind, rows, context)
+        }
 
     def _changed(
         self, test: ProvedSplit, found: FoundData, before: Sequence[Row], after: Sequence[Row], title: str

@@ -1,7 +1,7 @@
 """Label words that are not those of other prompts for the same English word: most mistranslations are.
 
 No dictionary is needed: what other presets of any task have for ``No`` in Arabic tells that the noun *number* is wrong.
-Presets that take each other's words count as one.
+Presets that take the words of another one do not count.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ class _Use:
     """One word of one preset."""
 
     prompt: str
-    family: str
     word: str
 
 
@@ -39,17 +38,18 @@ class WordTable:
     def __init__(self, presets: Sequence[tuple[PromptSpec, PromptSpec | None]]) -> None:
         self._uses: dict[tuple[str, str], list[_Use]] = {}
         for spec, inherited in presets:
+            if spec.literals_from is not None:
+                # It has the words of another one, and what it has besides may be meant to be wrong.
+                continue
             for english, code, word in _label_words(spec, inherited):
-                self._uses.setdefault((english, code), []).append(_Use(spec.prompt, _family(spec), word))
+                self._uses.setdefault((english, code), []).append(_Use(spec.prompt, word))
 
     def others(self, spec: PromptSpec, english: str, language: str) -> list[str]:
-        """Return the words of other presets, the most frequent first; a word of one family once."""
-        found: dict[tuple[str, str], str] = {}
-        for use in self._uses.get((english, language), ()):
-            if spec.prompt not in {use.prompt, use.family}:
-                found.setdefault((use.family, plain_word(use.word)), use.word)
-        counts = Counter(plain for _, plain in found)
-        return sorted(found.values(), key=lambda word: -counts[plain_word(word)])
+        """Return the words of other presets, the most frequent first."""
+        uses = self._uses.get((english, language), ())
+        words = [use.word for use in uses if use.prompt != spec.prompt]
+        counts = Counter(map(plain_word, words))
+        return sorted(words, key=lambda word: -counts[plain_word(word)])
 
 
 def word_results(
@@ -85,10 +85,6 @@ def word_results(
             check="word",
             told=f"the prompt {spec.prompt!r} has other words for {english!r} than other prompts: {named}{more}",
         )
-
-
-def _family(spec: PromptSpec) -> str:
-    return spec.literals_from or spec.prompt
 
 
 def plain_word(word: str) -> str:

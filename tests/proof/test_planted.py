@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.api import open_session
 from harness.data.records import MultipleChoiceExample, SpanExample, TaggedSentence
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import Metric, MetricContext, MetricResult
@@ -207,10 +208,11 @@ def test_truncated_answers_that_score_are_found() -> None:
         assert scored("span_extraction", own, examples, references, ()) == []
 
 
-def test_all_kinds_whose_references_are_predictions_have_trials() -> None:
+def test_all_kinds_have_trials() -> None:
+    assert set(open_session().registry.kinds.names) == set(kinds_with_answers())
     assert set(kinds_with_answers()) == {
         "sequence_classification", "multiple_choice", "form_preference", "token_tagging", "word_labelling",
-        "span_extraction", "text_marking", "bitext_retrieval",
+        "span_extraction", "text_marking", "bitext_retrieval", "ranked_retrieval",
     }  # fmt: skip
     assert trials("ranked_retrieval", [], [], ()) == []
 
