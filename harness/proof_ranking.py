@@ -78,12 +78,14 @@ def _wrong(own: Collection[str], candidates: Sequence[str], count: int) -> Itera
 
 
 def _late(gold: Sequence[Sequence[str]], size: int) -> float:
-    """Return the average precision of right candidates behind wrong ones: 0 unless the pool is smaller than 20."""
+    """Return what right candidates behind all others may score: 0 unless the pool is smaller than the cut-off."""
     total = 0.0
     for own in gold:
         before = size - len(own)
-        last = min(len(own), max(0, CUT_OFF - before))
-        total += sum(found / (before + found) for found in range(1, last + 1)) / min(len(own), CUT_OFF)
+        if before < CUT_OFF:
+            last = min(len(own), CUT_OFF - before)
+            precision = sum(found / (before + found) for found in range(1, last + 1)) / min(len(own), CUT_OFF)
+            total += max(precision, 1 / (before + 1))
     return total / len(gold)
 
 

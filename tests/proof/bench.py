@@ -139,8 +139,9 @@ class Bench:
 
 def told(proof: TaskProof, check: str, language: str | None = None) -> list[Finding | Note]:
     """Return what is found or noted by a check, in a language."""
+    found: list[Finding | Note] = [*proof.findings, *proof.notes]
     return [
         item
-        for item in (*proof.findings, *proof.notes)
+        for item in found
         if item.check == check and (language is None or language in item.languages)
     ]

@@ -18,7 +18,7 @@ HEAD = "| planted in a shipped task | seen in | told |\n|---|---|---|\n"
 
 def sentence(plant: Plant, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return what is told of a fault; fails where it is not, or where a fault is told as a note."""
-    languages = tuple({"en": None, "de": None, plant.language: None})
+    languages = tuple(dict.fromkeys(("en", "de", plant.language or "en")))
     bench = Bench(folder=folder, task=plant.task, monkeypatch=monkeypatch, languages=languages)
     plant.spoil(bench)
     found = told(bench.prove(), plant.check, plant.language)

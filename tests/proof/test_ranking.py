@@ -56,4 +56,4 @@ def test_chance_is_that_of_the_pool() -> None:
     assert value <= ceiling == pytest.approx(0.004 + 4 * (0.004 * 0.996 / 200) ** 0.5)
     assert found["empty rankings"] == (0.0, 0.0)
     assert found["the right candidates behind the cut-off"] == (0.0, 0.0)
-    assert found["the constant 'c0'"] == (pytest.approx(1 / 200), pytest.approx(1 / 200))
+    assert found["the constant 'c0'"] == pytest.approx((1 / 200, 1 / 200))
