@@ -141,7 +141,5 @@ def told(proof: TaskProof, check: str, language: str | None = None) -> list[Find
     """Return what is found or noted by a check, in a language."""
     found: list[Finding | Note] = [*proof.findings, *proof.notes]
     return [
-        item
-        for item in found
-        if item.check == check and (language is None or language in item.languages)
+        item for item in found if item.check == check and (language is None or language in item.languages)
     ]

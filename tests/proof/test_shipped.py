@@ -9,8 +9,17 @@ import pytest
 from harness.api import open_session
 from harness.cli.main import main
 from harness.preparing import open_prover
+from harness.proof_record import Finding, TaskProof
 
 TASKS = open_session().catalog.names("task")
+KNOWN = Path(__file__).with_name("known_findings.tsv")
+QUICK = (
+    "colorless_green_agreement", "mewslix", "pawsx", "tatoeba", "tydiqa", "vyakarana_gcm", "vyakarana_pos",
+    "vyakarana_stdp", "vyakarana_sva", "xcopa",
+)  # fmt: skip
+"""Tasks whose released data are proved in a few seconds."""
+Known = tuple[str, str, str]
+"""Check, languages, what was found."""
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -21,14 +30,66 @@ def test_the_sample_of_every_shipped_task_is_proved(task: str) -> None:
     assert proof.items > 0
 
 
-@pytest.mark.parametrize("task", ["xnli", "pawsx", "xcopa"])
-def test_the_released_data_are_proved(task: str) -> None:
+def known_findings() -> dict[str, set[Known]]:
+    """Return what is known to be found on the released data, by task.
+
+    Columns of the table: task, check, languages, what was found. Why each is there stands in its comments.
+    """
+    found: dict[str, set[Known]] = {task: set() for task in TASKS}
+    for line in KNOWN.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            task, check, languages, what = line.split("\t")
+            found[task].add((check, languages, what))
+    return found
+
+
+def finding_of(item: Finding) -> Known:
+    # The message of unreadable data names a path, and quotes the data.
+    found = "unreadable" if item.check == "data" else item.found
+    split = item.expected.partition(" in the ")[2] if item.check == "overlap" else ""
+    return (item.check, " ".join(item.languages), f"{split}: {found}" if split else found)
+
+
+def proved_on_released_data(task: str) -> TaskProof:
     root = os.environ.get("HARNESS_TEST_DATA")
     if root is None:
         pytest.skip("HARNESS_TEST_DATA names no folder with the released data")
     session = open_session()
     proof = open_prover(session, [root]).prove(session.catalog.task(task))
-    assert {item.check for item in proof.findings} <= {"overlap"}
+    found = {finding_of(item) for item in proof.findings}
+    if os.environ.get("HARNESS_UPDATE_GOLDEN") == "1":
+        write_known(task, found)
+    assert found == known_findings()[task]
+    return proof
+
+
+def write_known(task: str, found: set[Known]) -> None:
+    kept = [line for line in KNOWN.read_text(encoding="utf-8").splitlines() if line.split("\t")[0] != task]
+    lines = ["\t".join((task, *row)) for row in sorted(found)]
+    KNOWN.write_text("\n".join([*kept, *lines]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("task", QUICK)
+def test_only_known_faults_are_found_in_released_data(task: str) -> None:
+    proved_on_released_data(task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [task for task in TASKS if task not in QUICK])
+def test_only_known_faults_are_found_in_large_released_data(task: str) -> None:
+    proved_on_released_data(task)
+
+
+def test_placeholders_and_romanised_items_of_released_data_are_counted() -> None:
+    """Untranslated rows of PAWS-X's files have NS: 32 in de, 1 in es, 54 in ja."""
+    proof = proved_on_released_data("pawsx")
+    notes = {(note.check, *note.languages): note.told for note in proof.notes}
+    for code, count in (("de", 32), ("es", 1), ("ja", 54)):
+        assert notes[("placeholder", code)].startswith(
+            f"{count} of 2,000 items of the test split have a placehold"
+        )
+    assert ("placeholder", "en") not in notes
+    assert notes[("script", "ja")].endswith("in another script than Jpan: 14 in Latn")
 
 
 def test_the_command_is_as_before_without_data(capsys: pytest.CaptureFixture[str]) -> None:
