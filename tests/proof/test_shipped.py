@@ -128,6 +128,52 @@ def test_data_that_a_lock_file_does_not_have(tmp_path: Path, capsys: pytest.Capt
     assert "found no entry for them" in told
 
 
+def test_every_split_is_compared_with_the_lock(tmp_path: Path) -> None:
+    """Training and development data count too: a change of any of them is told, by language and split."""
+    lock = tmp_path / "lock.json"
+    assert main(["lock", "pawsx", "--data", "sample", "--output", str(lock)]) == 0
+    content = json.loads(lock.read_text(encoding="utf-8"))
+    splits = [(entry["language"], entry["split"]) for entry in content["data"]]
+    assert {split for _, split in splits} == {"train", "validation", "test"}
+    session = open_session()
+    for number, (language, split) in enumerate(splits):
+        changed = json.loads(json.dumps(content))
+        changed["data"][number]["digest"] = "0" * 64
+        lock.write_text(json.dumps(changed), encoding="utf-8")
+        proof = open_prover(session, ["sample"], lock).prove(session.catalog.task("pawsx"))
+        assert [(item.check, item.languages) for item in proof.findings] == [("lock", (language,))]
+        assert f"'{language}' ({split})" in proof.findings[0].expected
+
+
+def test_one_item_of_every_language_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = tmp_path / "rows.json"
+    assert main(["tasks", "validate", "pawsx", "--data", "sample", "--json", str(rows)]) == 0
+    told = capsys.readouterr().out
+    assert "  prompt   pawsx/default; also pawsx/lm_eval, pawsx/mega, pawsx/mt5 (see --prompts)" in told
+    shown = [line.split()[0] for line in told.splitlines() if line.startswith("    ")]
+    assert shown == ["en", "de", "es", "zh"]
+    prompts = json.loads(rows.read_text(encoding="utf-8"))[0]["proof"]["prompts"]
+    assert len(prompts) == 16
+    [german] = [item for item in prompts if (item["language"], item["prompt"]) == ("de", "pawsx/default")]
+    assert german["context"] == "Der Zug von Marsola nach Dorno hält in Velmar, richtig?"
+    assert german["choices"][german["gold"]].startswith(" Ja, ")
+    assert main(["tasks", "validate", "pawsx", "--data", "sample", "--prompts"]) == 0
+    whole = capsys.readouterr().out
+    assert all(item["context"] in whole for item in prompts)
+
+
+def test_versions_by_a_translator_are_proved(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["tasks", "validate", "pawsx", "--data", "sample", "--variants", "tt,te,bt"]
+    assert main([*command, "--translator", "identity", "--limit", "4"]) == 0
+    assert "identity en->de: of 7 translations 7 copied" in capsys.readouterr().out
+    assert main(command) == 2
+    assert "needs a translator" in capsys.readouterr().err
+    assert main([*command[:-1], "mt", "--translator", "identity"]) == 2
+    assert "No variant that a translator makes named 'mt'. Known: bt, te, tt." in capsys.readouterr().err
+    assert main([*command[:-2], "--translator", "identity"]) == 2
+    assert "add --variants" in capsys.readouterr().err
+
+
 def test_a_lock_file_needs_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tasks", "validate", "xnli", "--locked", "absent.json"]) == 2
     assert "name the data with --data" in capsys.readouterr().err
