@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder
 from harness.discovery import discover
-from harness.errors import UsageError
+from harness.errors import UnknownNameError, UsageError
 from harness.file_lock import FileLock
 from harness.fitting import cache_folder
 from harness.gold_planning import with_gold
@@ -26,6 +26,7 @@ from harness.registry import Registry
 from harness.results import RunFolder
 from harness.sharding import Shard, parse_shard, take_shard
 from harness.specs.catalog import Catalog
+from harness.translation_planning import MACHINE_VARIANTS, VariantPlanner
 
 __all__ = [
     "LOCK",
@@ -87,12 +88,42 @@ def data_options(data: Sequence[str | Path]) -> DataOptions:
     return DataOptions(mode="local", folders=tuple(Path(item) for item in given))
 
 
-def open_prover(session: Session, data: Sequence[str | Path], locked: Path | None = None) -> Prover:
-    """Return what proves tasks on data; raises `UsageError` for data or a lock file that cannot be used."""
+def open_prover(
+    session: Session,
+    data: Sequence[str | Path],
+    locked: Path | None = None,
+    *,
+    variants: Sequence[str] = (),
+    translators: Sequence[str] = (),
+    limit: int | None = None,
+) -> Prover:
+    """Return what proves tasks on data; raises `UsageError` for data or a lock file that cannot be used.
+
+    Args:
+        session: The plugins and specs.
+        data: Where data are looked for.
+        locked: A lock file that the data must be those of.
+        variants: Of `tt`, `te` and `bt`: also prove the items that translators make.
+        translators: Values of ``--translator``.
+        limit: At most so many items of a language are translated.
+    """
+    for name in variants:
+        if name not in MACHINE_VARIANTS:
+            raise UnknownNameError(
+                "variant that a translator makes",
+                name,
+                MACHINE_VARIANTS,
+                hint="The variants that a spec names are always proved.",
+            )
+    if translators and not variants:
+        raise UsageError("--translator translates what --variants names: add --variants tt,te or bt.")
     lock = None if locked is None else read_lock(locked)
     pins = {} if lock is None else lock.pins
     finder = DataFinder(data_options(data), session.registry, cache_folder() / "data", pins=pins)
-    return Prover(session.registry, session.catalog, finder, locked=lock)
+    planner = None
+    if variants:
+        planner = VariantPlanner(variants, translators, session.registry, finder, limit=limit)
+    return Prover(session.registry, session.catalog, finder, locked=lock, planner=planner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

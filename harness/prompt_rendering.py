@@ -11,15 +11,17 @@ from harness.data.records import Example
 from harness.data.sources import DataFinder, data_ref
 from harness.errors import HarnessError, MissingDataError, UnknownNameError, UsageError
 from harness.kinds.kind import ReadContext, TaskKind, read_examples
-from harness.prompts.preset import LiteralPolicy, choose_literals, compile_prompt
+from harness.prompts.preset import LiteralPolicy, PromptItem, choose_literals, compile_prompt
 from harness.registry import Registry
 from harness.specs.catalog import Catalog, TaskEntry
 from harness.specs.prompt import PromptSpec
 
-__all__ = ["Rendering", "render_first_item"]
+__all__ = ["Rendering", "render_first_item", "render_item"]
 
 START, END = "⟦", "⟧"
 """Stand around every text, so that spaces and line ends at its borders are seen."""
+SHORT_CONTEXT, SHORT_ANSWER = 64, 32
+"""Characters that one line shows of a context, and of what is to follow it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +29,14 @@ class Rendering:
     """One item as a model sees it."""
 
     prompt: PromptSpec
+    language: str
+    """Of the item."""
     item: str
     """The item's id."""
     words: str
     """The language of the words and their provenance, as a phrase."""
+    literals: str
+    """The language of the words: English where there are none in the item's."""
     context: str
     choices: tuple[tuple[str, str], ...] = ()
     """Name and continuation of what is ranked; empty where the model writes."""
@@ -54,6 +60,36 @@ class Rendering:
         if not self.choices:
             expected = "unknown: the item is not labelled"
             yield f"answer  {expected if self.answer is None else START + self.answer + END}"
+
+    def line(self) -> str:
+        """Return one line: the middle of the context left out, and what is to follow it."""
+        answer = dict(self.choices).get(self.gold or "", self.answer)
+        shown = START + _short(self.context, SHORT_CONTEXT) + END
+        if answer is not None:
+            shown += f" {START}{_short(answer, SHORT_ANSWER)}{END}"
+        words = "" if self.literals == self.language else f" (words: {self.literals})"
+        return f"{self.language}{words} {shown}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``--json`` writes of it."""
+        return {
+            "prompt": self.prompt.prompt,
+            "formulation": self.prompt.formulation,
+            "language": self.language,
+            "item": self.item,
+            "words": self.words,
+            "context": self.context,
+            "choices": dict(self.choices),
+            "unconditional": self.unconditional,
+            "gold": self.gold,
+            "answer": self.answer,
+        }
+
+
+def _short(text: str, length: int) -> str:
+    told = text.replace("\n", "\u21b5")
+    half = (length - 1) // 2
+    return told if len(told) <= length else f"{told[:half]}\u2026{told[-half:]}"
 
 
 def render_first_item(
@@ -81,11 +117,25 @@ def render_first_item(
     prompt = entry.worded(shipped, language)
     inherited = catalog.inherited_prompt(shipped)
     inherited = None if inherited is None else entry.worded(inherited, language)
-    compiled = compile_prompt(prompt, language, policy=policy, inherited=inherited)
     example = _first(entry, language, kind, finder)
     item = kind.prompt_item(example)
-    shown: dict[str, Any] = {"prompt": prompt, "item": example.id, "gold": item.gold}
+    return render_item(prompt, inherited, language, example.id, item, policy=policy)
+
+
+def render_item(
+    prompt: PromptSpec,
+    inherited: PromptSpec | None,
+    language: str,
+    identifier: str,
+    item: PromptItem,
+    *,
+    policy: LiteralPolicy = "english",
+) -> Rendering:
+    """Return one item as a prompt presents it; raises `MissingDataError` as `compile_prompt` does, or `SpecError`."""
+    compiled = compile_prompt(prompt, language, policy=policy, inherited=inherited)
+    shown: dict[str, Any] = {"prompt": prompt, "language": language, "item": identifier, "gold": item.gold}
     shown["words"] = _words(prompt, language, policy, inherited)
+    shown["literals"] = compiled.literals_language
     if prompt.formulation == "generation":
         answer = None if item.gold is None else compiled.answer(item)
         return Rendering(**shown, context=compiled.system(item) + compiled.context(item), answer=answer)

@@ -7,15 +7,17 @@ score well, wrong or missing label words, empty templates, prompts that differ b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import MissingDataError
+from harness.errors import HarnessError, MissingDataError
 from harness.id_alignment import is_numbered, pairing_order
 from harness.locking import data_difference
 from harness.metrics.metric import Metric, MetricContext
-from harness.proof_answer import Trial, goodness, kinds_with_answers, largest_constant, trials
+from harness.prompt_rendering import Rendering, render_item
+from harness.proof_answer import kinds_with_answers, largest_constant, trials
 from harness.proof_data import (
     count_findings,
     id_findings,
@@ -26,7 +28,9 @@ from harness.proof_data import (
     parallel_findings,
     placeholder_notes,
     script_results,
+    stand_in_notes,
 )
+from harness.proof_frame import join_findings, mark_findings
 from harness.proof_prompt import (
     TaskPrompt,
     compiled_prompts,
@@ -37,11 +41,14 @@ from harness.proof_prompt import (
 from harness.proof_prompt import label_findings as prompt_label_findings
 from harness.proof_reading import SplitReader
 from harness.proof_record import Finding, Note, ProvedSplit, TaskProof
+from harness.proof_trial import Trial, goodness
+from harness.proof_variant import VariantProver
+from harness.proof_word import WordTable, word_results
 from harness.proof_writing import Writing, writing_results
 from harness.resolution import TasksResolver
 from harness.specs.catalog import read_entry
 from harness.specs.selection import SelectedTask
-from harness.translation_guards import language_detector
+from harness.translation_guards import language_detector, translations_told
 
 if TYPE_CHECKING:
     from harness.data.sources import DataFinder
@@ -49,10 +56,16 @@ if TYPE_CHECKING:
     from harness.locking import LockFile
     from harness.registry import Registry
     from harness.specs.catalog import Catalog, TaskEntry
+    from harness.translation_planning import VariantPlanner
 
 __all__ = ["Prover", "proved_entry"]
 
 ROUNDING = 1e-9
+PARTLY_SCORED = "span_extraction"
+LEAST_PART = 0.1
+"""What half of every gold answer scores at least where parts count."""
+Parts = dict[str, dict[str, float]]
+"""Metric -> language -> what half of every gold answer scores."""
 WRITTEN = 50
 """Items of every language, spread over its file, whose written answers are read back."""
 STANDARD_ERRORS = 3.0
@@ -81,12 +94,21 @@ class Prover:
     """Proves the tasks of one environment on one set of data."""
 
     def __init__(
-        self, registry: Registry, catalog: Catalog, finder: DataFinder, *, locked: LockFile | None = None
+        self,
+        registry: Registry,
+        catalog: Catalog,
+        finder: DataFinder,
+        *,
+        locked: LockFile | None = None,
+        planner: VariantPlanner | None = None,
     ) -> None:
+        """Prove on the data of a finder; with a planner, also the versions of the items that translators make."""
         self._registry = registry
         self._catalog = catalog
         self._finder = finder
         self._locked = locked
+        self._planner = planner
+        self._word_table: WordTable | None = None
 
     def prove(self, entry: TaskEntry) -> TaskProof:
         """Return what is found of a task; raises no error for faults of its data, which are findings."""
@@ -98,17 +120,26 @@ class Prover:
         if reader.missing:
             skipped.append(f"no test items were found in {' '.join(reader.missing)}")
         kind = self._registry.kinds.get(spec.kind)
+        parts: Parts = {}
         for split in tests:
-            results += self._split(entry, kind, split)
+            results += self._split(entry, kind, split, parts)
+        results += _collapse_notes(entry, parts)
         results += parallel_findings(spec, tests, kind.reference)
         results += id_findings(
             spec, tests, pairing_order(entry), lambda split: is_numbered(split.found, self._finder)
         )
         results += overlap_findings(spec, tests, reader.learned())
+        if reader.pool_missing:
+            skipped.append(f"the pool lacks the candidates of {' '.join(reader.pool_missing)}")
         if spec.kind not in kinds_with_answers():
-            skipped.append(f"answers: references of the kind {spec.kind} are no predictions")
+            skipped.append(f"answers: it is not known what answers of the kind {spec.kind} are worth")
         elif tests and not any(kind.reference(split.examples[0]) is not None for split in tests):
             skipped.append("answers: the test items have no labels")
+        versions = VariantProver(entry, kind, self._finder, tests)
+        results += versions.named()
+        if self._planner is not None:
+            results += versions.translated(self._planner)
+            skipped += versions.missing()
         results += self._prompts(entry, kind, tests)
         results += self._lock(entry)
         results += reader.findings
@@ -119,23 +150,33 @@ class Prover:
             findings=joined_findings(item for item in results if isinstance(item, Finding)),
             notes=[item for item in results if isinstance(item, Note)],
             skipped=skipped,
+            prompts=list(self._rendered(entry, kind, tests)),
         )
 
-    def _split(self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit) -> Iterator[Finding | Note]:
+    def translations_told(self) -> list[str]:
+        """Return what the guards find of all translations that were looked at, in sentences."""
+        return translations_told(self._finder.translations)
+
+    def _split(
+        self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit, parts: Parts
+    ) -> Iterator[Finding | Note]:
         spec = entry.spec
         yield from count_findings(spec, split)
+        yield from stand_in_notes(spec, split)
         yield from placeholder_notes(spec, split)
         yield from script_results(spec, split, entry.languages)
         references = [kind.reference(example) for example in split.examples]
         if references[0] is None:
             return
         yield from label_findings(spec, split, references)
-        tried = trials(spec.kind, split.examples, references, spec.label_names)
+        tried = trials(spec.kind, split.examples, references, spec.label_names, split.candidates)
         context = MetricContext(language=split.language, labels=spec.label_names, options=spec.metric_options)
         for metric in self._metrics(entry):
             for trial in tried:
                 value = goodness(metric, trial, split.examples, references, context)
                 yield from _judged(spec.task, split, metric, trial, value)
+                if trial.check == "truncated" and spec.kind == PARTLY_SCORED:
+                    parts.setdefault(metric.name, {})[split.language] = value or 0.0
         yield from _chance_notes(entry, split, tried)
 
     def _metrics(self, entry: TaskEntry) -> list[Metric]:
@@ -145,15 +186,31 @@ class Prover:
 
     # Prompts --------------------------------------------------------------------------------------------
 
+    def _shipped(self, task: str) -> list[Any]:
+        names = sorted(self._catalog.presets(task), key="default".__ne__)
+        specs = [self._catalog.prompt(task, preset) for preset in names]
+        return [(spec, self._catalog.inherited_prompt(spec)) for spec in specs]
+
     def _presets(self, entry: TaskEntry) -> list[Any]:
-        task = entry.spec.task
-        specs = [self._catalog.prompt(task, preset) for preset in self._catalog.presets(task)]
-        pairs = [(spec, self._catalog.inherited_prompt(spec)) for spec in specs]
+        """Return the presets of a task and what they inherit, with the words of fragments."""
+        pairs = self._shipped(entry.spec.task)
         return [(entry.worded(one), None if other is None else entry.worded(other)) for one, other in pairs]
 
-    def _literals(self, entry: TaskEntry) -> Iterator[Finding]:
-        for spec, _ in self._presets(entry):
+    def _words(self) -> WordTable:
+        """Return the label words of all presets, gathered once."""
+        if self._word_table is None:
+            presets = {
+                spec.prompt: (spec, inherited)
+                for task in self._catalog.names("task")
+                for spec, inherited in self._shipped(task)
+            }
+            self._word_table = WordTable(list(presets.values()))
+        return self._word_table
+
+    def _literals(self, entry: TaskEntry) -> Iterator[Finding | Note]:
+        for spec, inherited in self._presets(entry):
             yield from literal_findings(entry.spec.task, spec, entry.languages, language_detector())
+            yield from word_results(entry.spec.task, spec, inherited, self._words())
 
     def _prompts(
         self, entry: TaskEntry, kind: TaskKind, tests: Sequence[ProvedSplit]
@@ -171,12 +228,31 @@ class Prover:
                     yield prompt
                     continue
                 by_preset.setdefault(prompt.spec.prompt, []).append(prompt)
-                yield from prompt_label_findings(prompt, kind.prompt_item(split.examples[0]))
+                shown = kind.prompt_item(split.examples[0])
+                yield from prompt_label_findings(prompt, shown)
+                with suppress(HarnessError):
+                    # A prompt without a word for a label was told before.
+                    yield from mark_findings(prompt, shown)
+                    yield from join_findings(prompt, shown, entry.languages.get(split.language))
                 yield from self._written(entry, kind, split, prompt)
         for prompts in by_preset.values():
             assert item is not None
             yield from field_findings(prompts, item, _inputs(spec, kind, item))
         yield from word_conflicts([one for own in by_preset.values() for one in own], spec.label_names)
+
+    def _rendered(
+        self, entry: TaskEntry, kind: TaskKind, tests: Sequence[ProvedSplit]
+    ) -> Iterator[Rendering]:
+        """Yield one item of every language under every preset; what cannot be rendered is told as a finding."""
+        if kind.prompt_item is None:
+            return
+        presets = self._presets(entry.spec.task)
+        for split in _one_a_language(tests):
+            example = split.examples[0]
+            item = kind.prompt_item(example)
+            for prompt, inherited in presets:
+                with suppress(HarnessError):
+                    yield render_item(prompt, inherited, split.language, example.id, item)
 
     def _written(
         self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit, prompt: TaskPrompt
@@ -250,6 +326,21 @@ def _judged(
             expected=expected,
             found=f"{value * 100:.1f}",
         )
+
+
+def _collapse_notes(entry: TaskEntry, parts: Parts) -> Iterator[Note]:
+    """Yield metrics that give a part of an answer its due in languages with spaces, and nothing in another."""
+    for name, values in parts.items():
+        if max(values.values()) < LEAST_PART:
+            continue
+        codes = [
+            code
+            for code, value in values.items()
+            if value < LEAST_PART / 2 and entry.languages.get(code).segmentation == "character"
+        ]
+        if codes:
+            told = f"half of a gold answer scores nothing by {name!r}, which is exact match where words have no spaces"
+            yield Note(task=entry.spec.task, languages=tuple(codes), check="parts", told=told)
 
 
 def _chance_notes(entry: TaskEntry, split: ProvedSplit, tried: Sequence[Trial]) -> Iterator[Note]:

@@ -7,71 +7,42 @@ often as it is gold. A micro-averaged F1 of an answer that is right for a share 
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import sqrt
 from typing import Any
 
-from harness.errors import HarnessError
-from harness.metrics.metric import Metric, MetricContext
+from harness.proof_ranking import ranking_trials
+from harness.proof_trial import OVERLAP, SURE, Trial, shuffled
 
-__all__ = ["Trial", "goodness", "kinds_with_answers", "largest_constant", "trials"]
+__all__ = ["kinds_with_answers", "largest_constant", "trials"]
 
-SEED = 0
-SURE = 4.0
-"""Standard errors by which an answer drawn by chance may be better than its expectation."""
 PARTLY = 0.8
 """The most that half of every gold answer may score where a part of an answer counts."""
-OVERLAP = 0.15
-"""What texts that are not the answer may share with it."""
 
 Examples = Sequence[Any]
-REFUSALS = (ArithmeticError, HarnessError, LookupError, TypeError, ValueError)
-"""What a metric raises for answers that it does not take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One answer an item, and the most that it may score."""
-
-    name: str
-    """``gold``, ``the constant 'neutral'``, ``empty answers``."""
-    check: str
-    """``gold``, ``constant``, ``empty``, ``all labels``, ``truncated`` or ``shuffled``."""
-    outputs: Sequence[Any]
-    ceiling: float
-    """As a fraction; for gold, what is expected exactly."""
-    rows: Sequence[int] | None = None
-    """The items that it is tried on; None for all."""
-
-
-def goodness(
-    metric: Metric, trial: Trial, examples: Examples, references: Sequence[Any], context: MetricContext
-) -> float | None:
-    """Return what a trial scores, as a fraction, 1 being best; None where the metric refuses its answers."""
-    rows = range(len(references)) if trial.rows is None else trial.rows
-    own = replace(
-        context,
-        clusters=[examples[row].cluster for row in rows],
-        groups=[examples[row].group for row in rows],
-        tags=[examples[row].meta for row in rows],
-    )
-    try:
-        value = metric.compute(list(trial.outputs), [references[row] for row in rows], own).value
-    except REFUSALS:
-        return None
-    return value if metric.higher_is_better else 1 - value
+RANKED = "ranked_retrieval"
 
 
 def kinds_with_answers() -> tuple[str, ...]:
     """Return the kinds whose references can be turned into predictions."""
-    return tuple(_TRIALS)
+    return (*_TRIALS, RANKED)
 
 
-def trials(kind: str, examples: Examples, references: Sequence[Any], labels: Sequence[str]) -> list[Trial]:
-    """Return the trials of a kind, gold first; empty for one whose references are no predictions."""
+def trials(
+    kind: str,
+    examples: Examples,
+    references: Sequence[Any],
+    labels: Sequence[str],
+    candidates: Sequence[str] = (),
+) -> list[Trial]:
+    """Return the trials of a kind, gold first; empty for one whose references are no predictions.
+
+    `candidates` are the ids of the pool, for kinds that rank one.
+    """
+    if kind == RANKED:
+        return ranking_trials(references, candidates) if references else []
     make = _TRIALS.get(kind)
     return [] if make is None else make(examples, references, labels)
 
@@ -80,12 +51,6 @@ def largest_constant(tried: Sequence[Trial]) -> Trial | None:
     """Return the constant that is right most often; None where there is none."""
     constants = [trial for trial in tried if trial.check == "constant"]
     return max(constants, key=lambda trial: trial.ceiling, default=None)
-
-
-def _shuffled(values: Sequence[Any]) -> list[Any]:
-    mixed = list(values)
-    random.Random(SEED).shuffle(mixed)  # noqa: S311
-    return mixed
 
 
 def _guessed(values: Sequence[Any], observed: int) -> float:
@@ -125,7 +90,30 @@ def _label_trials(examples: Examples, references: Sequence[str], labels: Sequenc
     cut = [label[: len(label) // 2] for label in references]
     if not {*cut} & {*labels, *references}:
         found.append(said("gold cut in half", "truncated", cut, 0.0))
-    return [*found, said("shuffled gold", "shuffled", _shuffled(references), _guessed(references, size))]
+    return [*found, said("shuffled gold", "shuffled", shuffled(references), _guessed(references, size))]
+
+
+# Forms --------------------------------------------------------------------------------------------------
+
+
+def _form_trials(examples: Examples, references: Sequence[str], labels: Sequence[str]) -> list[Trial]:
+    def said(name: str, check: str, forms: Sequence[str | None], ceiling: float) -> Trial:
+        return Trial(name=name, check=check, outputs=[{"label": form} for form in forms], ceiling=ceiling)
+
+    size = len(references)
+    [(often, count)] = Counter(references).most_common(1)
+    wrong = [example.wrong[0] for example in examples]
+    joined = [" ".join((example.right, *example.wrong)) for example in examples]
+    return [
+        said("gold", "gold", references, 1.0),
+        said(f"the constant {often!r}", "constant", [often] * size, count / size),
+        said("no answers", "empty", [None] * size, 0.0),
+        said("empty answers", "empty", [""] * size, 0.0),
+        said("all forms at once", "all labels", joined, 0.0),
+        said("the wrong forms", "reversed", wrong, 0.0),
+        said("gold cut in half", "truncated", [form[: len(form) // 2] for form in references], 0.0),
+        said("shuffled gold", "shuffled", shuffled(references), _guessed(references, size)),
+    ]
 
 
 # A list of labels an item -------------------------------------------------------------------------------
@@ -165,7 +153,7 @@ def _list_trials(
                 rows=longer,
             )
         )
-    mixed = iter(_shuffled(flat))
+    mixed = iter(shuffled(flat))
     outputs = [[next(mixed) for _ in tags] for tags in references]
     ceiling = max(_guessed(flat, len(references)), _of_parts(_guessed(flat, len(flat))))
     return [*found, Trial(name="shuffled gold", check="shuffled", outputs=outputs, ceiling=ceiling)]
@@ -204,8 +192,11 @@ def _answer_trials(
     if rows:
         found.append(said("gold cut in half", "truncated", [halves[row] for row in rows], PARTLY, rows))
     folded = [text.casefold() for text in first]
+    often = Counter(first).most_common(1)[0][0]
+    most = min(1.0, sum(often in answers for answers in references) / size + OVERLAP)
+    found.append(said(f"the constant {often[:40]!r}", "constant", [often] * size, most))
     ceiling = min(1.0, _guessed(folded, size) + OVERLAP)
-    return [*found, said("shuffled gold", "shuffled", _shuffled(first), ceiling)]
+    return [*found, said("shuffled gold", "shuffled", shuffled(first), ceiling)]
 
 
 def _marked_trials(examples: Examples, references: Sequence[Any], labels: Sequence[str]) -> list[Trial]:
@@ -231,12 +222,37 @@ def _marked_trials(examples: Examples, references: Sequence[Any], labels: Sequen
     if total > len(gold):
         share = sum(map(bool, gold)) / total
         found.append(marked("the first span", "truncated", [own[:1] for own in gold], _of_parts(share)))
+    found += _spans_changed(examples, gold, marked)
     if total:
         names = [span[2] for own in gold for span in own]
-        mixed = iter(_shuffled(names))
+        mixed = iter(shuffled(names))
         spans = [[[start, end, next(mixed)] for start, end, _ in own] for own in gold]
         found.append(marked("shuffled tags", "shuffled", spans, _guessed(names, len(gold))))
     return found
+
+
+Marked = Callable[..., Trial]
+
+
+def _spans_changed(examples: Examples, gold: Sequence[list[list[Any]]], marked: Marked) -> Iterator[Trial]:
+    """Yield gold spans cut in half, and every name once where it stands several times."""
+    halves = [
+        [[start, (start + end) // 2, tag] for start, end, tag in own if end - start > 1] for own in gold
+    ]
+    if any(halves):
+        yield marked("gold spans cut in half", "truncated", halves, PARTLY)
+    rows, once, kept, size = [], [], 0, 0
+    for row, own in enumerate(gold):
+        names = {(examples[row].text[start:end], tag): [start, end, tag] for start, end, tag in own}
+        if len(names) < len(own):
+            rows.append(row)
+            once.append(list(names.values()))
+            kept, size = kept + len(names), size + len(own)
+    if rows:
+        yield replace(
+            marked("every name once", "truncated", once, 2 * kept / (kept + size)),
+            rows=rows,
+        )
 
 
 # Bitext -------------------------------------------------------------------------------------------------
@@ -259,7 +275,7 @@ def _bitext_trials(examples: Examples, references: Sequence[str], labels: Sequen
 _TRIALS: Mapping[str, Callable[[Examples, Sequence[Any], Sequence[str]], list[Trial]]] = {
     "sequence_classification": _label_trials,
     "multiple_choice": _label_trials,
-    "form_preference": _label_trials,
+    "form_preference": _form_trials,
     "token_tagging": _list_trials,
     "word_labelling": _list_trials,
     "span_extraction": _answer_trials,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness.id_alignment import ItemIds, misalignment
@@ -15,6 +16,7 @@ from harness.scripts import text_scripts
 from harness.specs.schema import SPLITS, Source, TaskSpec
 
 __all__ = [
+    "PLACEHOLDERS",
     "count_findings",
     "id_findings",
     "joined_findings",
@@ -25,6 +27,7 @@ __all__ = [
     "placeholder_notes",
     "script_matches",
     "script_results",
+    "stand_in_notes",
 ]
 
 PLACEHOLDERS = frozenset({"", "ns", "n/a", "na", "nan", "null", "none", "-", "--", "?"})
@@ -225,6 +228,13 @@ def count_findings(spec: TaskSpec, split: ProvedSplit) -> Iterator[Finding]:
         )
 
 
+def stand_in_notes(spec: TaskSpec, split: ProvedSplit) -> Iterator[Note]:
+    """Yield that a development set stands in for the test set."""
+    if split.found.files.stands_in:
+        told = f"the {split.found.files.split_used} split stands in for the {split.title} split"
+        yield Note(task=spec.task, languages=(split.language,), check="stand-in", told=told)
+
+
 def placeholder_notes(spec: TaskSpec, split: ProvedSplit) -> Iterator[Note]:
     """Yield how many items have an input that stands for a missing text."""
     names: Counter[str] = Counter()
@@ -298,6 +308,15 @@ def overlap_findings(
         index = TextIndex(split.examples)
         used = set(split.found.files.paths)
         for test in tests:
+            if used & set(test.found.files.paths) and split.split == "train":
+                yield Finding(
+                    task=spec.task,
+                    languages=(test.language,),
+                    check="overlap",
+                    expected=f"a {test.title} split that is not the {split.title} split of {split.owner!r}",
+                    found=f"the same file {Path(min(used)).name!r}",
+                )
+                continue
             if used & set(test.found.files.paths) or (split.owner == spec.task and split.axes != test.axes):
                 continue
             overlap = index.overlap(test.examples)

@@ -74,21 +74,35 @@ class TaskPrompt:
 
         A field that selects among words, such as COPA's question, is shown where another value changes the text.
         """
-        tables = {name.partition(".")[2] for name in self.words if "." in name}
-        selectors = {name for name, value in item.fields.items() if value in tables}
-        marked = {
-            name: value if name in selectors else SHOWN.format(name) for name, value in item.fields.items()
-        }
-        texts = tuple(SHOWN.format(name) for name in item.choices) if item.texts else ()
-        asked = replace(item, fields=marked, texts=texts)
+        asked = self.marked(item)
+        tables, selectors = self._tables(), self._selectors(item)
         text = self._text(asked).casefold()
         names = {*item.fields, *(item.choices if item.texts else ())}
         shown = {name for name in names - selectors if CORE.format(name).casefold() in text}
         for name in selectors:
-            others = [replace(asked, fields={**marked, name: value}) for value in sorted(tables)]
+            others = [replace(asked, fields={**asked.fields, name: value}) for value in sorted(tables)]
             if any(self._changes(text, other) for other in others):
                 shown.add(name)
         return shown
+
+    def marked(self, item: PromptItem) -> PromptItem:
+        """Return an item with a mark in the place of every field and text, but for those that select among words."""
+        selectors = self._selectors(item)
+        fields = {
+            name: value if name in selectors else SHOWN.format(name) for name, value in item.fields.items()
+        }
+        return replace(
+            item,
+            fields=fields,
+            texts=tuple(SHOWN.format(name) for name in item.choices) if item.texts else (),
+        )
+
+    def _tables(self) -> set[str]:
+        return {name.partition(".")[2] for name in self.words if "." in name}
+
+    def _selectors(self, item: PromptItem) -> set[str]:
+        tables = self._tables()
+        return {name for name, value in item.fields.items() if value in tables}
 
     def _changes(self, text: str, item: PromptItem) -> bool:
         try:
@@ -114,10 +128,18 @@ def field_findings(
 
     `inputs` are the fields that every prompt must show; a preset in which no language shows one is told once each.
     """
-    shown = {id(prompt): prompt.shown_fields(item) for prompt in prompts}
-    everywhere = set().union(*shown.values())
+    shown = {}
+    for prompt in prompts:
+        try:
+            shown[id(prompt)] = prompt.shown_fields(item)
+        except HarnessError as error:
+            told = " ".join(str(error).split()).rstrip(".")
+            yield prompt.finding("template", "an item that can be rendered", told)
+    everywhere = set[str]().union(*shown.values())
     wanted = sorted({*inputs, *everywhere})
     for prompt in prompts:
+        if id(prompt) not in shown:
+            continue
         missing = [name for name in wanted if name not in shown[id(prompt)]]
         if missing:
             told = ", ".join(map(repr, sorted(shown[id(prompt)]))) or "nothing of the item"

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from harness.data.pool import CandidatePool
 from harness.errors import DataError, MissingDataError
 from harness.fit_planning import find_split
 from harness.kinds.kind import ReadContext, read_examples
@@ -13,15 +14,35 @@ from harness.proof_record import Finding, ProvedSplit
 from harness.specs.catalog import described_languages
 
 if TYPE_CHECKING:
-    from harness.data.sources import DataFinder
+    from harness.data.sources import DataFinder, FoundData
     from harness.registry import Registry
     from harness.specs.catalog import Catalog, TaskEntry
     from harness.specs.schema import TaskSpec, TrainingSpec
 
-__all__ = ["SplitReader"]
+__all__ = ["SplitReader", "test_context"]
 
 Learned = Literal["train", "validation"]
 LEARNED: tuple[Learned, ...] = ("train", "validation")
+
+
+def test_context(spec: TaskSpec, language: str, found: FoundData) -> ReadContext:
+    """Return what rows of a task's test split need to become examples."""
+    return _context(spec, spec.task, language, "test", found)
+
+
+def _context(
+    spec: TaskSpec | TrainingSpec, owner: str, language: str, split: str, found: FoundData
+) -> ReadContext:
+    return ReadContext(
+        owner=owner,
+        language=language,
+        split=split,
+        inputs=spec.input_names,
+        labels=spec.label_names,
+        label_map=found.label_map,
+        cluster=getattr(spec, "cluster", None) if split == "test" else None,
+        phrases=spec.input_phrases,
+    )
 
 
 class SplitReader:
@@ -35,6 +56,12 @@ class SplitReader:
         self.findings: list[Finding] = []
         self.missing: dict[str, None] = {}
         """Languages without test items."""
+        self._pool: CandidatePool | Literal["unread"] | None = "unread"
+
+    @property
+    def pool_missing(self) -> tuple[str, ...]:
+        """Languages whose candidates are not in the pool of the task."""
+        return self._pool.missing if isinstance(self._pool, CandidatePool) else ()
 
     def tests(self) -> Iterator[ProvedSplit]:
         """Yield the test items of every language that is found, under every value of the task's axes."""
@@ -98,18 +125,15 @@ class SplitReader:
             found = find_split(self._finder, source, owner, language, split, folder, conditions)
         except MissingDataError:
             return None
-        context = ReadContext(
-            owner=owner,
-            language=language.code,
-            split=split,
-            inputs=spec.input_names,
-            labels=spec.label_names,
-            label_map=found.label_map,
-            cluster=getattr(spec, "cluster", None) if split == "test" else None,
-            phrases=spec.input_phrases,
-        )
+        own = self._entry.spec
+        ranks = split == "test" and owner == own.task and own.pool_source is not None
+        context = _context(spec, owner, language.code, split, found)
         try:
             examples = read_examples(self._registry.kinds.get(kind), self._finder.rows(found), context)
+            pool = self._candidates() if ranks else None
+            join = self._registry.kinds.get(kind).join
+            if pool is not None and join is not None:
+                examples = join(examples, pool)
         except DataError as error:
             self.findings.append(
                 Finding(
@@ -128,4 +152,32 @@ class SplitReader:
             axes=tuple(conditions.values()),
             found=found,
             examples=examples,
+            candidates=() if pool is None else list(pool.row_of),
         )
+
+    def _candidates(self) -> CandidatePool | None:
+        """Return the pool of the task, read once; None where none of its files is found."""
+        if self._pool == "unread":
+            self._pool = self._read_pool()
+        assert self._pool != "unread"
+        return self._pool
+
+    def _read_pool(self) -> CandidatePool | None:
+        spec, source = self._entry.spec, self._entry.spec.pool_source
+        make = self._registry.kinds.get(spec.kind).candidate
+        if source is None or make is None:
+            return None
+        candidates, read, missing = [], [], []
+        for code in spec.languages if spec.pools_languages else list(spec.languages)[:1]:
+            language, folder = self._entry.languages.get(code), self._entry.folders.get(code)
+            try:
+                found = find_split(self._finder, source, spec.task, language, "candidates", folder)
+            except MissingDataError:
+                missing.append(code)
+                continue
+            context = ReadContext(owner=spec.task, language=code, split="test", inputs=spec.input_names)
+            candidates += [make(row, context) for row in self._finder.rows(found)]
+            read.append(code)
+        if not candidates:
+            return None
+        return CandidatePool(candidates, owner=spec.task, languages=read, missing=missing)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.data.sources import FoundData
+from harness.prompt_rendering import Rendering
 
 __all__ = ["Finding", "Note", "ProvedSplit", "TaskProof"]
 
@@ -55,6 +56,8 @@ class ProvedSplit:
     """The values of the task's axes."""
     found: FoundData
     examples: Sequence[Any]
+    candidates: Sequence[str] = ()
+    """The ids of the pool that the examples are joined with, for kinds that rank one."""
 
     @property
     def origin(self) -> str:
@@ -79,6 +82,8 @@ class TaskProof:
     notes: Sequence[Note] = field(default_factory=tuple)
     skipped: Sequence[str] = field(default_factory=tuple)
     """What was not proved, each with the reason."""
+    prompts: Sequence[Rendering] = field(default_factory=tuple)
+    """One item of every language as every preset presents it."""
 
     def told(self) -> str:
         """Return one line: how much was proved, and how many faults were found."""
@@ -105,4 +110,20 @@ class TaskProof:
                 for item in self.notes
             ],
             "skipped": list(self.skipped),
+            "prompts": [rendering.to_json() for rendering in self.prompts],
         }
+
+    def prompt_lines(self, *, whole: bool = False) -> Iterator[str]:
+        """Yield one line a language under the first preset, or, `whole`, all that a model sees under every one."""
+        if whole:
+            for rendering in self.prompts:
+                yield f"  language {rendering.language}"
+                yield from (f"    {line}" for line in rendering.lines())
+            return
+        names = list(dict.fromkeys(rendering.prompt.prompt for rendering in self.prompts))
+        if names:
+            further = f"; also {', '.join(names[1:])} (see --prompts)" if names[1:] else ""
+            yield f"  prompt   {names[0]}{further}"
+        for rendering in self.prompts:
+            if rendering.prompt.prompt == names[0]:
+                yield f"    {rendering.line()}"

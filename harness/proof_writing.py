@@ -12,9 +12,9 @@ from harness.languages import Language
 from harness.methods import Method, MethodContext
 from harness.metrics.metric import Metric, MetricContext
 from harness.prompts.prompter import Prompter
-from harness.proof_answer import Trial, goodness
 from harness.proof_prompt import TaskPrompt
 from harness.proof_record import Finding, Note
+from harness.proof_trial import Trial, goodness
 from harness.specs.schema import TaskSpec
 
 __all__ = ["Writing", "writing_results"]

@@ -14,6 +14,7 @@ from harness.errors import UsageError
 if TYPE_CHECKING:
     from harness.api import Session
     from harness.discovery import Plugins
+    from harness.proof import Prover
     from harness.specs.catalog import Catalog, TaskEntry
     from harness.specs.schema import TaskSpec
 
@@ -246,6 +247,18 @@ def validate(
         Path | None,
         typer.Option("--locked", metavar="FILE", help="With --data: the data must be those of FILE."),
     ] = None,
+    variants: Annotated[
+        str | None, typer.Option("--variants", help="With --data: also prove tt, te, bt, comma-separated.")
+    ] = None,
+    translator: Annotated[
+        list[str] | None, typer.Option("--translator", metavar="NAME[:REF]", help="Makes the --variants.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="With --variants: translate N items a language.")
+    ] = None,
+    prompts: Annotated[
+        bool, typer.Option("--prompts", help="With --data: print all that every prompt shows of one item.")
+    ] = False,
     json_file: JsonFile = None,
 ) -> int:
     """Check specs: schema, names, labels. All faults of a file are shown, with lines; exit status 2 where one is.
@@ -255,6 +268,7 @@ def validate(
     """
     from harness.api import open_session
     from harness.cli.display import broken_told, write_rows
+    from harness.preparing import open_prover
     from harness.validation import validate_specs
 
     session = open_session(tasks_from or ())
@@ -270,21 +284,23 @@ def validate(
             typer.echo(f"ok  {item['sort']} {item['name']}")
     broken = any(item["problems"] for item in checked)
     found = False
+    names = [name.strip() for name in (variants or "").split(",") if name.strip()]
     if locked is not None and not data:
         raise UsageError("--locked compares data with a lock file: name the data with --data.")
+    if (names or translator) and not data:
+        raise UsageError("--variants are proved on test items: name the data with --data.")
     if data:
-        found = _prove(session, checked, data, locked)
+        prover = open_prover(session, data, locked, variants=names, translators=translator or (), limit=limit)
+        found = _prove(session, checked, prover, prompts=prompts)
     if json_file is not None:
         write_rows(json_file, checked)
     return 2 if broken else int(found)
 
 
-def _prove(session: Session, checked: list[dict[str, Any]], data: list[str], locked: Path | None) -> bool:
+def _prove(session: Session, checked: list[dict[str, Any]], prover: Prover, *, prompts: bool) -> bool:
     """Prove the tasks without problems, add what is found to their rows, and return whether there is a finding."""
-    from harness.preparing import open_prover
     from harness.proof import proved_entry
 
-    prover = open_prover(session, data, locked)
     found = False
     for row in checked:
         entry = (
@@ -304,6 +320,10 @@ def _prove(session: Session, checked: list[dict[str, Any]], data: list[str], loc
             typer.echo(f"  note     {note}")
         for reason in proof.skipped:
             typer.echo(f"  skipped  {proof.task}: {reason}.")
+        for line in proof.prompt_lines(whole=prompts):
+            typer.echo(line)
+    for told in prover.translations_told():
+        typer.echo(f"  note     {told}")
     return found
 
 

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.api import open_session
 from harness.data.records import MultipleChoiceExample, SpanExample, TaggedSentence
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import Metric, MetricContext, MetricResult
 from harness.metrics.pairing import field_of
 from harness.prompts.preset import CompiledPrompt, PromptItem
 from harness.proof import Prover
-from harness.proof_answer import Trial, goodness, kinds_with_answers, trials
+from harness.proof_answer import kinds_with_answers, trials
 from harness.proof_prompt import TaskPrompt, label_findings
 from harness.proof_record import TaskProof
+from harness.proof_trial import Trial, goodness
 from harness.specs.prompt import PromptSpec
 from tests.proof.conftest import SPEC, WORDS, Prove
 
@@ -206,10 +208,11 @@ def test_truncated_answers_that_score_are_found() -> None:
         assert scored("span_extraction", own, examples, references, ()) == []
 
 
-def test_all_kinds_whose_references_are_predictions_have_trials() -> None:
+def test_all_kinds_have_trials() -> None:
+    assert set(open_session().registry.kinds.names) == set(kinds_with_answers())
     assert set(kinds_with_answers()) == {
         "sequence_classification", "multiple_choice", "form_preference", "token_tagging", "word_labelling",
-        "span_extraction", "text_marking", "bitext_retrieval",
+        "span_extraction", "text_marking", "bitext_retrieval", "ranked_retrieval",
     }  # fmt: skip
     assert trials("ranked_retrieval", [], [], ()) == []
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,17 @@ import pytest
 from harness.api import open_session
 from harness.cli.main import main
 from harness.preparing import open_prover
+from harness.proof_record import Finding, TaskProof
 
 TASKS = open_session().catalog.names("task")
+KNOWN = Path(__file__).with_name("known_findings.tsv")
+QUICK = (
+    "colorless_green_agreement", "mewslix", "pawsx", "tatoeba", "tydiqa", "vyakarana_gcm", "vyakarana_pos",
+    "vyakarana_stdp", "vyakarana_sva", "xcopa",
+)  # fmt: skip
+"""Tasks whose released data are proved in a few seconds."""
+Known = tuple[str, str, str]
+"""Check, languages, what was found."""
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -21,14 +31,68 @@ def test_the_sample_of_every_shipped_task_is_proved(task: str) -> None:
     assert proof.items > 0
 
 
-@pytest.mark.parametrize("task", ["xnli", "pawsx", "xcopa"])
-def test_the_released_data_are_proved(task: str) -> None:
+def known_findings() -> dict[str, set[Known]]:
+    """Return what is known to be found on the released data, by task.
+
+    Columns of the table: task, check, languages, what was found. Why each is there stands in its comments.
+    """
+    found: dict[str, set[Known]] = {task: set() for task in TASKS}
+    for line in KNOWN.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            task, check, languages, what = line.split("\t")
+            found[task].add((check, languages, what))
+    return found
+
+
+def finding_of(item: Finding) -> Known:
+    # The message of unreadable data names a path, and quotes the data.
+    found = "unreadable" if item.check == "data" else item.found
+    split = item.expected.partition(" in the ")[2] if item.check == "overlap" else ""
+    return (item.check, " ".join(item.languages), f"{split}: {found}" if split else found)
+
+
+@cache
+def proved_on_released_data(task: str) -> TaskProof:
+    """Return the proof of a task, once only known faults are found."""
     root = os.environ.get("HARNESS_TEST_DATA")
     if root is None:
         pytest.skip("HARNESS_TEST_DATA names no folder with the released data")
     session = open_session()
     proof = open_prover(session, [root]).prove(session.catalog.task(task))
-    assert {item.check for item in proof.findings} <= {"overlap"}
+    found = {finding_of(item) for item in proof.findings}
+    if os.environ.get("HARNESS_UPDATE_GOLDEN") == "1":
+        write_known(task, found)
+    assert found == known_findings()[task]
+    return proof
+
+
+def write_known(task: str, found: set[Known]) -> None:
+    kept = [line for line in KNOWN.read_text(encoding="utf-8").splitlines() if line.split("\t")[0] != task]
+    lines = ["\t".join((task, *row)) for row in sorted(found)]
+    KNOWN.write_text("\n".join([*kept, *lines]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("task", QUICK)
+def test_only_known_faults_are_found_in_released_data(task: str) -> None:
+    proved_on_released_data(task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [task for task in TASKS if task not in QUICK])
+def test_only_known_faults_are_found_in_large_released_data(task: str) -> None:
+    proved_on_released_data(task)
+
+
+def test_placeholders_and_romanised_items_of_released_data_are_counted() -> None:
+    """Untranslated rows of PAWS-X's files have NS: 32 in de, 1 in es, 54 in ja."""
+    proof = proved_on_released_data("pawsx")
+    notes = {(note.check, *note.languages): note.told for note in proof.notes}
+    for code, count in (("de", 32), ("es", 1), ("ja", 54)):
+        assert notes[("placeholder", code)].startswith(
+            f"{count} of 2,000 items of the test split have a placehold"
+        )
+    assert ("placeholder", "en") not in notes
+    assert notes[("script", "ja")].endswith("in another script than Jpan: 14 in Latn")
 
 
 def test_the_command_is_as_before_without_data(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,6 +129,52 @@ def test_data_that_a_lock_file_does_not_have(tmp_path: Path, capsys: pytest.Capt
     assert "pawsx [de]: expected the data of 'pawsx' in 'de' (test)" in told
     assert "pawsx [es]: expected" in told
     assert "found no entry for them" in told
+
+
+def test_every_split_is_compared_with_the_lock(tmp_path: Path) -> None:
+    """Training and development data count too: a change of any of them is told, by language and split."""
+    lock = tmp_path / "lock.json"
+    assert main(["lock", "pawsx", "--data", "sample", "--output", str(lock)]) == 0
+    content = json.loads(lock.read_text(encoding="utf-8"))
+    splits = [(entry["language"], entry["split"]) for entry in content["data"]]
+    assert {split for _, split in splits} == {"train", "validation", "test"}
+    session = open_session()
+    for number, (language, split) in enumerate(splits):
+        changed = json.loads(json.dumps(content))
+        changed["data"][number]["digest"] = "0" * 64
+        lock.write_text(json.dumps(changed), encoding="utf-8")
+        proof = open_prover(session, ["sample"], lock).prove(session.catalog.task("pawsx"))
+        assert [(item.check, item.languages) for item in proof.findings] == [("lock", (language,))]
+        assert f"'{language}' ({split})" in proof.findings[0].expected
+
+
+def test_one_item_of_every_language_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = tmp_path / "rows.json"
+    assert main(["tasks", "validate", "pawsx", "--data", "sample", "--json", str(rows)]) == 0
+    told = capsys.readouterr().out
+    assert "  prompt   pawsx/default; also pawsx/lm_eval, pawsx/mega, pawsx/mt5 (see --prompts)" in told
+    shown = [line.split()[0] for line in told.splitlines() if line.startswith("    ")]
+    assert shown == ["en", "de", "es", "zh"]
+    prompts = json.loads(rows.read_text(encoding="utf-8"))[0]["proof"]["prompts"]
+    assert len(prompts) == 16
+    [german] = [item for item in prompts if (item["language"], item["prompt"]) == ("de", "pawsx/default")]
+    assert german["context"] == "Der Zug von Marsola nach Dorno hält in Velmar, richtig?"
+    assert german["choices"][german["gold"]].startswith(" Ja, ")
+    assert main(["tasks", "validate", "pawsx", "--data", "sample", "--prompts"]) == 0
+    whole = capsys.readouterr().out
+    assert all(item["context"] in whole for item in prompts)
+
+
+def test_versions_by_a_translator_are_proved(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["tasks", "validate", "pawsx", "--data", "sample", "--variants", "tt,te,bt"]
+    assert main([*command, "--translator", "identity", "--limit", "4"]) == 0
+    assert "identity en->de: of 7 translations 7 copied" in capsys.readouterr().out
+    assert main(command) == 2
+    assert "needs a translator" in capsys.readouterr().err
+    assert main([*command[:-1], "mt", "--translator", "identity"]) == 2
+    assert "No variant that a translator makes named 'mt'. Known: bt, te, tt." in capsys.readouterr().err
+    assert main([*command[:-2], "--translator", "identity"]) == 2
+    assert "add --variants" in capsys.readouterr().err
 
 
 def test_a_lock_file_needs_data(capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,10 +70,11 @@ def test_the_sample_is_no_release(run: RunTasks) -> None:
 
 
 def test_a_task_that_knows_no_release_tells_none(run: RunTasks, data_folder: DataFolder) -> None:
-    row = "He sleeps.\tHe is awake.\tcontradiction\n"
-    folder = data_folder({f"xnli/{name}.tsv": row for name in ("train-en", "test-de")})
-    finished = run("xnli:de", "baseline:majority", data=folder)
-    assert "releases" not in finished.manifest["specs"]["xnli"]
+    names = ("squad/train-v1.1.json", "mlqa/MLQA_V1/test/test-context-de-question-es.json")
+    finished = run(
+        "mlqa_cross:de", "baseline:majority", data=data_folder({name: _squad(3) for name in names})
+    )
+    assert "releases" not in finished.manifest["specs"]["mlqa_cross"]
     assert _releases(finished) == {"de": None}
 
 

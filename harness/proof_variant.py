@@ -1,0 +1,203 @@
+"""What is wrong with other versions of a task's test items: those that its spec names, and translated ones.
+
+A version is of the same items: as many, with the same ids, labels and golds. A translator changes the texts that the
+spec names and nothing else, leaves a placeholder as it is, and no text empty.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.data.records import Row
+from harness.errors import DataError, MissingDataError
+from harness.fit_planning import find_split
+from harness.kinds.kind import TaskKind, read_examples
+from harness.proof_data import PLACEHOLDERS
+from harness.proof_reading import test_context
+from harness.proof_record import Finding, Note, ProvedSplit
+from harness.translation_planning import VariantPlanner, source_language
+
+if TYPE_CHECKING:
+    from harness.data.sources import DataFinder, FoundData
+    from harness.specs.catalog import TaskEntry
+
+__all__ = ["VariantProver"]
+
+Results = Iterator[Finding | Note]
+
+
+class VariantProver:
+    """Proves the versions of the test items of one task against its own test items."""
+
+    def __init__(
+        self, entry: TaskEntry, kind: TaskKind, finder: DataFinder, tests: Sequence[ProvedSplit]
+    ) -> None:
+        self._entry = entry
+        self._kind = kind
+        self._finder = finder
+        self._tests = tests
+        self._missing: dict[str, list[tuple[str, str]]] = {}
+
+    def missing(self) -> Iterator[str]:
+        """Yield which versions could not be made in which languages, each with the first reason."""
+        for variant, reasons in self._missing.items():
+            codes = " ".join(code for code, _ in reasons)
+            yield f"{variant} of {codes}: {reasons[0][1]}"
+
+    def named(self) -> Results:
+        """Yield what is wrong with the variants that the spec names."""
+        spec = self._entry.spec
+        for (name, variant), test in itertools.product(spec.variants.items(), self._tests):
+            source = variant.splits.get("test")
+            language, folder = (
+                self._entry.languages.get(test.language),
+                self._entry.folders.get(test.language),
+            )
+            if source is None or folder is None:
+                continue
+            conditions = dict(zip(spec.axes, test.axes, strict=True))
+            try:
+                found = find_split(self._finder, source, spec.task, language, "test", folder, conditions)
+            except MissingDataError:
+                continue
+            yield from self._same(test, found, f"the variant {name!r}")
+
+    def translated(self, planner: VariantPlanner) -> Results:
+        """Yield what is wrong with the versions that translators make; pairs that they lack are kept as reasons."""
+        origin = source_language(self._entry.spec)
+        for (variant, translator), test in itertools.product(planner.translations(), self._tests):
+            if test.language == origin:
+                continue
+            conditions = dict(zip(self._entry.spec.axes, test.axes, strict=True))
+            title = f"the variant {variant!r} by {translator!r}"
+            try:
+                version = planner.plan(self._entry, test.language, variant, translator, conditions)
+            except MissingDataError as error:
+                self._missing.setdefault(variant, []).append((test.language, str(error).rstrip(".")))
+                continue
+            try:
+                before = self._finder.rows_before(version.found)
+                after = list(self._finder.rows(version.found))
+                labels = [self._labels(test, version.found, rows) for rows in (before, after)]
+            except DataError as error:
+                yield self._finding(test, "readable items", title, str(error).rstrip("."))
+                continue
+            others = sum(labels[1].get(name, label) != label for name, label in labels[0].items())
+            if others:
+                told = f"{others:,} of {len(before):,} others"
+                yield self._finding(test, "the labels of the items before translation", title, told)
+            yield from self._changed(test, version.found, before, after, title)
+            yield from self._same(test, version.found, title, limited=version.found.drawn is not None)
+
+    def _same(self, test: ProvedSplit, found: FoundData, title: str, *, limited: bool = False) -> Results:
+        """Yield how the items of a version are others than the language's own."""
+        context = test_context(self._entry.spec, test.language, found)
+        try:
+            examples = read_examples(self._kind, self._finder.rows(found), context)
+        except DataError as error:
+            yield self._finding(test, "readable items", title, str(error).rstrip("."))
+            return
+        own = {example.id: example for example in test.examples}
+        ids = {example.id for example in examples}
+        lacking, further = (0 if limited else len(own.keys() - ids)), len(ids - own.keys())
+        if lacking or further:
+            told = f"{len(examples):,}: {lacking:,} are missing and {further:,} are others"
+            yield self._finding(test, f"the {len(own):,} items of the {test.title} split", title, told)
+        labels = [
+            (label, self._kind.reference(own[example.id]))
+            for example in examples
+            if example.id in own and (label := self._kind.reference(example)) is not None
+        ]
+        if not self._entry.spec.label_names:
+            # Golds that are texts are those of the version's own context.
+            return
+        others = sum(label != gold for label, gold in labels)
+        told = f"{others:,} of {len(labels):,} others"
+        if others and found.change is None:
+            yield self._finding(test, "the labels of the same items", title, told)
+        elif others:
+            # The labels are those of the items that were translated, which may be the source language's.
+            yield self._note(test, f"{told} than the language's own are the labels in {title}")
+
+    def _labels(self, test: ProvedSplit, found: FoundData, rows: Sequence[Row]) -> dict[str, Any]:
+        """Return the label of every item; empty for tasks whose golds are texts."""
+        if not self._entry.spec.label_names:
+            return {}
+        context = test_context(self._entry.spec, test.language, found)
+        return {
+            example.id: self._kind.reference(example) for example in read_examples(self._kind, rows, context)
+        }
+
+    def _changed(
+        self, test: ProvedSplit, found: FoundData, before: Sequence[Row], after: Sequence[Row], title: str
+    ) -> Results:
+        """Yield what a translator did that it should not."""
+        assert found.change is not None
+        texts = found.change.fields
+        changed = {str(row.fields["id"]): row.fields for row in after}
+        pairs = [(row.fields, changed[own]) for row in before if (own := str(row.fields["id"])) in changed]
+        if len(pairs) < len(before):
+            yield self._note(
+                test, f"{len(before) - len(pairs):,} of {len(before):,} items are not in {title}"
+            )
+        kept = {
+            name
+            for old, new in pairs
+            for name in old.keys() - {*texts, found.change.answers}
+            if old[name] != new.get(name)
+        }
+        if kept:
+            names = ", ".join(map(repr, sorted(kept)))
+            yield self._finding(test, f"{names} of the items before translation", title, "others")
+        empty = sum(_any(texts, old, new, _loses_text) for old, new in pairs)
+        if empty:
+            yield self._finding(
+                test, "a translation of every text", title, f"{empty:,} items with an empty one"
+            )
+        lost = sum(_any(texts, old, new, _loses_placeholder) for old, new in pairs)
+        if lost:
+            yield self._finding(
+                test, "placeholders as they are", title, f"{lost:,} items in which they became other texts"
+            )
+        unfound = sum(_gold_is_lost(new) for _, new in pairs)
+        if unfound:
+            told = f"{unfound:,} of {len(pairs):,} items without"
+            yield self._finding(test, "a gold answer in every context", title, told)
+
+    def _finding(self, test: ProvedSplit, expected: str, title: str, found: str) -> Finding:
+        return Finding(
+            task=self._entry.spec.task,
+            languages=(test.language,),
+            check="variant",
+            expected=f"{expected} in {title}",
+            found=found,
+        )
+
+    def _note(self, test: ProvedSplit, told: str) -> Note:
+        return Note(task=self._entry.spec.task, languages=(test.language,), check="variant", told=told)
+
+
+Fields = Mapping[str, Any]
+
+
+def _any(names: Sequence[str], old: Fields, new: Fields, wrong: Callable[[str, str], bool]) -> bool:
+    return any(wrong(str(old[name]), str(new[name])) for name in names)
+
+
+def _loses_text(text: str, own: str) -> bool:
+    return bool(text.strip()) and not own.strip()
+
+
+def _loses_placeholder(text: str, own: str) -> bool:
+    return text.strip().casefold() in PLACEHOLDERS and own.strip() != text.strip()
+
+
+def _gold_is_lost(fields: Mapping[str, Any]) -> bool:
+    """Return whether an item has gold answers, and none of them stands in its context."""
+    answers, context = fields.get("answers"), fields.get("context")
+    if not isinstance(answers, list | tuple) or not answers or not isinstance(context, str):
+        return False
+    texts = [str(answer["text"]) for answer in answers if isinstance(answer, Mapping) and "text" in answer]
+    return bool(texts) and not any(text in context for text in texts)

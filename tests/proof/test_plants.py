@@ -1,0 +1,62 @@
+"""Every fault of the list is found where it was planted, and the documents have the table of what is told."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.proof_record import Finding
+from tests.proof.bench import Bench, told
+from tests.proof.plants import PLANTS, Plant
+
+PAGE = Path(__file__).parents[2] / "docs" / "planted-faults.md"
+HEAD = "| planted in a shipped task | seen in | told |\n|---|---|---|\n"
+
+
+def sentence(plant: Plant, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return what is told of a fault; fails where it is not, or where a fault is told as a note."""
+    languages = tuple(dict.fromkeys(("en", "de", plant.language or "en")))
+    bench = Bench(folder=folder, task=plant.task, monkeypatch=monkeypatch, languages=languages)
+    plant.spoil(bench)
+    found = told(bench.prove(), plant.check, plant.language)
+    assert found, f"{plant.fault}: nothing is told"
+    assert isinstance(found[0], Finding) is not plant.note
+    text = re.sub(r"\b([0-9a-f]{8})[0-9a-f]{56}\b", r"\1...", str(found[0]).replace(f"{folder}{os.sep}", ""))
+    return f"{'note' if plant.note else 'fault'}: {text}"
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.spoil.__name__)
+def test_a_planted_fault_is_told_as_the_page_says(
+    plant: Plant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = f"| {plant.task}: {plant.fault} | {plant.seen} | {sentence(plant, tmp_path, monkeypatch)} |\n"
+    text = PAGE.read_text(encoding="utf-8")
+    if os.environ.get("HARNESS_UPDATE_GOLDEN") == "1":
+        before, after = text.split(HEAD)
+        kept = [
+            own
+            for own in re.findall(r"\|.*\n", after)
+            if not own.startswith(f"| {plant.task}: {plant.fault} |")
+        ]
+        rest = re.sub(r"\|.*\n", "", after)
+        PAGE.write_text(before + HEAD + "".join([*kept, line]) + rest, encoding="utf-8")
+        return
+    assert line in text, f"{PAGE.name} lacks it; write the table anew with HARNESS_UPDATE_GOLDEN=1"
+
+
+def test_the_page_has_no_other_rows() -> None:
+    rows = re.findall(
+        r"^\| (.*?) \| .*\|$", PAGE.read_text(encoding="utf-8").split(HEAD)[1], flags=re.MULTILINE
+    )
+    assert rows == [f"{plant.task}: {plant.fault}" for plant in PLANTS]
+
+
+@pytest.mark.parametrize("task", sorted({plant.task for plant in PLANTS}))
+def test_a_copy_without_a_fault_has_no_finding(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proof = Bench(folder=tmp_path, task=task, monkeypatch=monkeypatch).prove()
+    assert [str(item) for item in proof.findings] == []
