@@ -48,7 +48,8 @@ def list_tasks(
     """List the tasks and suites: kind, languages, licence."""
     from fnmatch import fnmatch
 
-    from harness.cli.display import broken_told, print_table, write_rows
+    from harness.cli.output import broken_told, write_rows
+    from harness.cli.table import print_table
     from harness.languages import known_languages
 
     plugins, catalog = open_catalog(tasks_from or ())

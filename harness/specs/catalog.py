@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, get_args
 
 from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.languages import Language, LanguageTable, known_languages
+from harness.specs.folder import read_file, yaml_files
+from harness.specs.index import SpecIndex
 from harness.specs.loading import Document, read_yaml
 
 if TYPE_CHECKING:
@@ -81,10 +83,12 @@ class Catalog:
         self._tasks: dict[str, TaskEntry] = {}
         self.problems: list[HarnessError] = []
         self.entries: list[Entry] = []
+        index = SpecIndex()
         for plugin, folder in folders:
-            found, problems = read_folder(plugin, folder)
+            found, problems = read_folder(plugin, folder, index)
             self.entries += found
             self.problems += problems
+        index.save()
         extra = [entry for path in extra_paths for entry in _read_extra(path)]
         self.entries += extra
         self._tables = {sort: self._table(sort) for sort in SORTS if sort != "extends"}
@@ -290,25 +294,38 @@ class Catalog:
         return table
 
 
-def read_folder(plugin: str, folder: Traversable) -> tuple[list[Entry], list[HarnessError]]:
+def read_folder(
+    plugin: str, folder: Traversable, index: SpecIndex | None = None
+) -> tuple[list[Entry], list[HarnessError]]:
     """Return the documents of a registered folder, two levels deep, and what is wrong with unreadable ones."""
     entries: list[Entry] = []
     problems: list[HarnessError] = []
-    for file in _yaml_files(folder):
+    try:
+        files = yaml_files(plugin, folder)
+    except HarnessError as error:
+        return [], [error]
+    for file in files:
         try:
-            entries.append(read_entry(plugin, file, folder))
+            entries.append(read_entry(plugin, file, folder, index))
         except HarnessError as error:
             problems.append(error)
     return entries, problems
 
 
-def read_entry(plugin: str, file: Traversable, folder: Traversable) -> Entry:
+def read_entry(plugin: str, file: Traversable, folder: Traversable, index: SpecIndex | None = None) -> Entry:
     """Return one document; raises `SpecError` where its sort cannot be told."""
+    content = read_file(file)
     try:
-        text = file.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise SpecError(str(file), [Problem(message=f"is not UTF-8: {error}")]) from error
-    document = read_yaml(text, str(file))
+    known = None if index is None else index.get(content)
+    if known is None:
+        document = read_yaml(text, str(file))
+        if index is not None:
+            index.put(content, document.data)
+    else:
+        document = Document(source=str(file), data=known, text=text)
     sorts = [sort for sort in SORTS if sort in document.data]
     if "published" in sorts:
         sorts = ["published"]  # published scores also name their suite and their recipe
@@ -316,19 +333,6 @@ def read_entry(plugin: str, file: Traversable, folder: Traversable) -> Entry:
         expected = ", ".join(f"'{sort}: NAME'" for sort in SORTS)
         raise SpecError(str(file), [Problem(message=f"expected exactly one of {expected}", line=1)])
     return Entry(sort=sorts[0], name=document.data[sorts[0]], plugin=plugin, document=document, folder=folder)
-
-
-def _yaml_files(folder: Traversable) -> list[Traversable]:
-    found: list[Traversable] = []
-    for item in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if item.name == "sample":
-            continue
-        if item.is_dir() and not item.name.startswith((".", "_")):
-            inner = sorted(item.iterdir(), key=lambda entry: entry.name)
-            found += [file for file in inner if file.name.endswith((".yaml", ".yml"))]
-        elif item.name.endswith((".yaml", ".yml")):
-            found.append(item)
-    return found
 
 
 def _read_extra(path: Path) -> list[Entry]:
