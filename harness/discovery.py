@@ -14,14 +14,8 @@ import pluggy
 from harness.deadline import HangingError, Watch, patience
 from harness.errors import BrokenPluginError, HarnessError
 from harness.hookspecs import PROJECT, HookSpecs
-from harness.plugin import (
-    DISABLE_VARIABLE,
-    Plugin,
-    check_hooks,
-    fault_of,
-    find_entry_points,
-    load_entry_point,
-)
+from harness.package import find_entry_points, install_again, load_entry_point, package_of
+from harness.plugin import DISABLE_VARIABLE, Plugin, check_hooks, fault_of
 
 __all__ = ["DISABLE_VARIABLE", "TRACE_VARIABLE", "Plugin", "Plugins", "discover"]
 
@@ -68,7 +62,7 @@ class Plugins:
         return lambda: not any(plugin.name == name and plugin.is_ours for plugin in self.loaded)
 
     def _raised(self, name: str, hook: str, error: BaseException) -> str:
-        told, hint = fault_of(error, name, f"its hook {hook}")
+        told, hint = fault_of(error, f"its hook {hook}")
         message = told if isinstance(error, HangingError) else f"{hook} raised {told}"
         self.report(name, message, hint=hint, cause=error)
         return message
@@ -136,7 +130,7 @@ def discover(entry_points: Iterable[importlib.metadata.EntryPoint] | None = None
     plugins = Plugins(manager=manager, trace=bool(os.environ.get(TRACE_VARIABLE)))
     disabled = {name.strip() for name in os.environ.get(DISABLE_VARIABLE, "").split(",") if name.strip()}
     found, unreadable = find_entry_points(PROJECT) if entry_points is None else (entry_points, [])
-    plugins.broken += [plugin for plugin in unreadable if plugin.name not in disabled]
+    plugins.broken += [_unreadable(package, error) for package, error in unreadable]
     with Watch(patience(), _hangs) as watch:
         for entry_point in _in_order(found):
             if entry_point.name in disabled:
@@ -161,6 +155,12 @@ def _plugin(entry_point: importlib.metadata.EntryPoint) -> Plugin:
     return Plugin(name=entry_point.name, module=entry_point.value, package=entry_point.dist)
 
 
+def _unreadable(package: importlib.metadata.Distribution, error: Exception) -> Plugin:
+    message = f"its entry_points.txt cannot be read: {type(error).__name__}: {error}"
+    name, hint = package_of(package)[0], install_again(package)
+    return Plugin(name=name, module="?", package=package, error=message, hint=hint, cause=error)
+
+
 def _hangs(name: str) -> None:
     sys.stderr.write(
         f"Still waiting for the plugin {name!r} to be loaded. If it hangs, press Ctrl-C and run with "
@@ -177,7 +177,7 @@ def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins, watch: W
         if taken is not None:
             raise BrokenPluginError(
                 f"its name is also used by {taken.module!r} of {taken.distribution!r}",
-                hint="Uninstall one of them.",
+                hint="Uninstall one of them",
             )
         with watch.over(name, lambda: not plugin.is_ours):
             module = load_entry_point(entry_point)
@@ -186,7 +186,7 @@ def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins, watch: W
     except RAISED as error:
         if plugins.manager.get_plugin(name) is not None and taken is None:
             plugins.manager.unregister(name=name)
-        message, hint = fault_of(error, name, "its import")
+        message, hint = fault_of(error, "its import")
         plugins.broken.append(replace(plugin, error=message, hint=hint, cause=error))
         return
     plugins.loaded.append(plugin)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-from pathlib import Path
 from typing import Any
 
-from harness.deadline import TIMEOUT_VARIABLE, HangingError
+from harness.deadline import TIMEOUT_VARIABLE, HangingError, patience
 from harness.errors import BrokenPluginError, near_names
 from harness.hookspecs import HOOK_VERSION, PROJECT, HookSpecs
+from harness.package import package_of
 
 __all__ = [
     "DISABLE_VARIABLE",
@@ -21,14 +19,12 @@ __all__ = [
     "Plugin",
     "check_hooks",
     "fault_of",
-    "find_entry_points",
-    "load_entry_point",
-    "package_of",
 ]
 
 DISABLE_VARIABLE = "HARNESS_DISABLE_PLUGINS"
 DISTRIBUTION = "multilingual-harness"
 VERSION_ATTRIBUTE = "HARNESS_HOOKS"
+UPGRADE = f"Run 'pip install --upgrade {DISTRIBUTION}'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +37,7 @@ class Plugin:
     error: str | None = None
     """Why it could not be loaded; None for a working plugin."""
     hint: str | None = None
-    """What to do about it."""
+    """What to do about it, where that is not to repair it."""
     cause: BaseException | None = None
     """What it raised."""
 
@@ -63,7 +59,7 @@ class Plugin:
     @property
     def problem(self) -> BrokenPluginError:
         """What is wrong with a broken plugin, and what to do about it."""
-        hint = self.hint or f"Repair it, or run with {DISABLE_VARIABLE}={self.name}."
+        hint = f"{self.hint or 'Repair it'}, or run with {DISABLE_VARIABLE}={self.name}."
         error = BrokenPluginError(
             f"The plugin {self.name!r} ({self.distribution}) cannot be used: {self.error}.", hint=hint
         )
@@ -71,102 +67,12 @@ class Plugin:
         return error
 
 
-@lru_cache(maxsize=1024)
-def package_of(package: importlib.metadata.Distribution | None) -> tuple[str, str]:
-    """Return name and version of a package; of one whose metadata are gone, those in the name of their folder.
-
-    The metadata of a package are parsed at every access, which takes as long as to import a plugin.
-    """
-    try:
-        if package is not None and package.metadata["Name"]:
-            return package.metadata["Name"], package.metadata["Version"] or "?"
-    except Exception:  # noqa: BLE001, S110, RUF100  metadata may be damaged in any way
-        pass
-    folder = _information(package)
-    name, _, version = (folder.stem if folder is not None else "?").partition("-")
-    return name.replace("_", "-"), version or "?"
-
-
-def _information(package: importlib.metadata.Distribution | None) -> Path | None:
-    """Return the folder with the metadata of a package, where it is one."""
-    path = getattr(package, "_path", None)
-    return path if isinstance(path, Path) else None
-
-
-def find_entry_points(group: str) -> tuple[list[importlib.metadata.EntryPoint], list[Plugin]]:
-    """Return the entry points of a group, and packages whose entry points cannot be read.
-
-    `importlib.metadata` reads them all at once and raises for a damaged file of any package.
-    """
-    try:
-        return list(importlib.metadata.entry_points(group=group)), []
-    except Exception:  # noqa: BLE001, RUF100  files may be damaged in any way
-        found: list[importlib.metadata.EntryPoint] = []
-        broken = []
-    for package in importlib.metadata.distributions():
-        try:
-            found += package.entry_points.select(group=group)
-        except Exception as error:  # noqa: BLE001, RUF100
-            name = package_of(package)[0]
-            broken.append(
-                Plugin(
-                    name=name,
-                    module="entry_points.txt",
-                    package=package,
-                    error=f"its entry_points.txt cannot be read: {type(error).__name__}: {error}",
-                    hint=_install_again(package),
-                    cause=error,
-                )
-            )
-    return found, broken
-
-
-def load_entry_point(entry_point: importlib.metadata.EntryPoint) -> Any:
-    """Return what an entry point names; raises `BrokenPluginError` for a package that is half there."""
-    match = entry_point.pattern.match(entry_point.value or "")
-    if match is None:
-        raise BrokenPluginError(
-            f"its entry point is {entry_point.value!r}, expected 'module' or 'module:attribute'"
-        )
-    wanted = match["module"]
-    try:
-        module = importlib.import_module(wanted)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{wanted}.".startswith(f"{error.name}."):
-            raise BrokenPluginError(
-                f"its module {error.name!r} is not there, only the metadata of its package are",
-                hint=_install_again(entry_point.dist),
-            ) from error
-        raise
-    try:
-        return reduce(getattr, filter(None, (match["attr"] or "").split(".")), module)
-    except AttributeError as error:
-        raise BrokenPluginError(
-            f"its entry point is {entry_point.value!r}, but {wanted!r} has no {match['attr']!r}",
-            hint=_install_again(entry_point.dist),
-        ) from error
-
-
-def _install_again(package: importlib.metadata.Distribution | None) -> str:
-    name, folder = package_of(package)[0], _information(package)
-    try:
-        is_recorded = package is not None and package.read_text("RECORD") is not None
-    except Exception:  # noqa: BLE001, RUF100
-        is_recorded = False
-    if is_recorded or folder is None:
-        return f"Run 'pip uninstall {name}', or 'pip install --force-reinstall {name}'."
-    return (
-        f"Run 'pip install --ignore-installed {name}', or remove the folder {str(folder)!r}: pip has no "
-        "record of it."
-    )
-
-
-def fault_of(error: BaseException, name: str, doing: str) -> tuple[str, str | None]:
+def fault_of(error: BaseException, doing: str) -> tuple[str, str | None]:
     """Return what is wrong with a plugin that raised, and what to do where that is not to repair it."""
     if isinstance(error, HangingError):
         return (
-            f"{doing} did not come to an end",
-            f"Run with {DISABLE_VARIABLE}={name}, or wait longer for it with {TIMEOUT_VARIABLE}=SECONDS.",
+            f"{doing} was not done after {patience():g} s",
+            f"Wait longer for it with {TIMEOUT_VARIABLE}=SECONDS",
         )
     if isinstance(error, BrokenPluginError):
         return error.message, error.hint
@@ -178,27 +84,23 @@ def check_hooks(module: Any) -> None:
     wanted = getattr(module, VERSION_ATTRIBUTE, HOOK_VERSION)
     if type(wanted) is not int or wanted < 1:
         raise BrokenPluginError(
-            f"its {VERSION_ATTRIBUTE} is {wanted!r}, expected the version of the hooks, such as 1"
+            f"its {VERSION_ATTRIBUTE} is {wanted!r}, expected the version of the hooks, such as {HOOK_VERSION}"
         )
     if wanted > HOOK_VERSION:
-        raise BrokenPluginError(
-            f"it needs hooks of version {wanted}, {_own_version()}", hint=_upgrade(module)
-        )
+        raise BrokenPluginError(f"it needs hooks of version {wanted}, {_own_version()}", hint=UPGRADE)
     known = {name: item for name, item in vars(HookSpecs).items() if name.startswith(f"{PROJECT}_")}
     for name, function in _implementations(module):
         if name not in known:
-            near = near_names(name, known)
-            if near:
-                raise BrokenPluginError(f"it implements the unknown hook {name!r}; did you mean {near[0]!r}?")
-            message = f"it implements the hook {name!r}, {_own_version()} without it"
-            raise BrokenPluginError(message, hint=_upgrade(module))
+            near = near_names(name, known, limit=1)
+            meant = f"; did you mean {near[0]!r}?" if near else f": {_own_version()}"
+            message = f"it implements the unknown hook {name!r}{meant}"
+            raise BrokenPluginError(message, hint=None if near else UPGRADE)
         given = [item for item in inspect.signature(known[name]).parameters if item != "self"]
         unknown = [item for item in inspect.signature(function).parameters if item not in given]
         if unknown:
-            meant = f"it is given {', '.join(map(repr, given))}" if given else "it is given nothing"
-            raise BrokenPluginError(
-                f"its hook {name!r} takes {', '.join(map(repr, unknown))}, but {meant}", hint=_upgrade(module)
-            )
+            meant = " and ".join(map(repr, given)) or "nothing"
+            message = f"its hook {name!r} takes {unknown[0]!r}, but is given {meant}: {_own_version()}"
+            raise BrokenPluginError(message, hint=None if near_names(unknown[0], given) else UPGRADE)
 
 
 def _implementations(module: Any) -> Iterable[tuple[str, Any]]:
@@ -213,9 +115,4 @@ def _own_version() -> str:
         own = f" {importlib.metadata.version(DISTRIBUTION)}"
     except importlib.metadata.PackageNotFoundError:
         own = ""
-    return f"this harness{own} has version {HOOK_VERSION}"
-
-
-def _upgrade(module: Any) -> str:
-    name = getattr(module, "__name__", "?")
-    return f"Repair {name!r}, or where it is made for a newer harness run 'pip install --upgrade {DISTRIBUTION}'."
+    return f"this harness{own} has hooks of version {HOOK_VERSION}"

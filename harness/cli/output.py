@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.cli.tracing import DEBUG
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.discovery import Plugins
     from harness.specs.catalog import Catalog
 
-__all__ = ["broken_told", "refuse_file", "write_file", "write_rows"]
+__all__ = ["broken_told", "refuse_file", "tell_problem", "write_file", "write_rows"]
 
 
 @contextmanager
@@ -30,7 +32,14 @@ def broken_told(plugins: Plugins, catalog: Catalog | None = None) -> Iterator[No
     finally:
         problems = [*plugins.problems, *([] if catalog is None else catalog.problems)]
         for problem in problems:
-            sys.stderr.write(f"Warning: {problem}\n")
+            tell_problem(f"Warning: {problem}", problem)
+
+
+def tell_problem(message: str, problem: BaseException) -> None:
+    """Write a line to stderr; with ``--debug`` the traceback of what a problem came from goes before it."""
+    if DEBUG.get() and problem.__cause__ is not None:
+        traceback.print_exception(problem.__cause__)
+    sys.stderr.write(f"{message}\n")
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, get_args
 
 from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.languages import Language, LanguageTable, known_languages
-from harness.specs.folder import read_file, yaml_files
+from harness.specs.folder import read_file, unreadable, yaml_files
 from harness.specs.index import SpecIndex
 from harness.specs.loading import Document, read_yaml
 
@@ -45,6 +45,11 @@ class Entry:
         # Published scores have their languages by task, so that the keys are names of tasks.
         given = None if self.sort == "published" else self.document.data.get("languages")
         return list(given) if isinstance(given, Mapping) else []
+
+    def texts(self, key: str) -> list[str]:
+        """Return the texts of a list, without validating it; what is no text is left out."""
+        given = self.document.data.get(key)
+        return [item for item in given if isinstance(item, str)] if isinstance(given, list) else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,15 +87,20 @@ class Catalog:
         # Documents are read once and never change, so that a task is validated once.
         self._tasks: dict[str, TaskEntry] = {}
         self.problems: list[HarnessError] = []
+        self.unreadable: dict[str, list[HarnessError]] = {}
+        """By plugin: what is wrong with documents that cannot be read."""
         self.entries: list[Entry] = []
         index = SpecIndex()
         for plugin, folder in folders:
             found, problems = read_folder(plugin, folder, index)
             self.entries += found
             self.problems += problems
+            if problems:
+                self.unreadable.setdefault(plugin, []).extend(problems)
         index.save()
         extra = [entry for path in extra_paths for entry in _read_extra(path)]
         self.entries += extra
+        self._given = {id(entry) for entry in extra}
         self._tables = {sort: self._table(sort) for sort in SORTS if sort != "extends"}
         for entry in extra:
             self._refuse_lost_fragment(entry)
@@ -127,7 +137,7 @@ class Catalog:
         fragments: dict[str, Document] = {}
         folders = dict.fromkeys(spec.languages, entry.folder)
         languages = dict(spec.languages)
-        for fragment_entry in _each_once([*self._fragments(name), *further]):
+        for fragment_entry in _each_once([*self._usable_fragments(name), *further]):
             for code, language in self._fragment(fragment_entry).languages.items():
                 if code in languages:
                     raise DuplicateNameError(
@@ -199,11 +209,13 @@ class Catalog:
         """Return the published scores on a suite: by protocol, people last, then by name."""
         from harness.specs.schema import ProtocolName
 
-        specs = [
-            self.published(name)
-            for name in self.names("published")
-            if any(entry.document.data.get("suite") == suite for entry in self._tables["published"][name])
-        ]
+        specs = []
+        for name in self.names("published"):
+            if any(entry.document.data.get("suite") == suite for entry in self._tables["published"][name]):
+                try:
+                    specs.append(self.published(name))
+                except HarnessError as error:
+                    self.problems.append(error)
         order = [*get_args(ProtocolName), "human"]
         return sorted(specs, key=lambda spec: (order.index(spec.protocol), spec.published))
 
@@ -237,7 +249,7 @@ class Catalog:
         return [
             name
             for name in self.names("prompt")
-            if any(task in (entry.document.data.get("tasks") or ()) for entry in self._tables["prompt"][name])
+            if any(task in entry.texts("tasks") for entry in self._tables["prompt"][name])
         ]
 
     def human_performance(self) -> dict[str, dict[str, float]]:
@@ -272,6 +284,21 @@ class Catalog:
 
     def _fragments(self, task: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.sort == "extends" and entry.name == task]
+
+    def _usable_fragments(self, task: str) -> list[Entry]:
+        """Return the fragments of a task without broken ones of plugins: they must not stop who asks for the task."""
+        usable = []
+        for entry in self._fragments(task):
+            try:
+                self._fragment(entry)
+            except SpecError as error:
+                if id(entry) in self._given:
+                    raise
+                if all(str(error) != str(problem) for problem in self.problems):
+                    self.problems.append(error)
+                continue
+            usable.append(entry)
+        return usable
 
     def _fragment(self, entry: Entry) -> FragmentSpec:
         from harness.specs.schema import FragmentSpec
@@ -309,6 +336,8 @@ def read_folder(
             entries.append(read_entry(plugin, file, folder, index))
         except HarnessError as error:
             problems.append(error)
+        except Exception as error:  # noqa: BLE001, RUF100  a stranger's Traversable may raise anything
+            problems.append(unreadable(file, error))
     return entries, problems
 
 
@@ -345,7 +374,10 @@ def _read_extra(path: Path) -> list[Entry]:
         return entries
     if not path.is_file():
         raise UsageError(f"The path {str(path)!r} given with --tasks-from does not exist.")
-    return [read_entry(str(path), path, path.parent)]
+    try:
+        return [read_entry(str(path), path, path.parent)]
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 def _each_once(entries: Iterable[Entry]) -> list[Entry]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from importlib.resources.abc import Traversable
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from harness.errors import HarnessError, Problem, SpecError
 
-__all__ = ["MOST_BYTES", "MOST_ENTRIES", "read_file", "yaml_files"]
+__all__ = ["MOST_BYTES", "MOST_ENTRIES", "read_file", "unreadable", "yaml_files"]
 
 MOST_BYTES = 2_000_000
 """Of one file. The largest spec that is shipped has 12 thousand."""
@@ -52,11 +53,8 @@ def yaml_files(plugin: str, folder: Traversable) -> list[Traversable]:
 
 
 def read_file(file: Traversable) -> bytes:
-    """Return the content of a regular file; raises `SpecError` for others, and for one that is far too large."""
-    try:
-        content = _read_path(file) if isinstance(file, Path) else file.read_bytes()
-    except OSError as error:
-        raise SpecError(str(file), [Problem(message=f"cannot be read: {error.strerror or error}")]) from error
+    """Return the content of a regular file; raises `SpecError` for one that is far too large, `OSError` for others."""
+    content = _read_path(file) if isinstance(file, Path) else file.read_bytes()
     if len(content) > MOST_BYTES:
         fault = f"has more than {MOST_BYTES:,} bytes, the most that a spec may have"
         raise SpecError(str(file), [Problem(message=fault)])
@@ -65,6 +63,12 @@ def read_file(file: Traversable) -> bytes:
 
 class _TooManyError(Exception):
     """There are more entries than anyone's specs have."""
+
+
+def unreadable(file: Traversable, error: Exception) -> SpecError:
+    """Return what is told about a file that cannot be read."""
+    reason = (isinstance(error, OSError) and error.strerror) or f"{type(error).__name__}: {error}"
+    return SpecError(str(file), [Problem(message=f"cannot be read: {reason}")])
 
 
 def _children(folder: Traversable, most: int) -> list[tuple[str, Traversable, bool]]:
@@ -89,5 +93,5 @@ def _read_path(path: Path) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(handle, "rb") as file:  # noqa: PTH123  opened by its number
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError("it is no regular file")
+            raise OSError(errno.EINVAL, "it is no regular file")
         return file.read(MOST_BYTES + 1)
