@@ -111,30 +111,26 @@ class Watch:
         return signal.getsignal(signal.SIGALRM) == self._interrupt
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self._name is None or not self._may_interrupt():
-            return
-        if self._goes_on():
-            signal.setitimer(signal.ITIMER_REAL, self._seconds, AGAIN)
-            return
-        raise HangingError
+        left = self._seconds - self._idle()
+        if left > 0:
+            signal.setitimer(signal.ITIMER_REAL, left, AGAIN)
+        elif self._name is not None and self._may_interrupt():
+            raise HangingError
 
-    def _goes_on(self) -> bool:
-        """Return whether modules were imported since this was last asked; then time counts from now."""
-        count = len(sys.modules)
-        if count <= self._modules:
-            return False
-        self._modules = count
-        self._since = time.monotonic()
-        return True
+    def _idle(self) -> float:
+        """Return the seconds since a module was imported, or the watching began."""
+        now, count = time.monotonic(), len(sys.modules)
+        if count != self._modules:
+            self._modules, self._since = count, now
+        return now - self._since
 
     def _look(self) -> None:
-        told: set[tuple[str, float]] = set()
+        told = None
         while not self._ended.wait(TICK):
-            name, since = self._name, self._since
-            late = time.monotonic() - since > self._seconds + GRACE
-            if name is not None and late and (name, since) not in told and not self._goes_on():
-                told.add((name, since))
-                self._tell(name)
+            name = self._name
+            if self._idle() > self._seconds + GRACE and name not in (None, told):
+                told = name
+                self._tell(str(name))
 
 
 def _alarm_is_free() -> bool:

@@ -163,8 +163,8 @@ def _unreadable(package: importlib.metadata.Distribution, error: Exception) -> P
 
 def _hangs(name: str) -> None:
     sys.stderr.write(
-        f"Still waiting for the plugin {name!r} to be loaded. If it hangs, press Ctrl-C and run with "
-        f"{DISABLE_VARIABLE}={name}.\n"
+        f"Still waiting for the plugin {name!r} to be loaded. If it hangs, press Ctrl-C or end process {os.getpid()}, "
+        f"and run with {DISABLE_VARIABLE}={name}.\n"
     )
     sys.stderr.flush()
 

@@ -24,6 +24,7 @@ __all__ = [
 DISABLE_VARIABLE = "HARNESS_DISABLE_PLUGINS"
 DISTRIBUTION = "multilingual-harness"
 VERSION_ATTRIBUTE = "HARNESS_HOOKS"
+PREFIX = f"{PROJECT}_"
 UPGRADE = f"Run 'pip install --upgrade {DISTRIBUTION}'"
 
 
@@ -57,11 +58,17 @@ class Plugin:
         return self.module == "harness.builtin" or self.distribution == DISTRIBUTION
 
     @property
+    def stop(self) -> str:
+        """The full stop after the error, unless it asks something."""
+        return "" if (self.error or "").endswith("?") else "."
+
+    @property
     def problem(self) -> BrokenPluginError:
         """What is wrong with a broken plugin, and what to do about it."""
         hint = f"{self.hint or 'Repair it'}, or run with {DISABLE_VARIABLE}={self.name}."
         error = BrokenPluginError(
-            f"The plugin {self.name!r} ({self.distribution}) cannot be used: {self.error}.", hint=hint
+            f"The plugin {self.name!r} ({self.distribution}) cannot be used: {self.error}{self.stop}",
+            hint=hint,
         )
         error.__cause__ = self.cause
         return error
@@ -88,11 +95,14 @@ def check_hooks(module: Any) -> None:
         )
     if wanted > HOOK_VERSION:
         raise BrokenPluginError(f"it needs hooks of version {wanted}, {_own_version()}", hint=UPGRADE)
-    known = {name: item for name, item in vars(HookSpecs).items() if name.startswith(f"{PROJECT}_")}
+    known = {name: item for name, item in vars(HookSpecs).items() if name.startswith(PREFIX)}
     for name, function in _implementations(module):
         if name not in known:
-            near = near_names(name, known, limit=1)
-            meant = f"; did you mean {near[0]!r}?" if near else f": {_own_version()}"
+            # All begin alike, so that only the rest tells whether one was meant.
+            near = near_names(
+                name.removeprefix(PREFIX), [item.removeprefix(PREFIX) for item in known], limit=1
+            )
+            meant = f"; did you mean '{PREFIX}{near[0]}'?" if near else f": {_own_version()}"
             message = f"it implements the unknown hook {name!r}{meant}"
             raise BrokenPluginError(message, hint=None if near else UPGRADE)
         given = [item for item in inspect.signature(known[name]).parameters if item != "self"]

@@ -128,7 +128,7 @@ def _load(name: str) -> Any:
 
     def hangs(name: str) -> None:
         _tell(
-            f"Still loading the command {name!r}. If it hangs, press Ctrl-C and repair or uninstall {owners[0]!r}."
+            f"Still loading the command {name!r}. If it hangs, press Ctrl-C, and repair or uninstall {owners[0]!r}."
         )
 
     subject = f"The command {name!r} of the package {owners[0]!r} cannot be loaded"

@@ -70,7 +70,8 @@ def plugins(
     )
     for plugin in found.broken:
         tell_problem(
-            f"{plugin.name} ({plugin.module}): {plugin.error}. {plugin.problem.hint}", plugin.problem
+            f"{plugin.name} ({plugin.module}): {plugin.error}{plugin.stop} {plugin.problem.hint}",
+            plugin.problem,
         )
     for problem in (*catalog.problems, *told):
         tell_problem(str(problem), problem)
