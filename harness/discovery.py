@@ -20,8 +20,8 @@ from harness.plugin import DISABLE_VARIABLE, Plugin, check_hooks, fault_of
 __all__ = ["DISABLE_VARIABLE", "TRACE_VARIABLE", "Plugin", "Plugins", "discover"]
 
 TRACE_VARIABLE = "HARNESS_TRACE_HOOKS"
-RAISED = (Exception, HangingError, SystemExit, GeneratorExit)
-"""What a stranger's code may raise; Ctrl-C is not among it."""
+RAISED = (Exception, HangingError, SystemExit)
+"""What a stranger's code may raise while it works for a run."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Plugins:
                 try:
                     with watch.over(name, self._may_interrupt(name)):
                         declared = list(implementation.function())
-                except RAISED as error:
+                except BaseException as error:  # noqa: BLE001, RUF100  a stranger's hook may raise anything
                     self._raised(name, hook, error)
                     continue
                 self._tell(hook, name, f"{len(declared)} declared")
@@ -183,7 +183,7 @@ def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins, watch: W
             module = load_entry_point(entry_point)
             check_hooks(module)
             plugins.manager.register(module, name=name)
-    except RAISED as error:
+    except BaseException as error:  # noqa: BLE001, RUF100  a stranger's import may raise anything
         if plugins.manager.get_plugin(name) is not None and taken is None:
             plugins.manager.unregister(name=name)
         message, hint = fault_of(error, "its import")

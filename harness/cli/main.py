@@ -140,7 +140,9 @@ def _load(name: str) -> Any:
         raise BrokenPluginError(
             f"{subject}: {error.message}.", hint=f"{error.hint or 'Repair it'}."
         ) from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise BrokenPluginError(
             f"{subject}: {type(error).__name__}: {error}.", hint="Repair or uninstall it."
         ) from error
