@@ -5,31 +5,23 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pluggy
 
+from harness.deadline import HangingError, Watch, patience
 from harness.errors import BrokenPluginError, HarnessError
 from harness.hookspecs import PROJECT, HookSpecs
+from harness.package import find_entry_points, install_again, load_entry_point, package_of
+from harness.plugin import DISABLE_VARIABLE, Plugin, check_hooks, fault_of
 
 __all__ = ["DISABLE_VARIABLE", "TRACE_VARIABLE", "Plugin", "Plugins", "discover"]
 
-DISABLE_VARIABLE = "HARNESS_DISABLE_PLUGINS"
 TRACE_VARIABLE = "HARNESS_TRACE_HOOKS"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plugin:
-    """One entry point of the group ``harness``."""
-
-    name: str
-    module: str
-    distribution: str
-    version: str
-    error: str | None = None
-    """Why it could not be loaded; None for a working plugin."""
+RAISED = (Exception, HangingError, SystemExit)
+"""What a stranger's code may raise while it works for a run."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,16 +42,30 @@ class Plugins:
         """
         pairs: list[tuple[str, Any]] = []
         implementations = getattr(self.manager.hook, hook).get_hookimpls()
-        for implementation in sorted(implementations, key=lambda item: item.plugin_name):
-            name = implementation.plugin_name
-            try:
-                declared = list(implementation.function())
-            except Exception as error:  # noqa: BLE001, RUF100  a stranger's hook may raise anything
-                self.report(name, f"{hook} raised {type(error).__name__}: {error}")
-                continue
-            self._tell(hook, name, f"{len(declared)} declared")
-            pairs += [(name, item) for item in declared]
+        if not implementations:
+            return pairs
+        with Watch(patience(), _hangs) as watch:
+            for implementation in sorted(implementations, key=lambda item: item.plugin_name):
+                name = implementation.plugin_name
+                try:
+                    with watch.over(name, self._may_interrupt(name)):
+                        declared = list(implementation.function())
+                except BaseException as error:  # noqa: BLE001, RUF100  a stranger's hook may raise anything
+                    self._raised(name, hook, error)
+                    continue
+                self._tell(hook, name, f"{len(declared)} declared")
+                pairs += [(name, item) for item in declared]
         return pairs
+
+    def _may_interrupt(self, name: str) -> Callable[[], bool]:
+        # Our own hooks import numpy, which takes its time from a cold disk, and would be broken half-way.
+        return lambda: not any(plugin.name == name and plugin.is_ours for plugin in self.loaded)
+
+    def _raised(self, name: str, hook: str, error: BaseException) -> str:
+        told, hint = fault_of(error, f"its hook {hook}")
+        message = told if isinstance(error, HangingError) else f"{hook} raised {told}"
+        self.report(name, message, hint=hint, cause=error)
+        return message
 
     def first_answer(self, hook: str, **arguments: Any) -> Any:
         """Return the first answer to a hook that is not None; the plugin that was loaded last is asked first.
@@ -72,10 +78,10 @@ class Plugins:
                 answer = implementation.function(*given)
             except HarnessError:
                 raise
-            except Exception as error:
-                self.report(implementation.plugin_name, f"{hook} raised {type(error).__name__}: {error}")
+            except RAISED as error:
+                self._raised(implementation.plugin_name, hook, error)
                 broken = next(item for item in self.broken if item.name == implementation.plugin_name)
-                raise _problem(broken) from error
+                raise broken.problem from error
             self._tell(hook, implementation.plugin_name, type(answer).__name__)
             if answer is not None:
                 return answer
@@ -89,9 +95,8 @@ class Plugins:
             try:
                 implementation.function(*(arguments[argument] for argument in implementation.argnames))
                 self._tell(hook, name, "observed")
-            except Exception as error:  # noqa: BLE001, RUF100  a stranger's observer may raise anything
-                message = f"{hook} raised {type(error).__name__}: {error}"
-                self.report(name, message)
+            except RAISED as error:
+                message = self._raised(name, hook, error)
                 told.append(f"The plugin {name!r} could not observe this: {message}.")
         return told
 
@@ -99,83 +104,89 @@ class Plugins:
         if self.trace:
             sys.stderr.write(f"hook {hook}: {name} -> {answer}\n")
 
-    def report(self, name: str, message: str) -> None:
+    def report(
+        self, name: str, message: str, *, hint: str | None = None, cause: BaseException | None = None
+    ) -> None:
         """Remember that a working plugin turned out to be broken; only the first fault of each is kept."""
         known = next((plugin for plugin in self.loaded if plugin.name == name), None)
-        if known is None or any(plugin.name == name for plugin in self.broken):
-            return
-        self.broken.append(
-            Plugin(
-                name=name,
-                module=known.module,
-                distribution=known.distribution,
-                version=known.version,
-                error=message,
-            )
-        )
+        if known is not None and all(plugin.name != name for plugin in self.broken):
+            self.broken.append(replace(known, error=message, hint=hint, cause=cause))
 
     @property
     def problems(self) -> list[BrokenPluginError]:
         """What is wrong with every broken plugin, and what to do about it."""
-        return [_problem(plugin) for plugin in self.broken]
-
-
-def _problem(plugin: Plugin) -> BrokenPluginError:
-    return BrokenPluginError(
-        f"The plugin {plugin.name!r} ({plugin.distribution}) cannot be used: {plugin.error}.",
-        hint=f"Repair it, or run with {DISABLE_VARIABLE}={plugin.name}.",
-    )
+        return [plugin.problem for plugin in self.broken]
 
 
 def discover(entry_points: Iterable[importlib.metadata.EntryPoint] | None = None) -> Plugins:
     """Return the plugins of this environment, loaded one by one in the order of their names.
 
     ``HARNESS_DISABLE_PLUGINS=a,b`` leaves plugins out; ``HARNESS_TRACE_HOOKS=1`` tells every call of a hook
-    on stderr, with what was answered.
+    on stderr, with what was answered. A plugin whose import hangs is interrupted after
+    ``HARNESS_PLUGIN_TIMEOUT`` seconds.
     """
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(HookSpecs)
     plugins = Plugins(manager=manager, trace=bool(os.environ.get(TRACE_VARIABLE)))
     disabled = {name.strip() for name in os.environ.get(DISABLE_VARIABLE, "").split(",") if name.strip()}
-    found = importlib.metadata.entry_points(group=PROJECT) if entry_points is None else entry_points
-    for entry_point in sorted(set(found), key=lambda item: (item.name, item.value)):
-        if entry_point.name in disabled:
-            plugins.disabled.append(entry_point.name)
-        else:
-            _load(entry_point, plugins)
+    found, unreadable = find_entry_points(PROJECT) if entry_points is None else (entry_points, [])
+    plugins.broken += [_unreadable(package, error) for package, error in unreadable]
+    with Watch(patience(), _hangs) as watch:
+        for entry_point in _in_order(found):
+            if entry_point.name in disabled:
+                plugins.disabled.append(entry_point.name)
+            else:
+                _load(entry_point, plugins, watch)
     return plugins
 
 
-def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins) -> None:
-    distribution = entry_point.dist
-    described = {
-        "name": entry_point.name,
-        "module": entry_point.value,
-        "distribution": distribution.name if distribution is not None else "?",
-        "version": distribution.version if distribution is not None else "?",
-    }
-    taken = next((plugin for plugin in plugins.loaded if plugin.name == entry_point.name), None)
+def _in_order(found: Iterable[importlib.metadata.EntryPoint]) -> list[importlib.metadata.EntryPoint]:
+    """Return entry points by name; where several have a name, ours first, so that nobody takes its place."""
+    by_name: dict[str, list[importlib.metadata.EntryPoint]] = {}
+    for entry_point in set(found):
+        by_name.setdefault(entry_point.name, []).append(entry_point)
+    for items in by_name.values():
+        if len(items) > 1:
+            items.sort(key=lambda item: (not _plugin(item).is_ours, item.value))
+    return [item for name in sorted(by_name) for item in by_name[name]]
+
+
+def _plugin(entry_point: importlib.metadata.EntryPoint) -> Plugin:
+    return Plugin(name=entry_point.name, module=entry_point.value, package=entry_point.dist)
+
+
+def _unreadable(package: importlib.metadata.Distribution, error: Exception) -> Plugin:
+    message = f"its entry_points.txt cannot be read: {type(error).__name__}: {error}"
+    name, hint = package_of(package)[0], install_again(package)
+    return Plugin(name=name, module="?", package=package, error=message, hint=hint, cause=error)
+
+
+def _hangs(name: str) -> None:
+    sys.stderr.write(
+        f"Still waiting for the plugin {name!r} to be loaded. If it hangs, press Ctrl-C or end process {os.getpid()}, "
+        f"and run with {DISABLE_VARIABLE}={name}.\n"
+    )
+    sys.stderr.flush()
+
+
+def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins, watch: Watch) -> None:
+    plugin = _plugin(entry_point)
+    name = plugin.name
+    taken = next((item for item in plugins.loaded if item.name == name), None)
     try:
         if taken is not None:
-            raise BrokenPluginError(f"its name is also used by {taken.module!r} of {taken.distribution!r}")
-        module = entry_point.load()
-        plugins.manager.register(module, name=entry_point.name)
-        _check_hooks(plugins.manager, module)
-    except Exception as error:  # noqa: BLE001, RUF100  a stranger's import may raise anything
-        if plugins.manager.get_plugin(entry_point.name) is not None and taken is None:
-            plugins.manager.unregister(name=entry_point.name)
-        shown = error.message if isinstance(error, BrokenPluginError) else f"{type(error).__name__}: {error}"
-        plugins.broken.append(Plugin(**described, error=shown))
+            raise BrokenPluginError(
+                f"its name is also used by {taken.module!r} of {taken.distribution!r}",
+                hint="Uninstall one of them",
+            )
+        with watch.over(name, lambda: not plugin.is_ours):
+            module = load_entry_point(entry_point)
+            check_hooks(module)
+            plugins.manager.register(module, name=name)
+    except BaseException as error:  # noqa: BLE001, RUF100  a stranger's import may raise anything
+        if plugins.manager.get_plugin(name) is not None and taken is None:
+            plugins.manager.unregister(name=name)
+        message, hint = fault_of(error, "its import")
+        plugins.broken.append(replace(plugin, error=message, hint=hint, cause=error))
         return
-    plugins.loaded.append(Plugin(**described))
-
-
-def _check_hooks(manager: pluggy.PluginManager, module: Any) -> None:
-    for caller in manager.get_hookcallers(module) or []:
-        if caller.spec is None:
-            from harness.errors import near_names
-
-            known = [name for name in vars(HookSpecs) if name.startswith("harness_")]
-            near = near_names(caller.name, known)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            raise BrokenPluginError(f"it implements the unknown hook {caller.name!r}{meant}")
+    plugins.loaded.append(plugin)

@@ -18,6 +18,9 @@ A plugin is a module or package that an entry point of the group ``harness`` nam
 Hooks are named ``harness_<verb>_<noun>``. When they are called: ``register_task_specs`` by every command that
 names tasks; the other ``register`` hooks when a command first needs what they declare, always before a model is
 loaded; ``resolve_data`` while a run is planned; the ``finished`` observers while it is running.
+
+A plugin that needs hooks, or arguments of hooks, that older versions of the harness lack says so in its module with
+``HARNESS_HOOKS = 2``, the number of `HOOK_VERSION` that it was written for; an older harness then tells to upgrade.
 """
 
 from __future__ import annotations
@@ -45,8 +48,10 @@ if TYPE_CHECKING:
     from harness.translators import TranslatorEntry
     from harness.transliterators import Transliterator
 
-__all__ = ["HookSpecs", "hookimpl", "hookspec"]
+__all__ = ["HOOK_VERSION", "HookSpecs", "hookimpl", "hookspec"]
 
+HOOK_VERSION = 1
+"""Grows by one with every release that adds a hook, or an argument to one."""
 PROJECT = "harness"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)

@@ -246,7 +246,7 @@ class Prover:
         """Yield one item of every language under every preset; what cannot be rendered is told as a finding."""
         if kind.prompt_item is None:
             return
-        presets = self._presets(entry.spec.task)
+        presets = self._presets(entry)
         for split in _one_a_language(tests):
             example = split.examples[0]
             item = kind.prompt_item(example)

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
-from harness.errors import UsageError
+from harness.cli.output import broken_told, refuse_file, write_file, write_rows
+from harness.cli.table import PLAIN_WIDTH, print_table
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from harness.discovery import Plugins
     from harness.plan import Plan, Skip
-    from harness.specs.catalog import Catalog
 
 __all__ = [
     "ConsoleProgress",
@@ -39,7 +34,6 @@ __all__ = [
 
 PLAIN_EVERY = 10.0
 """Seconds between two lines about the same piece of work where there is no terminal."""
-PLAIN_WIDTH = 100
 LEAST_DATA = 20
 """Columns of the files in the table of a plan."""
 
@@ -47,20 +41,6 @@ LEAST_DATA = 20
 def stdout() -> Console:
     """Return the console for results: the terminal's width, or 100 columns into a pipe."""
     return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, soft_wrap=False)
-
-
-@contextmanager
-def broken_told(plugins: Plugins, catalog: Catalog | None = None) -> Iterator[None]:
-    """Tell, after what is done inside, which plugins are broken and which specs cannot be read.
-
-    Also when it raised: an unknown name may be one that a broken plugin would have brought.
-    """
-    try:
-        yield
-    finally:
-        problems = [*plugins.problems, *([] if catalog is None else catalog.problems)]
-        for problem in problems:
-            sys.stderr.write(f"Warning: {problem}\n")
 
 
 class ConsoleProgress:
@@ -182,38 +162,3 @@ def show_run(folder: Path, json_file: Path | None = None) -> int:
     if json_file is not None:
         write_rows(json_file, cell_rows(runs))
     return int(any(cell["status"] == "failed" for run in runs for cell in run.cells))
-
-
-def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a plain table that folds long fields."""
-    table = Table(*heads, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for row in rows:
-        table.add_row(*(escape(field) for field in row))
-    stdout().print(table)
-
-
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows of plain objects as JSON; raises `UsageError` where the file cannot be written."""
-    write_file(path, json.dumps(list(rows), ensure_ascii=False, indent=1) + "\n")
-
-
-def write_file(path: Path, text: str) -> None:
-    """Write a file that the user named; raises `UsageError` where it cannot be written."""
-    from harness.results import write_atomically
-
-    try:
-        write_atomically(path, text)
-    except OSError as error:
-        raise UsageError(f"The file {str(path)!r} cannot be written: {error.strerror}.") from error
-
-
-def refuse_file(path: Path | None) -> None:
-    """Raise `UsageError` where a file could not be written, before the work whose result it shall hold."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise UsageError(f"The file {str(path)!r} cannot be written: it is a folder.")
-    if not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK | os.X_OK):
-        raise UsageError(
-            f"The file {str(path)!r} cannot be written: its folder is not there or not writable."
-        )

@@ -51,7 +51,8 @@ def languages(
 
 
 def _show_languages(codes: Sequence[str], tasks_from: Sequence[Path], json_file: Path | None) -> None:
-    from harness.cli.display import broken_told, print_table, write_rows
+    from harness.cli.output import broken_told, write_rows
+    from harness.cli.table import print_table
     from harness.cli.tasks import open_catalog, task_rows
     from harness.languages import known_languages
 
@@ -81,7 +82,8 @@ def _shown(value: object) -> str:
 
 
 def _show_suite(name: str, tasks_from: Sequence[Path], json_file: Path | None) -> None:
-    from harness.cli.display import broken_told, print_table, write_rows
+    from harness.cli.output import broken_told, write_rows
+    from harness.cli.table import print_table
     from harness.cli.tasks import open_catalog
     from harness.coverage import suite_coverage
 

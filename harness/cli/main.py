@@ -10,7 +10,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+from harness.cli.tracing import DEBUG
 from harness.errors import BrokenPluginError, HarnessError, StoppedError, UnknownNameError
+from harness.package import find_entry_points, load_entry_point, package_of
 
 __all__ = ["main", "run"]
 
@@ -70,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     given = [item for item in given if item != "--debug"]
+    token = DEBUG.set(debug)
     try:
         return _dispatch(given)
     except StoppedError as error:
@@ -88,6 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         told = "" if debug else " This is a fault of the harness or of a plugin; --debug shows where."
         _tell(f"Error: {type(error).__name__}: {error}.{told}", debug=debug)
         return 1
+    finally:
+        DEBUG.reset(token)
 
 
 def _dispatch(given: list[str]) -> int:
@@ -110,20 +115,42 @@ def _dispatch(given: list[str]) -> int:
 
 def _load(name: str) -> Any:
     """Return the typer app of a plugin's command; raises `BrokenPluginError`."""
-    found = sorted(importlib.metadata.entry_points(group=GROUP, name=name), key=lambda item: item.value)
-    owners = [entry_point.dist.name if entry_point.dist is not None else "?" for entry_point in found]
+    found = sorted(
+        (item for item in find_entry_points(GROUP)[0] if item.name == name), key=lambda item: item.value
+    )
+    owners = [package_of(entry_point.dist)[0] for entry_point in found]
     if len({entry_point.value for entry_point in found}) > 1:
         raise BrokenPluginError(
             f"The command {name!r} comes with both {owners[0]!r} and {owners[1]!r}.",
             hint="Uninstall one of them.",
         )
+    from harness.deadline import Watch, patience
+
+    def hangs(name: str) -> None:
+        _tell(
+            f"Still loading the command {name!r}. If it hangs, press Ctrl-C, and repair or uninstall {owners[0]!r}."
+        )
+
+    subject = f"The command {name!r} of the package {owners[0]!r} cannot be loaded"
     try:
-        return found[0].load()
-    except Exception as error:
+        # Not interrupted: the user asked for this command, and its package may well be a slow one.
+        with Watch(patience(), hangs, interrupts=False) as watch, watch.over(name):
+            app = load_entry_point(found[0])
+    except BrokenPluginError as error:
         raise BrokenPluginError(
-            f"The command {name!r} of the package {owners[0]!r} cannot be loaded: {type(error).__name__}: {error}.",
-            hint="Repair or uninstall it.",
+            f"{subject}: {error.message}.", hint=f"{error.hint or 'Repair it'}."
         ) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise BrokenPluginError(
+            f"{subject}: {type(error).__name__}: {error}.", hint="Repair or uninstall it."
+        ) from error
+    if not any(cls.__name__ == "Typer" for cls in type(app).__mro__):
+        raise BrokenPluginError(
+            f"{subject}: it is {app!r}, expected a typer.Typer.", hint="Repair or uninstall it."
+        )
+    return app
 
 
 def _invoke(app: Any, name: str, arguments: list[str]) -> int:
@@ -153,13 +180,14 @@ def _invoke(app: Any, name: str, arguments: list[str]) -> int:
 def _help() -> str:
     rows = {name: summary for name, (_, summary) in COMMANDS.items()}
     for name, entry_point in sorted(_plugin_commands().items()):
-        distribution = entry_point.dist.name if entry_point.dist is not None else "?"
-        rows.setdefault(name, SHIPPED.get(name) or f"Comes with the plugin package {distribution}.")
+        rows.setdefault(
+            name, SHIPPED.get(name) or f"Comes with the plugin package {package_of(entry_point.dist)[0]}."
+        )
     return HELP.format(commands="\n".join(f"  {name:<12} {summary}" for name, summary in rows.items()))
 
 
 def _plugin_commands() -> dict[str, importlib.metadata.EntryPoint]:
-    return {entry_point.name: entry_point for entry_point in importlib.metadata.entry_points(group=GROUP)}
+    return {entry_point.name: entry_point for entry_point in find_entry_points(GROUP)[0]}
 
 
 def _tell(message: str, *, debug: bool = False) -> None:

@@ -2,35 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from harness.errors import HarnessError
+    from harness.registry import Registry
+    from harness.specs.catalog import Catalog
+
 app = typer.Typer(add_completion=False)
+
+TABLES = (
+    *("adapters", "aligners", "features", "importers", "kinds", "launchers", "methods", "metrics"),
+    *("readers", "reports", "translators", "transliterators"),
+)
 
 
 @app.command()
 def plugins(
+    check: Annotated[
+        bool, typer.Option("--check", help="Also call every hook, and tell names that two plugins register.")
+    ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the rows to this file.")
     ] = None,
 ) -> int:
-    """List the installed plugins, and what is wrong with broken ones; exit status 1 where one is broken."""
-    from harness.cli.display import print_table, write_rows
+    """List the installed plugins, and what is wrong with broken ones; exit status 1 where something is wrong."""
+    from harness.cli.output import tell_problem, write_rows
+    from harness.cli.table import print_table
     from harness.discovery import discover
+    from harness.registry import Registry
+    from harness.specs.catalog import Catalog
 
     found = discover()
-    rows = [
+    registry = Registry(found)
+    catalog = Catalog(registry.task_spec_folders(), kind_models={})
+    told = [*_commands(), *_double_documents(catalog), *(_double_names(registry) if check else ())]
+    broken = {(plugin.name, plugin.module) for plugin in found.broken}
+    rows: list[dict[str, Any]] = [
         {
             "name": plugin.name,
             "package": plugin.distribution,
             "version": plugin.version,
             "module": plugin.module,
-            "state": "ok" if plugin.error is None else "broken",
-            "error": plugin.error,
+            "state": "broken"
+            if plugin.error
+            else "faulty spec"
+            if plugin.name in catalog.unreadable
+            else "ok",
+            "error": plugin.error or "\n".join(map(str, catalog.unreadable.get(plugin.name, []))) or None,
         }
-        for plugin in [*found.loaded, *found.broken]
+        for plugin in [
+            *(item for item in found.loaded if (item.name, item.module) not in broken),
+            *found.broken,
+        ]
     ]
     rows += [
         {"name": name, "package": "", "version": "", "module": "", "state": "disabled", "error": None}
@@ -41,7 +69,53 @@ def plugins(
         [[str(row[key] or "") for key in ("name", "package", "version", "state")] for row in rows],
     )
     for plugin in found.broken:
-        typer.echo(f"{plugin.name} ({plugin.module}): {plugin.error}", err=True)
+        tell_problem(
+            f"{plugin.name} ({plugin.module}): {plugin.error}{plugin.stop} {plugin.problem.hint}",
+            plugin.problem,
+        )
+    for problem in (*catalog.problems, *told):
+        tell_problem(str(problem), problem)
     if json_file is not None:
         write_rows(json_file, rows)
-    return int(bool(found.broken))
+    return int(bool(found.broken or catalog.problems or told))
+
+
+def _commands() -> Iterator[HarnessError]:
+    """Yield commands of packages whose names are taken."""
+    from harness.cli.main import COMMANDS, GROUP
+    from harness.errors import BrokenPluginError
+    from harness.package import find_entry_points, package_of
+
+    owners: dict[str, str] = {}
+    for item in sorted(set(find_entry_points(GROUP)[0]), key=lambda item: (item.name, item.value)):
+        package = package_of(item.dist)[0]
+        if item.name in COMMANDS:
+            yield BrokenPluginError(
+                f"The command {item.name!r} of the package {package!r} is never run: it is one of the harness itself."
+            )
+        elif item.name in owners:
+            yield BrokenPluginError(
+                f"The command {item.name!r} comes with both {owners[item.name]!r} and {package!r}.",
+                hint="Uninstall one of them.",
+            )
+        owners[item.name] = package
+
+
+def _double_documents(catalog: Catalog) -> Iterator[HarnessError]:
+    from harness.errors import DuplicateNameError
+    from harness.specs.catalog import SORTS
+
+    for sort in SORTS[:-1]:
+        for name in catalog.names(sort):
+            try:
+                catalog.entry(sort, name)
+            except DuplicateNameError as error:
+                yield error
+
+
+def _double_names(registry: Registry) -> Iterator[HarnessError]:
+    from harness.errors import DuplicateNameError
+
+    for table in (getattr(registry, name) for name in TABLES):
+        for name, (first, second) in table.conflicts.items():
+            yield DuplicateNameError(table.sort, name, first, second)

@@ -49,7 +49,8 @@ def list_tasks(
     """List the tasks and suites: kind, languages, licence."""
     from fnmatch import fnmatch
 
-    from harness.cli.display import broken_told, print_table, write_rows
+    from harness.cli.output import broken_told, write_rows
+    from harness.cli.table import print_table
     from harness.languages import known_languages
 
     plugins, catalog = open_catalog(tasks_from or ())
@@ -58,18 +59,37 @@ def list_tasks(
             known_languages().get(language)
         names = [name for name in catalog.names("task") if pattern is None or fnmatch(name, pattern)]
         rows = [row for row in task_rows(catalog, names) if language is None or language in row["languages"]]
+        suites = _suite_tasks(catalog, pattern)
     table = [
-        [row["task"], row["kind"], f"{len(row['languages'])}: {' '.join(row['languages'])}", row["license"]]
+        [
+            row["task"],
+            str(row["kind"] or "?"),
+            f"{len(row['languages'])}: {' '.join(row['languages'])}",
+            str(row["license"] or "?"),
+        ]
         for row in rows
     ]
     print_table(["task", "kind", "languages", "licence"], table)
-    for suite in catalog.names("suite"):
-        if pattern is not None and not fnmatch(suite, pattern):
-            continue
-        tasks = catalog.entry("suite", suite).document.data.get("tasks") or []
-        typer.echo(f"suite {suite}: {' '.join(map(str, tasks))}")
+    for suite, tasks in suites.items():
+        typer.echo(f"suite {suite}: {' '.join(tasks)}")
     if json_file is not None:
         write_rows(json_file, rows)
+
+
+def _suite_tasks(catalog: Catalog, pattern: str | None) -> dict[str, list[str]]:
+    """Return the tasks of every suite; one that two plugins bring is told as a problem of the catalogue."""
+    from fnmatch import fnmatch
+
+    from harness.errors import DuplicateNameError
+
+    found = {}
+    for name in catalog.names("suite"):
+        try:
+            if pattern is None or fnmatch(name, pattern):
+                found[name] = catalog.entry("suite", name).texts("tasks")
+        except DuplicateNameError as error:
+            catalog.problems.append(error)
+    return found
 
 
 def task_rows(catalog: Catalog, names: Sequence[str]) -> Iterator[dict[str, Any]]:

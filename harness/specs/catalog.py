@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, get_args
 
 from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.languages import Language, LanguageTable, known_languages
-from harness.specs.loading import read_yaml
+from harness.specs.folder import read_file, unreadable, yaml_files
+from harness.specs.index import SpecIndex
+from harness.specs.loading import Document, read_yaml
 from harness.specs.task_entry import Entry, TaskEntry, described_language, described_languages, join_fragments
 
 if TYPE_CHECKING:
@@ -41,13 +43,20 @@ class Catalog:
         # Documents are read once and never change, so that a task is validated once.
         self._tasks: dict[str, TaskEntry] = {}
         self.problems: list[HarnessError] = []
+        self.unreadable: dict[str, list[HarnessError]] = {}
+        """By plugin: what is wrong with documents that cannot be read."""
         self.entries: list[Entry] = []
+        index = SpecIndex()
         for plugin, folder in folders:
-            found, problems = read_folder(plugin, folder)
+            found, problems = read_folder(plugin, folder, index)
             self.entries += found
             self.problems += problems
+            if problems:
+                self.unreadable.setdefault(plugin, []).extend(problems)
+        index.save()
         extra = [entry for path in extra_paths for entry in _read_extra(path)]
         self.entries += extra
+        self._given = {id(entry) for entry in extra}
         self._tables = {sort: self._table(sort) for sort in SORTS if sort != "extends"}
         for entry in extra:
             self._refuse_lost_fragment(entry)
@@ -79,7 +88,7 @@ class Catalog:
 
         `further` are fragments that need not be installed.
         """
-        found = [*self._fragments(spec.task), *further]
+        found = [*self._usable_fragments(spec.task), *further]
         return join_fragments(
             entry,
             spec,
@@ -145,11 +154,13 @@ class Catalog:
         """Return the published scores on a suite: by protocol, people last, then by name."""
         from harness.specs.schema import ProtocolName
 
-        specs = [
-            self.published(name)
-            for name in self.names("published")
-            if any(entry.document.data.get("suite") == suite for entry in self._tables["published"][name])
-        ]
+        specs = []
+        for name in self.names("published"):
+            if any(entry.document.data.get("suite") == suite for entry in self._tables["published"][name]):
+                try:
+                    specs.append(self.published(name))
+                except HarnessError as error:
+                    self.problems.append(error)
         order = [*get_args(ProtocolName), "human"]
         return sorted(specs, key=lambda spec: (order.index(spec.protocol), spec.published))
 
@@ -183,7 +194,7 @@ class Catalog:
         return [
             name
             for name in self.names("prompt")
-            if any(task in (entry.document.data.get("tasks") or ()) for entry in self._tables["prompt"][name])
+            if any(task in entry.texts("tasks") for entry in self._tables["prompt"][name])
         ]
 
     def human_performance(self) -> dict[str, dict[str, float]]:
@@ -231,6 +242,21 @@ class Catalog:
     def _fragments(self, task: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.sort == "extends" and entry.name == task]
 
+    def _usable_fragments(self, task: str) -> list[Entry]:
+        """Return the fragments of a task without broken ones of plugins: they must not stop who asks for the task."""
+        usable = []
+        for entry in self._fragments(task):
+            try:
+                self._fragment(entry)
+            except SpecError as error:
+                if id(entry) in self._given:
+                    raise
+                if all(str(error) != str(problem) for problem in self.problems):
+                    self.problems.append(error)
+                continue
+            usable.append(entry)
+        return usable
+
     def _fragment(self, entry: Entry) -> FragmentSpec:
         from harness.specs.fragment import FragmentSpec
         from harness.specs.validating import validate_document
@@ -252,25 +278,40 @@ class Catalog:
         return table
 
 
-def read_folder(plugin: str, folder: Traversable) -> tuple[list[Entry], list[HarnessError]]:
+def read_folder(
+    plugin: str, folder: Traversable, index: SpecIndex | None = None
+) -> tuple[list[Entry], list[HarnessError]]:
     """Return the documents of a registered folder, two levels deep, and what is wrong with unreadable ones."""
     entries: list[Entry] = []
     problems: list[HarnessError] = []
-    for file in _yaml_files(folder):
+    try:
+        files = yaml_files(plugin, folder)
+    except HarnessError as error:
+        return [], [error]
+    for file in files:
         try:
-            entries.append(read_entry(plugin, file, folder))
+            entries.append(read_entry(plugin, file, folder, index))
         except HarnessError as error:
             problems.append(error)
+        except Exception as error:  # noqa: BLE001, RUF100  a stranger's Traversable may raise anything
+            problems.append(unreadable(file, error))
     return entries, problems
 
 
-def read_entry(plugin: str, file: Traversable, folder: Traversable) -> Entry:
+def read_entry(plugin: str, file: Traversable, folder: Traversable, index: SpecIndex | None = None) -> Entry:
     """Return one document; raises `SpecError` where its sort cannot be told."""
+    content = read_file(file)
     try:
-        text = file.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise SpecError(str(file), [Problem(message=f"is not UTF-8: {error}")]) from error
-    document = read_yaml(text, str(file))
+    known = None if index is None else index.get(content)
+    if known is None:
+        document = read_yaml(text, str(file))
+        if index is not None:
+            index.put(content, document.data)
+    else:
+        document = Document(source=str(file), data=known, text=text)
     sorts = [sort for sort in SORTS if sort in document.data]
     if "published" in sorts:
         sorts = ["published"]  # published scores also name their suite and their recipe
@@ -278,19 +319,6 @@ def read_entry(plugin: str, file: Traversable, folder: Traversable) -> Entry:
         expected = ", ".join(f"'{sort}: NAME'" for sort in SORTS)
         raise SpecError(str(file), [Problem(message=f"expected exactly one of {expected}", line=1)])
     return Entry(sort=sorts[0], name=document.data[sorts[0]], plugin=plugin, document=document, folder=folder)
-
-
-def _yaml_files(folder: Traversable) -> list[Traversable]:
-    found: list[Traversable] = []
-    for item in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if item.name == "sample":
-            continue
-        if item.is_dir() and not item.name.startswith((".", "_")):
-            inner = sorted(item.iterdir(), key=lambda entry: entry.name)
-            found += [file for file in inner if file.name.endswith((".yaml", ".yml"))]
-        elif item.name.endswith((".yaml", ".yml")):
-            found.append(item)
-    return found
 
 
 def _read_extra(path: Path) -> list[Entry]:
@@ -303,7 +331,10 @@ def _read_extra(path: Path) -> list[Entry]:
         return entries
     if not path.is_file():
         raise UsageError(f"The path {str(path)!r} given with --tasks-from does not exist.")
-    return [read_entry(str(path), path, path.parent)]
+    try:
+        return [read_entry(str(path), path, path.parent)]
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 def _each_once(entries: Iterable[Entry]) -> list[Entry]:

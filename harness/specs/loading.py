@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -19,11 +20,19 @@ except ImportError:  # a PyYAML built without libyaml is slower but reads the sa
     from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
 
 
+MOST_LEVELS = 100
+"""Of mappings and lists inside each other. libyaml's composer recurses in C: a deep text would end the process."""
+MOST_VALUES = 200_000
+"""In one document, what stands behind an alias counted wherever it is used: a few lines can stand for millions."""
+
+_TOO_DEEP = f"mappings and lists stand more than {MOST_LEVELS} levels inside each other"
 _STANDARD = "tag:yaml.org,2002:"
 _TEXT = f"{_STANDARD}str"
+_OPENINGS = ("[", "{", "- ", "? ")
+_SAFE_OPENINGS = 1000
 
 
-def _fault(message: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+def _fault(message: str, node: Any) -> yaml.constructor.ConstructorError:
     return yaml.constructor.ConstructorError(None, None, message, node.start_mark)
 
 
@@ -68,58 +77,104 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _construct_number)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A parsed YAML file that still knows the line of every key."""
+    """A parsed YAML file that can tell the line of every key."""
 
     source: str
     data: dict[str, Any]
-    lines: dict[tuple[str | int, ...], int]
+    text: str
+    """What was read. It is parsed again where a line is asked for: most documents have no fault to be told."""
 
     def line_of(self, path: Iterable[str | int]) -> int | None:
         """Return the 1-based line of a key path, or of the longest known part of it."""
+        lines = _lines(self.text)
         keys = tuple(str(part) if not isinstance(part, int) else part for part in path)
         while keys:
-            if keys in self.lines:
-                return self.lines[keys]
+            if keys in lines:
+                return lines[keys]
             keys = keys[:-1]
         return None
 
 
 def read_yaml(text: str, source: str) -> Document:
     """Return the one document of a YAML text; raises `SpecError` with the line of a syntax fault."""
-    loader = _Loader(text)
     try:
-        node = loader.get_single_node()
-        if not isinstance(node, yaml.MappingNode):
-            raise SpecError(source, [Problem(message="expected a mapping of keys to values", line=1)])
-        _refuse_tags_and_loops(node, loader, ())
-        data = loader.construct_document(node)
-        lines: dict[tuple[str | int, ...], int] = {}
-        _record_lines(node, (), lines)
+        _refuse_depth(text)
+        data = _parsed(text, source)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else None
         raise SpecError(source, [Problem(message=str(error.problem or error), line=line)]) from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
+        # A ValueError is a number with more digits than Python converts.
         raise SpecError(source, [Problem(message=str(error))]) from error
+    return Document(source=source, data=data, text=text)
+
+
+def _parsed(text: str, source: str) -> dict[str, Any]:
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if not isinstance(node, yaml.MappingNode):
+            line = 1 if node is None else node.start_mark.line + 1
+            raise SpecError(source, [Problem(message="expected a mapping of keys to values", line=line)])
+        _refuse_nodes(node, loader)
+        data: dict[str, Any] = loader.construct_document(node)
     finally:
         loader.dispose()
-    return Document(source=source, data=data, lines=lines)
+    return data
 
 
-def _refuse_tags_and_loops(node: yaml.Node, loader: _Loader, ancestors: tuple[yaml.Node, ...]) -> None:
-    plain = isinstance(node, yaml.ScalarNode) and not node.style
-    resolve: Callable[..., str] = loader.resolve
-    if node.tag != resolve(type(node), node.value, (plain, not plain)):
-        raise _fault(f"tags such as {node.tag.replace(_STANDARD, '!!')!r} are not allowed", node)
-    if any(node is ancestor for ancestor in ancestors):
-        raise _fault("an alias stands inside what it names", node)
-    inner: list[yaml.Node] = []
-    if isinstance(node, yaml.MappingNode):
-        inner = [item for pair in node.value for item in pair]
-    elif isinstance(node, yaml.SequenceNode):
-        inner = node.value
-    for item in inner:
-        _refuse_tags_and_loops(item, loader, (*ancestors, node))
+def _refuse_depth(text: str) -> None:
+    """Raise `yaml.MarkedYAMLError` where a text may be too deep for the composer; `_refuse_nodes` does the rest."""
+    # Indented mappings need a long line for each level; only these go deep within few characters.
+    if sum(text.count(opening) for opening in _OPENINGS) < _SAFE_OPENINGS:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MOST_LEVELS:
+            raise _fault(_TOO_DEEP, event)
+
+
+def _refuse_nodes(root: yaml.Node, loader: _Loader) -> None:
+    count = 0
+
+    def walk(node: yaml.Node, ancestors: tuple[yaml.Node, ...]) -> None:
+        nonlocal count
+        count += 1
+        if len(ancestors) > MOST_LEVELS:
+            raise _fault(_TOO_DEEP, node)
+        if count > MOST_VALUES:
+            raise _fault(f"it stands for more than {MOST_VALUES:,} values", node)
+        plain = isinstance(node, yaml.ScalarNode) and not node.style
+        resolve: Callable[..., str] = loader.resolve
+        if node.tag != resolve(type(node), node.value, (plain, not plain)):
+            raise _fault(f"tags such as {node.tag.replace(_STANDARD, '!!')!r} are not allowed", node)
+        if any(node is ancestor for ancestor in ancestors):
+            raise _fault("an alias stands inside what it names", node)
+        inner: list[yaml.Node] = []
+        if isinstance(node, yaml.MappingNode):
+            inner = [item for pair in node.value for item in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            inner = node.value
+        for item in inner:
+            walk(item, (*ancestors, node))
+
+    walk(root, ())
+
+
+@lru_cache(maxsize=16)
+def _lines(text: str) -> dict[tuple[str | int, ...], int]:
+    """Return the 1-based line of every key path of a text that was read before."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+    finally:
+        loader.dispose()
+    lines: dict[tuple[str | int, ...], int] = {}
+    if node is not None:
+        _record_lines(node, (), lines)
+    return lines
 
 
 def _record_lines(

@@ -76,7 +76,7 @@ def test_working_plugins_are_listed(cli: Cli, install_plugin: InstallPlugin) -> 
         ),
         (
             "from harness import hookimpl\n@hookimpl\ndef harness_cell_finished(cells): pass\n",
-            "PluginValidationError: Plugin 'faulty' for hook 'harness_cell_finished'",
+            "its hook 'harness_cell_finished' takes 'cells', but is given 'cell': this harness",
         ),
     ],
     ids=["missing module", "raises", "syntax", "misspelt hook", "misspelt argument"],
@@ -210,9 +210,13 @@ def test_a_resolver_that_raises_is_told(cli: Cli, install_plugin: InstallPlugin)
 def test_two_plugins_of_one_name(cli: Cli, install_plugin: InstallPlugin) -> None:
     install_plugin("first", "")
     install_plugin("second", "", entry_points="[harness]\nfirst = second\n")
-    status, _, err = cli("plugins")
+    status, out, err = cli("plugins")
     assert status == 1
-    assert err == "first (second): its name is also used by 'first' of 'first'\n"
+    assert err == (
+        "first (second): its name is also used by 'first' of 'first'. Uninstall one of them, or run with "
+        "HARNESS_DISABLE_PLUGINS=first.\n"
+    )
+    assert [line.split()[-1] for line in out.splitlines() if line.startswith("first")] == ["ok", "broken"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""What commands write into files that the user named, and the warnings that they end with."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.cli.tracing import DEBUG
+from harness.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.discovery import Plugins
+    from harness.specs.catalog import Catalog
+
+__all__ = ["broken_told", "refuse_file", "tell_problem", "write_file", "write_rows"]
+
+
+@contextmanager
+def broken_told(plugins: Plugins, catalog: Catalog | None = None) -> Iterator[None]:
+    """Tell, after what is done inside, which plugins are broken and which specs cannot be read.
+
+    Also when it raised: an unknown name may be one that a broken plugin would have brought.
+    """
+    try:
+        yield
+    finally:
+        problems = [*plugins.problems, *([] if catalog is None else catalog.problems)]
+        for problem in problems:
+            tell_problem(f"Warning: {problem}", problem)
+
+
+def tell_problem(message: str, problem: BaseException) -> None:
+    """Write a line to stderr; with ``--debug`` the traceback of what a problem came from goes before it."""
+    if DEBUG.get() and problem.__cause__ is not None:
+        traceback.print_exception(problem.__cause__)
+    sys.stderr.write(f"{message}\n")
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows of plain objects as JSON; raises `UsageError` where the file cannot be written."""
+    write_file(path, json.dumps(list(rows), ensure_ascii=False, indent=1) + "\n")
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file that the user named; raises `UsageError` where it cannot be written."""
+    from harness.results import write_atomically
+
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        raise UsageError(f"The file {str(path)!r} cannot be written: {error.strerror}.") from error
+
+
+def refuse_file(path: Path | None) -> None:
+    """Raise `UsageError` where a file could not be written, before the work whose result it shall hold."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"The file {str(path)!r} cannot be written: it is a folder.")
+    if not path.absolute().parent.is_dir() or not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"The file {str(path)!r} cannot be written: its folder is not there or not writable."
+        )
