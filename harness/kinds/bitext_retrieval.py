@@ -99,4 +99,6 @@ KIND = TaskKind(
     example=_example,
     reference=_reference,
     summary="find the translation of every sentence",
+    texts=lambda example, spec: (example.query,),
+    sequences=lambda example: [(example.query,)],
 )
