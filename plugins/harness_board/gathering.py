@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import UnknownNameError, UsageError
 from harness.languages import known_languages
+from harness.reporting.equity.report import equity_report
 from harness.results import Run
 from harness_board.checklist import checklist_sections
 from harness_board.document import Board, System, TaskColumn
@@ -82,6 +83,7 @@ def gather(
         suite=suite,
         categories=categories,
         checklists=checklist_sections(runs),
+        equity=equity_report(runs),
     )
 
 

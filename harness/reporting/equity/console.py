@@ -38,7 +38,7 @@ def render_equity(report: EquityReport) -> RenderableType:
         parts += [Text("Systems beside each other, all tasks", style="bold")]
         parts += [Text(f"  {number}: {name}") for number, name in enumerate(systems, start=1)]
         heads = [f"{number}: {head}" for number in range(1, len(systems) + 1) for head in SIDE_HEADS]
-        parts.append(_table("language", heads, side_rows(report)))
+        parts.append(_table("language", heads, side_rows(report.overall)))
     for overall in report.overall:
         own = [table for table in report.tables if table.system == overall.system]
         parts.append(Text(overall.system, style="bold"))

@@ -9,7 +9,7 @@ from typing import Any
 from harness.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
 from harness.reporting.equity.cost import Cost
 from harness.reporting.equity.premium import Premium
-from harness.reporting.equity.report import EquityReport, EquityTable
+from harness.reporting.equity.report import EquityRow, EquityTable
 from harness.reporting.number import NOTHING, percent
 
 __all__ = [
@@ -76,32 +76,24 @@ def answer_rows(table: EquityTable) -> list[FieldRow]:
     ]
 
 
-def side_rows(report: EquityReport) -> list[FieldRow]:
-    """Return the lines of the systems beside each other, over all tasks: `SIDE_HEADS` of every system in turn."""
-    names: dict[str, str] = {}
-    for table in report.overall:
-        names |= {row.code: row.name for row in table.rows}
-    known = [{row.code: row for row in table.rows} for table in report.overall]
+def side_rows(tables: Sequence[EquityTable]) -> list[FieldRow]:
+    """Return the lines of tables beside each other: `SIDE_HEADS` of every table in turn."""
+    names = {row.code: row.name for table in tables for row in table.rows}
+    known = [{row.code: row for row in table.rows} for table in tables]
     return [
         FieldRow(
             label=f"{code} {name}",
-            fields=tuple(
-                field
-                for rows in known
-                for field in (
-                    (
-                        _fertility(rows[code].cost),
-                        premium_text(rows[code].premium),
-                        percent(rows[code].cost.truncated_share),
-                    )
-                    if code in rows
-                    else (NOTHING,) * len(SIDE_HEADS)
-                )
-            ),
+            fields=tuple(field for rows in known for field in _side_fields(rows.get(code))),
             language=code,
         )
         for code, name in sorted(names.items())
     ]
+
+
+def _side_fields(row: EquityRow | None) -> tuple[str, ...]:
+    if row is None:
+        return (NOTHING,) * len(SIDE_HEADS)
+    return _fertility(row.cost), premium_text(row.premium), percent(row.cost.truncated_share)
 
 
 def premium_text(premium: Premium | None) -> str:
