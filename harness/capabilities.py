@@ -23,6 +23,7 @@ from harness.generation import (
     Turn,
 )
 from harness.hidden_states import CoversWords, ExposesHiddenStates, FloatArray, HasUntrained, WordCoverage
+from harness.subwords import CountsSubwords, CutsTexts, SubwordCount
 
 __all__ = [
     "HEAD_CAPABILITY",
@@ -32,8 +33,10 @@ __all__ = [
     "Choice",
     "ChoosesBest",
     "Classifies",
+    "CountsSubwords",
     "CountsTokens",
     "CoversWords",
+    "CutsTexts",
     "EmbedOptions",
     "Embeds",
     "ExposesAttentions",
@@ -59,6 +62,7 @@ __all__ = [
     "Side",
     "SpanAnswer",
     "SpanQuestion",
+    "SubwordCount",
     "Tags",
     "TextAttention",
     "TextInput",

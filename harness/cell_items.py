@@ -12,7 +12,7 @@ from harness.errors import DataError, UsageError
 from harness.features import Items, Spans
 from harness.languages import Language, known_languages, recorded_name
 from harness.metrics.chunk import corpus_chunks
-from harness.record import RECORD_COLUMNS
+from harness.record import LATER_COLUMNS, RECORD_COLUMNS
 from harness.results import Run, RunFolder
 
 __all__ = ["read_items", "spans_of"]
@@ -85,7 +85,7 @@ def _columns(run: Run, cell: Mapping[str, Any], *, inputs: bool) -> dict[str, li
                     "what was asked, so that nothing can be diagnosed.",
                     hint="Evaluate the model again.",
                 )
-            lacking = [name for name in RECORD_COLUMNS if name not in present]
+            lacking = [name for name in RECORD_COLUMNS if name not in LATER_COLUMNS.union(present)]
             if lacking:
                 raise DataError(f"The records {str(path)!r} cannot be read: they lack {', '.join(lacking)}.")
             wanted = [name for name in _COLUMNS if inputs or name != "inputs"]

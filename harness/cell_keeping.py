@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from harness.data.records import Example, Prediction
 from harness.gold import CellGold, GoldCounts
+from harness.ledger import CellLedger
 from harness.metrics.metric import MetricContext
 from harness.record import ItemRecord, RecordWriter
 from harness.registry import Registry
@@ -48,6 +49,7 @@ class CellKeeper:
         digest: The cell's.
         gold: Corrected labels, which stand in for the inherited ones.
         text_language: Code of the language that answers are in, where it is another one.
+        ledger: Counts what the items cost the model.
     """
 
     def __init__(
@@ -61,12 +63,14 @@ class CellKeeper:
         digest: str,
         gold: CellGold | None = None,
         text_language: str | None = None,
+        ledger: CellLedger | None = None,
     ) -> None:
         named = [registry.metrics.get(name) for name in spec.metrics]
         metrics = [metric for metric in named if metric.scores_method(method)]
         self.path = folder.records_path(spec.task, language, digest)
         self._inherited: Callable[[Any], Any] = registry.kinds.get(spec.kind).reference
         self._gold = gold
+        self._ledger = ledger
         self._relabelled = GoldCounts()
         self._scorer = CellScorer(metrics, metric_context(spec, text_language or language), task=spec.task)
         self._writer = RecordWriter(self.path)
@@ -96,7 +100,8 @@ class CellKeeper:
             for example, prediction in zip(examples, predictions, strict=True)
         ]
         contributions = self._scorer.add(inputs)
-        self._writer.add(_records(examples, predictions, inputs, contributions))
+        tokens = [None] * len(examples) if self._ledger is None else self._ledger.add(examples, predictions)
+        self._writer.add(_records(examples, predictions, inputs, contributions, tokens))
         self._counts["n"] += len(predictions)
         for name in COUNTED:
             self._counts[name] += sum(int(getattr(prediction, name)) for prediction in predictions)
@@ -108,6 +113,8 @@ class CellKeeper:
         numbers = {**self._counts, "metrics": _plain(scores.metrics)}
         if self._gold is not None:
             numbers["gold"] = {"name": self._gold.name, **self._relabelled.to_json()}
+        if self._ledger is not None and (sums := self._ledger.to_json()):
+            numbers["ledger"] = sums
         return numbers
 
     def _reference(self, example: Example) -> Any:
@@ -131,6 +138,7 @@ def _records(
     predictions: Sequence[Prediction],
     inputs: Sequence[ScoreInput],
     contributions: Mapping[str, Sequence[Any]],
+    tokens: Sequence[int | None],
 ) -> list[ItemRecord]:
     """Return the records of a chunk; contributions stand for its labelled items only."""
     places = itertools.count()
@@ -148,9 +156,10 @@ def _records(
             tags=example.meta,
             flags={"truncated": prediction.truncated, "unparsed": prediction.unparsed},
             inputs=text,
+            tokens=count,
         )
-        for example, prediction, item, place, text in zip(
-            examples, predictions, inputs, labelled, texts, strict=True
+        for example, prediction, item, place, text, count in zip(
+            examples, predictions, inputs, labelled, texts, tokens, strict=True
         )
     ]
 

@@ -15,7 +15,17 @@ from typing import Any, Self
 from harness.errors import DataError
 from harness.storage import FileNotWrittenError, publish
 
-__all__ = ["RECORD_COLUMNS", "ItemRecord", "ItemScores", "RecordWriter", "read_records", "read_scores"]
+__all__ = [
+    "LATER_COLUMNS",
+    "RECORD_COLUMNS",
+    "ItemRecord",
+    "ItemScores",
+    "ItemTokens",
+    "RecordWriter",
+    "read_records",
+    "read_scores",
+    "read_tokens",
+]
 
 RECORD_COLUMNS = (
     "id",
@@ -28,7 +38,10 @@ RECORD_COLUMNS = (
     "tags",
     "flags",
     "inputs",
+    "tokens",
 )
+LATER_COLUMNS = frozenset({"inputs", "tokens"})
+"""Columns that the files of older versions lack."""
 ROW_GROUP = 16_384
 """Records that a file of records compresses together, and that are held while it is written or read."""
 # json.dumps makes an encoder a call where it gets options.
@@ -53,6 +66,8 @@ class ItemRecord:
     """``truncated`` and ``unparsed``."""
     inputs: str = "{}"
     """What the item is, without what would give its gold answer away, as JSON."""
+    tokens: int | None = None
+    """Sub-words of the item's own texts; None where the model counts none."""
 
     @property
     def fields(self) -> Mapping[str, Any]:
@@ -68,6 +83,15 @@ class ItemScores:
     ids: Sequence[str]
     clusters: Sequence[str | None]
     scores: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemTokens:
+    """How many sub-words the items of a cell have; None where that was not counted."""
+
+    ids: Sequence[str]
+    clusters: Sequence[str | None]
+    tokens: Sequence[int | None]
 
 
 class RecordWriter:
@@ -176,7 +200,9 @@ class _RecordFile:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self._schema = pa.schema([(name, pa.string()) for name in RECORD_COLUMNS])
+        self._schema = pa.schema(
+            [(name, pa.int32() if name == "tokens" else pa.string()) for name in RECORD_COLUMNS]
+        )
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         self._temporary = Path(temporary)
         self._sink = os.fdopen(handle, "wb")
@@ -196,6 +222,7 @@ class _RecordFile:
             "tags": [_compact(record.tags) for record in records],
             "flags": [_compact(record.flags) for record in records],
             "inputs": [record.inputs for record in records],
+            "tokens": [record.tokens for record in records],
         }
         self._writer.write_table(pa.table(columns, schema=self._schema), row_group_size=ROW_GROUP)
 
@@ -234,6 +261,19 @@ def read_scores(path: Path) -> Iterator[ItemScores]:
         )
 
 
+def read_tokens(path: Path) -> ItemTokens:
+    """Return the sub-words of all items of a file, in its order; reads nothing else; raises as `read_records`."""
+    ids: list[str] = []
+    clusters: list[str | None] = []
+    tokens: list[int | None] = []
+    for batch in _batches(path, ("id", "cluster", "tokens")):
+        columns = batch.to_pydict()
+        ids += columns["id"]
+        clusters += columns["cluster"]
+        tokens += columns.get("tokens") or [None] * batch.num_rows
+    return ItemTokens(ids=ids, clusters=clusters, tokens=tokens)
+
+
 def _batches(path: Path, names: Sequence[str]) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -241,7 +281,7 @@ def _batches(path: Path, names: Sequence[str]) -> Iterator[Any]:
     try:
         with pq.ParquetFile(path) as file:
             present = [name for name in names if name in file.schema_arrow.names]
-            lacking = [name for name in names if name not in (*present, "inputs")]
+            lacking = [name for name in names if name not in LATER_COLUMNS.union(present)]
             if lacking:
                 raise DataError(f"The records {str(path)!r} cannot be read: they lack {', '.join(lacking)}.")
             yield from file.iter_batches(READ_TOGETHER, columns=present)
@@ -256,6 +296,7 @@ def _record(row: Mapping[str, Any]) -> ItemRecord:
         cluster=row["cluster"],
         group=row["group"],
         inputs=row.get("inputs") or "{}",
+        tokens=row.get("tokens"),
         **{name: json.loads(row[name]) for name in ("prediction", "reference", "scores", "tags", "flags")},
     )
 

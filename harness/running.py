@@ -22,6 +22,7 @@ from harness.data.sources import DataFinder
 from harness.documents import empty_result, pool_summary, release_summary, suite_summaries, task_summaries
 from harness.errors import ContractError, HarnessError, StorageError
 from harness.fitting import FitStore, Fitted, cache_folder
+from harness.ledger import CellLedger
 from harness.methods import Method, MethodContext
 from harness.plan import Cell, FitPlan, Plan
 from harness.processes import PeerError
@@ -201,7 +202,7 @@ class Runner:
         context = contexts.of(cell, items.pool, pool)
         method = cell.pairing.method
         with ExitStack() as stack:
-            keeper = stack.enter_context(self._keeper(cell)) if self._crew.leads else None
+            keeper = stack.enter_context(self._keeper(cell, adapter)) if self._crew.leads else None
             if method.prepare is not None:
                 method.prepare(adapter, context)
             self._progress.start(f"{cell.title} ({cell.pairing.protocol})", len(items), "items")
@@ -236,7 +237,8 @@ class Runner:
         kept = draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language)
         return HeldItems(examples, kept), pool
 
-    def _keeper(self, cell: Cell) -> CellKeeper:
+    def _keeper(self, cell: Cell, adapter: Any) -> CellKeeper:
+        kind, pairing = self._registry.kinds.get(cell.spec.kind), cell.pairing
         return CellKeeper(
             self._registry,
             self._folder,
@@ -246,6 +248,7 @@ class Runner:
             digest=cell.digest,
             gold=cell.gold,
             text_language=cell.text_language.code,
+            ledger=CellLedger(kind, cell.spec, pairing, cell.text_language, adapter),
         )
 
     def _predict(

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from harness.data.character import is_extender, is_unspaced, is_wordlike
 
-__all__ = ["character_counts", "code_points", "word_counts", "words"]
+__all__ = ["character_counts", "code_points", "unspaced_counts", "word_counts", "words"]
 
 Integers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -44,6 +44,11 @@ def word_counts(texts: Sequence[str]) -> Integers:
 def character_counts(texts: Sequence[str]) -> Integers:
     """Return the number of characters of every text without marks and format characters, shape (n,)."""
     return _counted(texts, _count_characters)
+
+
+def unspaced_counts(texts: Sequence[str]) -> Integers:
+    """Return how many words of every text are single letters of a script without spaces between words, shape (n,)."""
+    return _counted(texts, _count_unspaced)
 
 
 def words(texts: Sequence[str]) -> list[list[str]]:
@@ -98,8 +103,17 @@ def _count_words(texts: Sequence[str]) -> Integers:
     return np.diff(np.searchsorted(starts, breaks)).astype(np.int64)
 
 
+def _count_unspaced(texts: Sequence[str]) -> Integers:
+    return _per_text(texts, _classes(_BREAK.join(texts)) == _UNSPACED)
+
+
 def _count_characters(texts: Sequence[str]) -> Integers:
-    upto = np.concatenate(([0], np.cumsum(_classes(_BREAK.join(texts)) != _EXTENDER)))
+    return _per_text(texts, _classes(_BREAK.join(texts)) != _EXTENDER)
+
+
+def _per_text(texts: Sequence[str], marked: npt.NDArray[np.bool_]) -> Integers:
+    """Return how many characters of every text are marked; `marked` is of the joined texts."""
+    upto = np.concatenate(([0], np.cumsum(marked)))
     sizes = np.fromiter(map(len, texts), np.int64, len(texts))
     starts = np.concatenate(([0], np.cumsum(sizes + 1)[:-1]))
     return (upto[starts + sizes] - upto[starts]).astype(np.int64)

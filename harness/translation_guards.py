@@ -16,10 +16,14 @@ from harness.scripts import text_scripts
 
 __all__ = [
     "GUARDS",
+    "LEAST_DETECTED",
+    "SURE",
+    "Detector",
     "GuardReport",
     "guard_report",
     "guard_translations",
     "language_detector",
+    "script_of_texts",
     "translations_told",
 ]
 
@@ -138,7 +142,7 @@ def _faults(
     letters = sum(character.isalpha() for character in after)
     if letters >= LEAST_LETTERS and before.strip() == after.strip() and source.code != target.code:
         found.add("copied")
-    if letters >= LEAST_LETTERS and script is not None and script != _script(target):
+    if letters >= LEAST_LETTERS and script is not None and script != script_of_texts(target):
         found.add("script")
     if detector is not None and len(after) >= LEAST_DETECTED:
         code, confidence = detector(after)
@@ -154,7 +158,8 @@ def _faults(
     return found
 
 
-def _script(language: Language) -> str:
+def script_of_texts(language: Language) -> str:
+    """Return what `text_scripts` calls the script of a language."""
     return _TEXT_SCRIPTS.get(language.script, language.script)
 
 

@@ -28,6 +28,9 @@ def report(
     probing: Annotated[
         bool, typer.Option("--probing", help="Print only the probes of layers, with all their tables.")
     ] = False,
+    equity: Annotated[
+        bool, typer.Option("--equity", help="Print only what languages cost: fertility, premium, truncation.")
+    ] = False,
     with_published: Annotated[
         bool, typer.Option("--with-published", help="Show published scores of the run's suites.")
     ] = False,
@@ -36,6 +39,9 @@ def report(
     from harness.api import open_session, published_documents
     from harness.cli.display import broken_told, stdout, write_file, write_rows
     from harness.reporting.console import render_matrices, render_probes, render_summary
+    from harness.reporting.equity.console import render_equity
+    from harness.reporting.equity.report import equity_report
+    from harness.reporting.equity.rows import EQUITY_FORMATS, equity_rows
     from harness.reporting.probing.rows import probe_rows
     from harness.reporting.rows import cell_rows
     from harness.reporting.summary import summarise
@@ -49,17 +55,22 @@ def report(
     if with_published:
         runs[0].manifest["published"] = published_documents(session.catalog, runs[0].manifest["suites"])
     if json_file is not None:
-        write_rows(json_file, probe_rows(runs) if probing else cell_rows(runs))
-    if output is not None:
-        write_file(output, chosen.render(runs))
-    elif format_name == "console":
+        rows = equity_rows if equity else probe_rows if probing else cell_rows
+        write_rows(json_file, rows(runs))
+    if output is None and format_name == "console":
         console = stdout()
         summary = summarise(runs)
         if matrices:
             console.print(render_matrices(summary))
+        elif equity:
+            console.print(render_equity(equity_report(runs)))
         elif probing:
             console.print(render_probes(summary, width=console.width))
         else:
             console.print(render_summary(summary, width=console.width))
+        return
+    text = EQUITY_FORMATS.get(format_name, chosen.render)(runs) if equity else chosen.render(runs)
+    if output is not None:
+        write_file(output, text)
     else:
-        typer.echo(chosen.render(runs), nl=False)
+        typer.echo(text, nl=False)

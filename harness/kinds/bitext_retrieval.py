@@ -99,4 +99,7 @@ KIND = TaskKind(
     example=_example,
     reference=_reference,
     summary="find the translation of every sentence",
+    # The queries are English in every language's file.
+    texts=lambda example, spec: (example.target,),
+    sequences=lambda example: [(example.query,), (example.target,)],
 )

@@ -178,4 +178,5 @@ KIND = TaskKind(
     example=_example,
     reference=lambda example: example.right,
     summary="a language model prefers the right form of a word",
+    texts=lambda example, spec: (example.before + example.right + example.after,),
 )

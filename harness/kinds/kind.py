@@ -69,6 +69,12 @@ class TaskKind:
     """Example -> what the templates of a prompt see of it; None for kinds that are not prompted."""
     prompt_fields: Callable[[TaskSpec | TrainingSpec], tuple[str, ...]] | None = None
     """The names of the fields that `prompt_item` gives for a spec, so that prompts are checked before any data."""
+    texts: Callable[[Any, TaskSpec], tuple[str, ...]] | None = None
+    """Example -> its own texts in its language, without words that a spec or prompt adds: what the equity ledger
+    counts. None for kinds without."""
+    sequences: Callable[[Any], Sequence[tuple[str, ...]]] | None = None
+    """Example -> the texts that `classify`, `choose` or `embed` reads together, as one or two; None for kinds that are
+    asked in other ways."""
 
 
 def read_examples(kind: TaskKind, rows: Iterable[Row], context: ReadContext) -> list[Any]:

@@ -108,6 +108,12 @@ def _prompt_item(example: MultipleChoiceExample) -> PromptItem:
     return PromptItem(fields=fields, choices=example.names, texts=example.choices, gold=_reference(example))
 
 
+def _texts(example: MultipleChoiceExample, spec: TaskSpec) -> tuple[str, ...]:
+    """Return the fields of the context, but for those that hold a word of the benchmark's own, and the choices."""
+    own = [text for name, text in example.inputs.items() if name not in spec.input_phrases]
+    return (*own, *example.choices)
+
+
 METHODS = (
     Method(
         name="head",
@@ -129,4 +135,6 @@ KIND = TaskKind(
     summary="one of several texts goes with a context",
     prompt_item=_prompt_item,
     prompt_fields=lambda spec: (*spec.input_names, *spec.label_names, "context"),
+    texts=_texts,
+    sequences=lambda example: [(example.context, choice) for choice in example.choices],
 )

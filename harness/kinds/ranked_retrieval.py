@@ -207,4 +207,6 @@ KIND = TaskKind(
     candidate=_candidate,
     join=_join,
     summary="rank the candidates of a multilingual pool for every query",
+    texts=lambda example, spec: (example.query,),
+    sequences=lambda example: [(example.query,)],
 )

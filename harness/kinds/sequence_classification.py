@@ -109,4 +109,6 @@ KIND = TaskKind(
     summary="a text or a pair of texts gets one label",
     prompt_item=_prompt_item,
     prompt_fields=lambda spec: spec.input_names,
+    texts=lambda example, spec: tuple(example.inputs.values()),
+    sequences=lambda example: [tuple(example.inputs.values())],
 )

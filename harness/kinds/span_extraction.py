@@ -134,4 +134,5 @@ KIND = TaskKind(
     summary="the answer to a question is a span of its context",
     prompt_item=_prompt_item,
     prompt_fields=lambda spec: ("context", "question"),
+    texts=lambda example, spec: (example.question, example.context),
 )

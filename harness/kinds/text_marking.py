@@ -275,4 +275,5 @@ KIND = TaskKind(
     summary="tagged spans are found in raw text, without gold tokens",
     prompt_item=_prompt_item,
     prompt_fields=lambda spec: ("text", "entities"),
+    texts=lambda example, spec: (example.text,),
 )

@@ -157,4 +157,5 @@ KIND = TaskKind(
     summary="every token of a sentence gets a tag",
     prompt_item=_prompt_item,
     prompt_fields=lambda spec: ("tokens", "tagged", "entities"),
+    texts=lambda example, spec: (" ".join(example.tokens),),
 )

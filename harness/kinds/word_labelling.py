@@ -96,4 +96,5 @@ KIND = TaskKind(
     example=_example,
     reference=_reference,
     summary="some words of a sentence get a label",
+    texts=lambda example, spec: (" ".join(example.tokens),),
 )

@@ -187,6 +187,7 @@ def interval_bars(
     high: float | None = None,
     unit: str = "",
     description: str = "",
+    digits: int = 1,
 ) -> Element:
     """Return horizontal bars from `low` (or 0), with whiskers from low to high where an interval is known."""
     ends = [end for bar in bars for end in (bar.value, bar.low, bar.high) if end is not None]
@@ -207,12 +208,13 @@ def interval_bars(
                     class_=f"c{bar.group % 8}")
         )  # fmt: skip
         drawing.append(_whisker(scale, y + ROW / 2, bar.low, bar.high))
-        drawing.append(element("text", number(bar.value), x=WIDTH, y=y + 17, class_="end"))
+        drawing.append(element("text", number(bar.value, digits), x=WIDTH, y=y + 17, class_="end"))
     table = data_table(
         ("name", "score", "low", "high", "n"),
         [(bar.label, bar.value, bar.low, bar.high, bar.n) for bar in bars],
+        digits,
     )
-    told = description or "; ".join(f"{bar.label}: {number(bar.value)}" for bar in bars)
+    told = description or "; ".join(f"{bar.label}: {number(bar.value, digits)}" for bar in bars)
     return figure(title, told, WIDTH, height, drawing, table)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.reporting.console import SAMPLE_WARNING
+from harness.reporting.equity.report import equity_report
+from harness.reporting.equity.rows import equity_lines
 from harness.reporting.probing.curve import Curve, sparkline
 from harness.reporting.probing.report import ProbingSection
 from harness.reporting.probing.table import ProbeTable
@@ -42,6 +44,7 @@ def render_markdown(runs: Sequence[Run]) -> str:
     for part in summary.probing.sections:
         lines += _probing(part)
     lines += [f"- {_escape(note)}" for note in summary.probing.notes]
+    lines += equity_lines(equity_report(runs))
     lines += ["", "Scores x100, with half the 95 % interval. Mean: unweighted over languages.", ""]
     lines += [f"- {_escape(note)}" for note in summary.notes]
     for group in summary.skipped:

@@ -27,9 +27,10 @@ from harness.testing.declaration_check import DeclarationChecks
 from harness.testing.fit_check import FitChecks
 from harness.testing.state_check import StateChecks
 from harness.testing.stream_check import StreamChecks
+from harness.testing.subword_check import SubwordChecks
 
 __all__ = ["AdapterContract"]
 
 
-class AdapterContract(DeclarationChecks, AnswerChecks, StateChecks, StreamChecks, FitChecks):
+class AdapterContract(DeclarationChecks, AnswerChecks, StateChecks, StreamChecks, SubwordChecks, FitChecks):
     """Checks that an adapter declares what it does and does what it declares."""

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.capabilities import Adapter, Capability, FitOptions, Head, HeadSpec, ModelDescription
+from harness.capabilities import (
+    Adapter,
+    Capability,
+    EmbedOptions,
+    FitOptions,
+    Head,
+    HeadSpec,
+    ModelDescription,
+)
 from harness.options import AdapterOptions
 from harness_hf.description import find_architecture
 from harness_hf.fit_record import FitRecord, read_record
@@ -60,6 +68,14 @@ class Encoder(TextVectors):
         """Return what a user should know about how the model was trained and asked, in sentences."""
         trained = self._record.notices() if self._record is not None else ()
         return [*trained, *super().notices()]
+
+    def text_room(self, texts: int, options: EmbedOptions | None = None) -> int | None:
+        """Return how many pieces a sequence of one text or of a pair has room for; see `CutsTexts`."""
+        if options is not None:
+            return super().text_room(texts, options)
+        session = self._session
+        limit = session.length_limit(self._record.max_length if self._record else None)
+        return limit - (session.single if texts == 1 else session.pair).size
 
     def close(self) -> None:
         """Free the network; a second call does nothing."""

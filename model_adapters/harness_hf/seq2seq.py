@@ -38,6 +38,7 @@ from harness_hf.seq2seq_options import Seq2SeqOptions
 from harness_hf.seq2seq_scoring import Target, score_targets
 from harness_hf.seq2seq_session import Seq2SeqSession, Source
 from harness_hf.session import CHUNK
+from harness_hf.subwords import SubwordCounting, subword_ids
 from harness_hf.template import Template
 from harness_hf.word_vectors import EncoderReading, WordVectors
 
@@ -53,7 +54,7 @@ def open_seq2seq(description: ModelDescription, options: AdapterOptions) -> Adap
     return Seq2Seq(Seq2SeqSession(ref=description.ref, folder=folder, options=options, record=record))
 
 
-class Seq2Seq(WordVectors):
+class Seq2Seq(SubwordCounting, WordVectors):
     """A sequence-to-sequence model, as it stands or fitted on text pairs: both can do the same."""
 
     fits_together = True
@@ -132,6 +133,14 @@ class Seq2Seq(WordVectors):
     def context_length(self) -> int | None:
         """Return at how many tokens an encoder input is cut; the answer takes none of them."""
         return self._session.length_limit()
+
+    def text_room(self, texts: int, options: EmbedOptions | None = None) -> int | None:
+        """Return how many tokens a query has room for beside its prefix; see `CutsTexts`."""
+        session, chosen = self._session, options or EmbedOptions()
+        prefix = self._prefix("query") if chosen.prefixes else ""
+        alone, prefixed = subword_ids(session, ["a", prefix + "a"])
+        limit = session.length_limit(chosen.max_length)
+        return limit - len(session.source_affixes) - len(prefixed) + len(alone)
 
     def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
         """Return float32 vectors of shape (texts, dimension) with unit rows.

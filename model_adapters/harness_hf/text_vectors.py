@@ -17,6 +17,7 @@ from harness_hf.batching import Encoded
 from harness_hf.pooling import pool, read_layer, resolve_layer
 from harness_hf.sentence_files import Pooling
 from harness_hf.session import CHUNK, Inputs, ModelSession
+from harness_hf.subwords import SubwordCounting, subword_ids
 from harness_hf.word_vectors import EncoderReading, WordVectors
 
 __all__ = ["EmbedPlan", "TextVectors", "require_finite", "row_procedure"]
@@ -33,7 +34,7 @@ class EmbedPlan:
     prefix: str
 
 
-class TextVectors(WordVectors):
+class TextVectors(SubwordCounting, WordVectors):
     """Reads an opened model's hidden states; adapters of bare models inherit `embed` and `hidden_states`."""
 
     _session: ModelSession
@@ -98,6 +99,13 @@ class TextVectors(WordVectors):
             limit=session.length_limit(options.max_length or own_limit),
             prefix=self._prefix(side) if options.prefixes else "",
         )
+
+    def text_room(self, texts: int, options: EmbedOptions | None = None) -> int | None:
+        """Return how many pieces a query has room for beside its prefix; see `CutsTexts`."""
+        plan = self.plan("query", options or EmbedOptions())
+        # A piece may hold the end of the prefix and the beginning of a text, so a word stands behind it.
+        alone, prefixed = subword_ids(self._session, ["a", plan.prefix + "a"])
+        return plan.limit - self._session.single.size - len(prefixed) + len(alone)
 
     def _pooling(self, asked: Pooling | None) -> Pooling:
         """Return the pooling of the request, the options or the model folder, where it is possible."""

@@ -13,6 +13,7 @@ from harness.capabilities import (
     LikelihoodAnswer,
     LikelihoodRequest,
     Prompt,
+    SubwordCount,
     Turn,
 )
 from harness.errors import AdapterError, CapabilityError
@@ -220,6 +221,19 @@ class GeneratingModel:
     def token_counts(self, prompts: Sequence[Prompt]) -> list[int]:
         """Return how many tokens every prompt has, special tokens and chat template included."""
         return self._session.map(self._count, list(prompts))
+
+    def subword_counts(self, texts: Sequence[str]) -> list[SubwordCount]:
+        """Return the tokens of texts by themselves, without special tokens; a request each where the server counts."""
+        pieces, unknown = self._tokenizer.pieces, self._tokenizer.unknown
+        found = (
+            self._session.map(pieces, list(texts))
+            if self._tokenizer.remote
+            else [pieces(text) for text in texts]
+        )
+        return [
+            SubwordCount(tokens=len(ids), unknown=None if unknown is None else ids.count(unknown))
+            for ids in found
+        ]
 
     def context_length(self) -> int | None:
         """Return how many tokens prompt and answer may have together, None where the server does not say."""

@@ -46,6 +46,12 @@ class Tokenizer(Protocol):
     prefix: tuple[int, ...]
     """What stands before every text: the BOS token, where the tokenizer puts one."""
 
+    unknown: int | None
+    """The unknown token, where it is known which one that is."""
+
+    def pieces(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text alone; none for an empty one."""
+
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the ids of a text with what stands before it; never empty."""
 
@@ -70,12 +76,17 @@ class LocalTokenizer:
         # hide a token that holds the end of a context.
         self._backend.post_processor = None
         self._source = source
+        self.unknown: int | None = tokenizer.unk_token_id
         bos = tokenizer.bos_token_id
         self._first: int | None = bos if bos is not None else tokenizer.eos_token_id
 
+    def pieces(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text alone."""
+        return tuple(self._backend.encode(text, add_special_tokens=False).ids)
+
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the ids of a text; raises `AdapterError` where it has none and no BOS or EOS exists."""
-        ids = _behind(self.prefix, self._backend.encode(text, add_special_tokens=False).ids)
+        ids = _behind(self.prefix, self.pieces(text))
         return ids or (self._start_token(),)
 
     def split(self, context: str, continuation: str) -> Boundary:
@@ -110,12 +121,17 @@ class ServerTokenizer:
     """
 
     remote = True
+    unknown: int | None = None
 
     def __init__(self, client: Client, model: str) -> None:
         self._client = client
         self._model = model
         self.prefix = _prefix(self._ask("a", special=True), self._ask("a"))
         self._contexts: dict[str, tuple[int, ...]] = {}
+
+    def pieces(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text alone."""
+        return tuple(self._ask(text))
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the ids of a text; raises `AdapterError` where it has none."""

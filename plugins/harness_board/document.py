@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from harness.markup.element import Element
+from harness.reporting.equity.report import EquityReport
 from harness_board.addition import Extension
 
 __all__ = ["Board", "Score", "System", "TaskColumn"]
@@ -103,6 +104,8 @@ class Board:
     """Means that languages of others are in, beside those without them."""
     checklists: dict[str, tuple[Element, ...]] = field(default_factory=dict)
     """Task -> the errors and failing cases of every run, for tasks that are checklists."""
+    equity: EquityReport | None = None
+    """What the languages cost the runs."""
 
     def content(self) -> dict[str, Any]:
         """Return what the page holds as JSON: names once, scores as arrays in the order of each task's languages."""
@@ -159,6 +162,7 @@ class Board:
             checklists={task: own for task, own in self.checklists.items() if task in names}
             if languages is None
             else {},
+            equity=self.equity,
         )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import UnknownNameError, UsageError
 from harness.languages import known_languages
+from harness.reporting.equity.report import equity_report
 from harness.results import Run
 from harness_board.addition import extensions
 from harness_board.checklist import checklist_sections
@@ -84,6 +85,7 @@ def gather(
         categories=categories,
         extensions=extensions(runs),
         checklists=checklist_sections(runs),
+        equity=equity_report(runs),
     )
 
 

@@ -14,6 +14,7 @@ from harness.markup.heatmap import heat_class
 from harness.markup.page import page
 from harness_board.addition import LEGEND, extension_table
 from harness_board.document import Board
+from harness_board.equity import equity_section
 from harness_board.metadata import UNITS
 from harness_board.standing import Field, Row, Standing, standing
 
@@ -117,6 +118,7 @@ def board_page(
         element("section", id="drill", hidden=True, aria_label="Analysis"),
         element("section", id="scatter", aria_label="Score against parameters"),
         [part for parts in board.checklists.values() for part in parts],
+        None if board.equity is None else equity_section(board.equity, task=task, language=language),
         _index(content, link),
         id="main",
     )  # fmt: skip

@@ -287,7 +287,8 @@ def read_chosen(run: Run, cell: Mapping[str, Any], ids: Iterable[str]) -> list[I
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    table = _table(run, cell, RECORD_COLUMNS)
+    # Runs of older versions did not count tokens, which nothing here needs.
+    table = _table(run, cell, [name for name in RECORD_COLUMNS if name != "tokens"])
     chosen = table.filter(pc.is_in(table["id"], value_set=pa.array(sorted(ids), type=pa.string())))
     parsed = ("prediction", "reference", "scores", "tags", "flags")
     return [

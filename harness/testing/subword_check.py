@@ -1,0 +1,66 @@
+"""Checks of `CountsSubwords` and `CutsTexts`, which an adapter may have."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.capabilities import Capability, CountsSubwords, CutsTexts, EmbedOptions
+from harness.testing.contract_setting import ContractSetting
+from harness.testing.workshop import Workshop
+
+__all__ = ["SubwordChecks"]
+
+TEXTS = (
+    "The cat sleeps.",
+    "नमस्ते दुनिया",
+    "",
+    "東京は今日も晴れです。",
+    "The cat sleeps.",
+    "e\u0301 \u200f\u05d0",
+)
+
+
+class SubwordChecks(ContractSetting):
+    """What a model says of the sub-words of texts."""
+
+    def test_subwords_are_counted_text_by_text(self, workshop: Workshop) -> None:
+        """There is one count a text, whatever stands beside it; an empty text has no token."""
+        model = _counting(workshop)
+        counts = model.subword_counts(TEXTS)
+        assert isinstance(counts, list) and len(counts) == len(TEXTS), (
+            f"{workshop.name} gives {len(counts)} counts to {len(TEXTS)} texts."
+        )
+        assert model.subword_counts([]) == [], f"{workshop.name} counts something in no text."
+        for text, count in zip(TEXTS, counts, strict=True):
+            assert model.subword_counts([text]) == [count], (
+                f"{workshop.name} counts {text!r} otherwise when alone."
+            )
+            assert (count.tokens > 0) == bool(text), (
+                f"{workshop.name} makes {count.tokens} tokens of {text!r}."
+            )
+            assert count.unknown is None or 0 <= count.unknown <= count.tokens, (
+                f"{workshop.name} finds {count.unknown} unknown tokens among the {count.tokens} of {text!r}."
+            )
+
+    def test_no_special_token_is_counted(self, workshop: Workshop) -> None:
+        """A text twice, parted by a space, has about twice its tokens: nothing is added to each text."""
+        model = _counting(workshop)
+        once, often = model.subword_counts(["cat", " ".join(["cat"] * 64)])
+        assert abs(often.tokens - 64 * once.tokens) <= 64, (
+            f"{workshop.name} makes {once.tokens} tokens of a word and {often.tokens} of 64 of them."
+        )
+
+    def test_room_is_a_number_of_subwords(self, workshop: Workshop) -> None:
+        """An adapter that embeds says how long a query may be, or that there is no limit."""
+        model = workshop.bare
+        if not isinstance(model, CutsTexts) or Capability.EMBEDS not in workshop.description.offers:
+            pytest.skip(f"{workshop.name} does not say how long a text may be")
+        room = model.text_room(1, EmbedOptions())
+        assert room is None or room > 0, f"{workshop.name} has room for {room} sub-words."
+
+
+def _counting(workshop: Workshop) -> CountsSubwords:
+    model = workshop.bare
+    if not isinstance(model, CountsSubwords):
+        pytest.skip(f"{workshop.name} does not count sub-words")
+    return model

@@ -1,0 +1,187 @@
+"""The ledger of whole runs: what is counted, and that no way of running changes the sums."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api import open_session
+from harness.merging import merge
+from harness.record import read_tokens
+from harness.reporting.equity.premium import Premium
+from harness.reporting.equity.report import EquityTable, equity_report
+from harness.rescoring import rescore
+from harness.results import Run, RunFolder
+
+RunTasks = Callable[..., Run]
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def ledgers(run: Run) -> dict[tuple[str, str], Any]:
+    return {
+        (cell["task"], cell["language"]): cell.get("ledger") for cell in run.cells if cell["status"] == "ok"
+    }
+
+
+def tokens_by_item(run: Run) -> dict[tuple[str, str], list[int | None]]:
+    folder = RunFolder(run.path)
+    return {
+        (cell["task"], cell["language"]): list(read_tokens(folder.records_of(cell)).tokens)
+        for cell in run.cells
+        if cell["status"] == "ok"
+    }
+
+
+def table_of(run: Run) -> EquityTable:
+    [table] = equity_report([run]).tables
+    return table
+
+
+def test_a_cell_keeps_the_sums_over_its_own_texts(run: RunTasks) -> None:
+    finished = run("xnli:en+zh")
+    for (_, code), kept in ledgers(finished).items():
+        [cell] = [cell for cell in finished.cells if cell["language"] == code]
+        texts = [list(record.fields["inputs"].values()) for record in finished.records(cell)]
+        flat = [text for own in texts for text in own]
+        assert (kept["items"], len(flat)) == (5, 10)
+        assert kept["tokens"] == sum(math.ceil(len(text) / 3) for text in flat)
+        assert kept["bytes"] == sum(len(text.encode()) for text in flat)
+        assert kept["unknown"] == sum(text.count("?") for text in flat)
+        assert tokens_by_item(finished)["xnli", code] == [
+            sum(math.ceil(len(text) / 3) for text in own) for own in texts
+        ]
+        assert kept["truncated"] == cell["truncated"]
+        assert (2 * kept["unspaced"] > kept["words"]) is (code == "zh")
+
+
+def test_texts_that_repeat_are_counted_once(run: RunTasks) -> None:
+    kept = ledgers(run("xnli:en", limit=6))["xnli", "en"]
+    calls = importlib.import_module("counting_adapter").CALLS
+    assert (kept["items"], len(calls)) == (6, 1)
+    assert calls[0] < 12  # hypotheses share their premises
+
+
+def test_an_embedded_text_that_is_too_long_is_cut(run: RunTasks) -> None:
+    finished = run("tatoeba:de+ja", "counts:embeds", protocols=("frozen",))
+    for (_, code), kept in ledgers(finished).items():
+        [cell] = [cell for cell in finished.cells if cell["language"] == code and cell["status"] == "ok"]
+        pairs = [(record.fields["query"], record.fields["target"]) for record in finished.records(cell)]
+        cut = sum(any(math.ceil(len(text) / 3) > 16 for text in pair) for pair in pairs)
+        assert kept["truncated"] == cut
+        assert kept["tokens"] == sum(math.ceil(len(target) / 3) for _, target in pairs)
+
+
+def test_the_benchmarks_own_words_are_no_text_of_an_item(run: RunTasks) -> None:
+    finished = run("xcopa:it")
+    [kept] = ledgers(finished).values()
+    [cell] = finished.cells
+    own = [record.fields for record in finished.records(cell)]
+    texts = [text for one in own for text in (one["inputs"]["premise"], *one["choices"])]
+    assert kept["tokens"] == sum(math.ceil(len(text) / 3) for text in texts)
+
+
+def test_shards_give_the_sums_of_the_whole(run: RunTasks, tmp_path: Path) -> None:
+    whole = run("xnli:en+de+hi+zh")
+    parts = [run("xnli:en+de+hi+zh", shard=f"{number}/2") for number in (1, 2)]
+    output = tmp_path / "merged"
+    merge([part.path for part in parts], output, open_session().registry.metrics)
+    merged = Run(output)
+    assert ledgers(merged) == ledgers(whole)
+    assert tokens_by_item(merged) == tokens_by_item(whole)
+    premiums = [
+        [dataclasses.replace(row.premium, seconds=None) for row in table_of(one).rows]
+        for one in (merged, whole)
+    ]
+    assert premiums[0] == premiums[1]
+    assert [row.premium for row in table_of(parts[1]).rows] == [
+        Premium(reason="the run has no English items of this task")
+    ] * len(table_of(parts[1]).rows)
+
+
+def test_resuming_and_reusing_change_nothing_but_the_seconds(run: RunTasks, cli: Cli, tmp_path: Path) -> None:
+    whole = run("xnli:en+de+zh")
+    broken = tmp_path / "broken"
+    shutil.copytree(whole.path, broken)
+    (broken / "results.json").unlink()
+    for file in sorted((broken / "cells").glob("*.json"))[1:]:
+        file.unlink()
+    code, _, error = cli("eval", "--resume", broken)
+    assert code == 0, error
+    resumed = Run(broken)
+    assert ledgers(resumed) == ledgers(whole)
+    assert tokens_by_item(resumed) == tokens_by_item(whole)
+    reused = run("xnli:en+de+zh", reuse=(whole.path,))
+    assert ledgers(reused) == ledgers(whole)
+    assert [row.cost.is_timed for row in table_of(whole).rows] == [True] * 3
+    assert sorted(row.cost.is_timed for row in table_of(resumed).rows) == [False, False, True]
+    assert [row.cost.is_timed for row in table_of(reused).rows] == [False] * 3
+
+
+def test_scoring_again_keeps_the_ledger(run: RunTasks) -> None:
+    finished = run("xnli:en+de")
+    before, items = ledgers(finished), tokens_by_item(finished)
+    rescore(finished.path, open_session().registry, ["weighted_f1"])
+    again = Run(finished.path)
+    assert all("weighted_f1" in cell["metrics"] for cell in again.cells)
+    assert (ledgers(again), tokens_by_item(again)) == (before, items)
+
+
+def test_a_model_that_counts_nothing_has_no_ledger(run: RunTasks) -> None:
+    finished = run("xnli:en", "baseline:majority", recipe="quick", train_limit=30)
+    assert "ledger" not in finished.cells[0]
+    assert tokens_by_item(finished)["xnli", "en"] == [None] * 5
+    report = equity_report([finished])
+    assert (bool(report), report.notes) == (
+        False, ("baseline:majority: its sub-words were not counted, so it has no ledger",)
+    )  # fmt: skip
+
+
+def test_the_language_of_written_answers_is_counted(run: RunTasks) -> None:
+    english = "This is an answer of several words in the English language."
+    finished = run("xquad:hi", "counts:writes", options={"says": english}, method="generate")
+    kept = ledgers(finished)["xquad", "hi"]["answers"]
+    assert kept["answers"] == 5
+    assert kept["scripts"] == {"target": 0, "latin": 5, "other": 0, "undetermined": 0}
+    if kept["detector"] is not None:
+        assert kept["languages"] == {"target": 0, "english": 5, "other": 0, "undetermined": 0}
+
+
+def test_a_run_of_an_older_version_is_reported_without_a_ledger(run: RunTasks, cli: Cli) -> None:
+    finished = run("xnli:en")
+    results = json.loads((finished.path / "results.json").read_text(encoding="utf-8"))
+    for cell in results["cells"]:
+        del cell["ledger"]
+    (finished.path / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    code, out, _ = cli("report", finished.path, "--equity")
+    assert code == 0
+    assert "have no ledger" in out
+    code, out, _ = cli("report", finished.path, "--format", "html")
+    assert (code, 'id="equity' in out) == (0, False)
+
+
+def test_missing_records_leave_the_premium_out(run: RunTasks) -> None:
+    finished = run("xnli:en+de")
+    shutil.rmtree(finished.path / "records" / "xnli" / "de")
+    rows = {row.code: row for row in table_of(Run(finished.path)).rows}
+    assert rows["de"].premium.reason == "the run's records are missing or broken"
+    assert rows["de"].cost.tokens > 0
+    assert rows["en"].premium.tokens == 1
+
+
+@pytest.mark.parametrize("format_name", ["csv", "json", "markdown", "html"])
+def test_every_format_has_the_ledger(run: RunTasks, cli: Cli, format_name: str) -> None:
+    finished = run("xnli:en+de+zh")
+    code, out, error = cli("report", finished.path, "--equity", "--format", format_name)
+    assert code == 0, error
+    assert all(
+        word in out
+        for word in ("fertility", "premium", "Mandarin" if format_name in {"markdown", "html"} else "zh")
+    )
