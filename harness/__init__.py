@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from harness.metrics.metric import Metric, MetricContext, MetricResult
     from harness.results import Run
 
+    __version__: str
+
 __all__ = [
     "AdapterEntry",
     "Capability",
@@ -30,6 +32,7 @@ __all__ = [
     "MetricResult",
     "ModelDescription",
     "Run",
+    "__version__",
     "evaluate",
     "hookimpl",
 ]
@@ -51,6 +54,10 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("multilingual-harness")
     if name not in _HOME:
         raise AttributeError(f"module 'harness' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

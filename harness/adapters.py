@@ -8,11 +8,11 @@ from __future__ import annotations
 import gc
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import AdapterError, MissingExtraError, UsageError
+from harness.errors import AdapterError, UsageError, missing_told
 
 if TYPE_CHECKING:
     from harness.capabilities import Adapter, ModelDescription
@@ -72,24 +72,24 @@ class AdapterEntry:
     def load(self, target: str) -> Any:
         """Return what a ``module:attribute`` of this entry names; raises `MissingExtraError`."""
         module_name, _, attribute = target.partition(":")
-        try:
+        with self._missing_told(target):
             return getattr(importlib.import_module(module_name), attribute)
-        except ModuleNotFoundError as error:
-            own = error.name is None or module_name.split(".")[0] == error.name.split(".")[0]
-            if own or self.extra is None:
-                raise
-            raise MissingExtraError(f"The adapter {self.name!r}", self.extra, str(error.name)) from error
+
+    def _missing_told(self, target: str) -> AbstractContextManager[None]:
+        return missing_told(f"The adapter {self.name!r}", self.extra, target)
 
     def describe_model(self, ref: str, options: AdapterOptions) -> ModelDescription:
-        """Return what the model offers, without loading it."""
+        """Return what the model offers, without loading it; raises `MissingExtraError` where it must be downloaded."""
         function: Callable[[str, AdapterOptions], ModelDescription] = self.load(self.describe)
-        return function(ref, options)
+        with self._missing_told(self.describe):
+            return function(ref, options)
 
     def open(self, description: ModelDescription, options: AdapterOptions) -> Adapter:
         """Load the model; raises `MissingExtraError` or `AdapterError`."""
         with _garbage_kept():
             factory: Callable[[ModelDescription, AdapterOptions], Adapter] = self.load(self.target)
-            adapter = factory(description, options)
+            with self._missing_told(self.target):
+                adapter = factory(description, options)
         if not (hasattr(adapter, "identity") and hasattr(adapter, "close")):
             raise AdapterError(
                 f"The adapter {self.name!r} opened something that lacks identity() or close()."

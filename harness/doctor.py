@@ -1,14 +1,14 @@
 """What this environment has and lacks: versions, devices, plugins, caches, and the extras of features.
 
-Versions are read from installed metadata; nothing that is described is imported, except torch where it is asked for.
+Versions and the lowest that will do are read from installed metadata; nothing that is described is imported, except
+torch where it is asked for.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
-import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,26 +17,37 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.discovery import Plugins
+from harness.requirement import Requirement, declared, installed_version
 from harness.storage import cache_folder
 
 __all__ = ["Finding", "examine"]
 
 DISTRIBUTION = "multilingual-harness"
 FEATURES: Final[Mapping[str, str]] = {
-    "hf": "models and data of the Hugging Face Hub, fine-tuning, several processes",
-    "vllm": "tokens counted for vLLM and other endpoints",
-    "metrics": "the metrics bleu and chrf",
-    "translate": "checks of translations: language and chrF",
+    "board": "harness board: needs nothing more",
     "evaluate": "metrics named evaluate:NAME",
-    "retrieval": "search with faiss in large pools",
+    "hf": "models and data of the Hugging Face Hub, fine-tuning, several processes",
+    "metrics": "the metrics bleu and chrf",
+    "retrieval": "search with faiss in large pools; without it numpy searches",
+    "translate": "checks of translations: language and chrF",
     "typology": "the typology index of languages",
+    "vllm": "tokens counted for vLLM and other endpoints",
 }
 """Extra -> what it is for."""
-_FURTHER = ("vllm", "lm_eval")
-"""Packages that no extra brings and whose versions matter."""
+_APART: Final[Mapping[str, tuple[str, str]]] = {
+    "vllm": (
+        "vLLM started here as vllm:MODEL; best in an environment of its own: -o python=vllm-env/bin/python",
+        "python -m venv vllm-env && vllm-env/bin/pip install vllm",
+    ),
+    "lm_eval": ("tasks of lm-evaluation-harness by name", "pip install lm-eval"),
+}
+"""Package that no extra brings -> what it is for, and the command that installs it."""
+_CACHES: Final[Mapping[str, str]] = {
+    "data": "downloaded data",
+    "fits": "fine-tuned models",
+}
+"""Folder of our cache -> what it holds; all of it is made again when it is needed."""
 _PATIENCE = 10.0
-_REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)")
-_EXTRA = re.compile(r"extra\s*==\s*[\"']([^\"']+)[\"']")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +58,7 @@ class Finding:
     """``version``, ``device``, ``plugin``, ``cache`` or ``feature``."""
     name: str
     state: str
-    """``ok``, ``missing``, ``broken`` or ``disabled``."""
+    """``ok``, ``missing``, ``outdated`` (no version that will do), ``broken`` or ``disabled``."""
     detail: str = ""
     """A version, a size, or what is wrong."""
     advice: str = ""
@@ -75,37 +86,34 @@ def examine(plugins: Plugins, *, devices: bool = False) -> list[Finding]:
     ]
 
 
-def _requirements() -> dict[str, list[str]]:
-    """Return the packages of every extra of ours; those that are always needed under the empty name."""
-    found: dict[str, list[str]] = {"": [], **{extra: [] for extra in FEATURES}}
-    try:
-        declared = importlib.metadata.requires(DISTRIBUTION) or []
-    except importlib.metadata.PackageNotFoundError:
-        return found
-    for text in declared:
-        package, extra = _REQUIREMENT.match(text), _EXTRA.search(text)
-        name = "" if extra is None else extra.group(1)
-        if package is not None and package.group(1) != DISTRIBUTION and name in found:
-            found[name].append(package.group(1))
-    return found
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def _versions() -> Iterator[Finding]:
     yield Finding(area="version", name="python", state="ok", detail=platform.python_version())
     yield Finding(area="version", name="platform", state="ok", detail=platform.platform(terse=True))
-    packages = dict.fromkeys(name for names in _requirements().values() for name in names)
-    for name in (DISTRIBUTION, *packages, *_FURTHER):
-        version = _version(name)
-        yield Finding(
-            area="version", name=name, state="missing" if version is None else "ok", detail=version or ""
-        )
+    own = installed_version(DISTRIBUTION)
+    yield Finding(
+        area="version", name=DISTRIBUTION, state="missing" if own is None else "ok", detail=own or ""
+    )
+    wanted = {item.name: item for item in declared(DISTRIBUTION) if item.extra in {"", *FEATURES}}
+    for name, requirement in wanted.items():
+        version = installed_version(name)
+        if version is not None:
+            yield _version(requirement, version)
+        elif not requirement.extra:
+            yield Finding(area="version", name=name, state="missing", advice=f"pip install '{requirement}'")
+    for name in _APART:
+        if (version := installed_version(name)) is not None:
+            yield Finding(area="version", name=name, state="ok", detail=version)
+
+
+def _version(requirement: Requirement, version: str) -> Finding:
+    fault = requirement.fault(version)
+    return Finding(
+        area="version",
+        name=requirement.name,
+        state="ok" if fault is None else "outdated",
+        detail=version if fault is None else f"{version}: {fault}",
+        advice="" if fault is None else f"pip install '{requirement}'",
+    )
 
 
 def _devices() -> Iterator[Finding]:
@@ -164,12 +172,17 @@ def _plugins(plugins: Plugins) -> Iterator[Finding]:
 
 def _caches() -> Iterator[Finding]:
     own = cache_folder()
-    folders = {f"{own.name}/{path.name}": path for path in sorted(own.glob("*")) if path.is_dir()}
-    for name, path in {"harness": own, **folders, "huggingface": _hub_cache()}.items():
+    inside = {f"{own.name}/{path.name}": path for path in sorted(own.glob("*")) if path.is_dir()}
+    for name, path in {"harness": own, **inside, "huggingface": _hub_cache()}.items():
         if path.is_dir():
             files, size = _size(path)
+            holds = f": {_CACHES[path.name]}" if path.parent == own and path.name in _CACHES else ""
             yield Finding(
-                area="cache", name=name, state="ok", detail=f"{_shown(size)} in {files:,} files, {path}"
+                area="cache",
+                name=name,
+                state="ok",
+                detail=f"{_shown(size)} in {files:,} files, {path}{holds}",
+                advice=f"to clear it: rm -r {shlex.quote(str(path))}" if files else "",
             )
         else:
             yield Finding(area="cache", name=name, state="missing", detail=str(path))
@@ -212,20 +225,34 @@ def _install(extra: str) -> str:
 
 
 def _features() -> Iterator[Finding]:
-    requirements = _requirements()
+    requirements = declared(DISTRIBUTION)
     for extra, purpose in FEATURES.items():
-        missing = [name for name in requirements[extra] if _version(name) is None]
-        if missing:
-            yield Finding(
-                area="feature",
-                name=extra,
-                state="missing",
-                detail=f"{purpose}: no {_listed(missing)}",
-                advice=_install(extra),
-            )
-        else:
-            yield Finding(area="feature", name=extra, state="ok", detail=purpose)
+        unmet = _unmet([item for item in requirements if item.extra == extra])
+        yield Finding(
+            area="feature",
+            name=extra,
+            state="missing" if unmet else "ok",
+            detail=f"{purpose}: {unmet}" if unmet else purpose,
+            advice=_install(extra) if unmet else "",
+        )
+    for name, (purpose, command) in _APART.items():
+        there = installed_version(name) is not None
+        yield Finding(
+            area="feature",
+            name=name if name not in FEATURES else f"{name} server",
+            state="ok" if there else "missing",
+            detail=purpose,
+            advice="" if there else command,
+        )
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
+def _unmet(requirements: Sequence[Requirement]) -> str:
+    """Return why requirements are not met (``no torch, datasets; transformers 4.57 is too old``), or nothing."""
+    versions = {item.name: installed_version(item.name) for item in requirements}
+    absent = [name for name, version in versions.items() if version is None]
+    faults = [
+        f"{item.name} {version} is {fault.partition(',')[0]}"
+        for item in requirements
+        if (version := versions[item.name]) is not None and (fault := item.fault(version)) is not None
+    ]
+    return "; ".join([*([f"no {', '.join(absent)}"] if absent else []), *faults])

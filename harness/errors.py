@@ -23,11 +23,12 @@
 from __future__ import annotations
 
 import difflib
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "TrainingError",
     "UnknownNameError",
     "UsageError",
+    "missing_told",
     "near_names",
 ]
 
@@ -167,6 +169,24 @@ class MissingExtraError(PluginError):
             f"{feature} needs the package {missing!r}, which is not installed.",
             hint=f"Run: pip install 'multilingual-harness[{extra}]'",
         )
+
+
+@contextmanager
+def missing_told(feature: str, extra: str | None, target: str) -> Iterator[None]:
+    """Turn the failed import of a foreign package into `MissingExtraError`.
+
+    Args:
+        feature: What needs the package: ``The adapter 'hf'``.
+        extra: The extra that brings it; with None nothing is turned.
+        target: ``module:attribute`` that is imported or called; a module of its own package that is missing is a fault.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        own = error.name is None or target.partition(":")[0].split(".")[0] == error.name.split(".")[0]
+        if own or extra is None:
+            raise
+        raise MissingExtraError(feature, extra, str(error.name).split(".")[0]) from error
 
 
 class DataError(HarnessError):

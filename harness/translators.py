@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from harness.errors import ContractError, MissingExtraError, UsageError
+from harness.errors import ContractError, UsageError, missing_told
 
 if TYPE_CHECKING:
     from harness.languages import LanguageTable
@@ -117,14 +117,9 @@ class TranslatorEntry:
     def open(self, ref: str, context: TranslatorContext) -> Translator:
         """Return the translator; raises `MissingExtraError`, or what its factory raises."""
         module_name, _, attribute = self.target.partition(":")
-        try:
+        with missing_told(f"The translator {self.name!r}", self.extra, self.target):
             factory = getattr(importlib.import_module(module_name), attribute)
-        except ModuleNotFoundError as error:
-            own = error.name is None or module_name.split(".")[0] == error.name.split(".")[0]
-            if own or self.extra is None:
-                raise
-            raise MissingExtraError(f"The translator {self.name!r}", self.extra, str(error.name)) from error
-        opened = factory(ref, context)
+            opened = factory(ref, context)
         if not isinstance(opened, Translator):
             raise ContractError(
                 f"The translator {self.name!r} opened something that lacks info(), supports(), translate() or close()."

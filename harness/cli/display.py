@@ -67,7 +67,8 @@ class ConsoleProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bars.stop()
+        if self._live:  # where nothing was drawn, older versions of rich end the line that nobody began
+            self._bars.stop()
 
     def announce(self, message: str) -> None:
         """Print one line."""

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from harness.doctor import Finding
 
 app = typer.Typer(add_completion=False)
 
@@ -16,6 +23,7 @@ TITLES = {
     "cache": "Caches",
     "feature": "Features and their extras",
 }
+_MARKS = {"broken": "!", "outdated": "!", "missing": "-", "disabled": "-"}
 
 
 @app.command()
@@ -36,13 +44,33 @@ def doctor(
         width = max((len(row.name) for row in rows), default=0)
         typer.echo(title)
         for row in rows:
-            mark = " " if row.state == "ok" else "!" if row.state == "broken" else "-"
-            detail = row.detail if row.state in {"ok", "broken"} else f"{row.state}  {row.detail}"
-            typer.echo(f"{mark} {row.name:{width}}  {detail}".rstrip())
-            if row.advice:
-                typer.echo(f"  {'':{width}}  -> {row.advice}")
+            for line in _lines(row, width):
+                typer.echo(line)
         typer.echo("")
-    broken = sum(finding.state == "broken" for finding in found)
-    typer.echo(f"{broken} broken" if broken else "Nothing is broken.")
+    broken = sum(finding.state in {"broken", "outdated"} for finding in found)
+    typer.echo(
+        f"{broken} broken or too old: see the lines that begin with !" if broken else "Nothing is broken."
+    )
     if json_file is not None:
         write_rows(json_file, [finding.to_json() for finding in found])
+
+
+def _lines(row: Finding, width: int) -> Iterator[str]:
+    """Give a finding's lines: wrapped in a terminal, one line elsewhere; commands are never broken."""
+    told = row.state == "missing" or row.area == "feature"
+    detail = f"{row.state:7}  {row.detail}" if told else row.detail or row.state
+    text = f"{_MARKS.get(row.state, ' ')} {row.name:{width}}  {detail}".rstrip()
+    indent = " " * (width + 4)
+    if _in_terminal():
+        columns = max(shutil.get_terminal_size().columns, width + 30)
+        yield textwrap.fill(
+            text, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+    else:
+        yield text
+    if row.advice:
+        yield f"{indent}-> {row.advice}"
+
+
+def _in_terminal() -> bool:
+    return sys.stdout.isatty()

@@ -169,6 +169,8 @@ def _invoke(app: Any, name: str, arguments: list[str]) -> int:
     except usage_error as error:
         path = error.ctx.command_path if error.ctx is not None else f"harness {name}"
         message = error.format_message()
+        if not message:  # a group without a command: its help was printed
+            return 2
         end = "" if message.endswith((".", "?")) else "."
         _tell(f"Error: {message}{end} Run '{path} --help' to see its options.")
         return 2

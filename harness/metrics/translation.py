@@ -25,7 +25,7 @@ PACKAGE = "sacrebleu"
 def refuse_missing() -> None:
     """Raise `MissingExtraError` where sacrebleu is not installed."""
     if importlib.util.find_spec(PACKAGE) is None:
-        raise MissingExtraError("The metrics 'bleu' and 'chrf'", "metrics", PACKAGE)
+        raise MissingExtraError("Each of the metrics 'bleu' and 'chrf'", "metrics", PACKAGE)
 
 
 def chrf(

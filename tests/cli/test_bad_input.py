@@ -77,7 +77,7 @@ USAGE = [
     (f"{XNLI} --seeds 1.5", "--seeds 1.5 is not a list of whole numbers"),
     (f"{XNLI} --seeds -1", "--seeds -1 is not a list of whole numbers"),
     (f"{XNLI} --seeds ,", "--seeds , is not a list of whole numbers"),
-    (f"{XNLI} --limit x", "Invalid value for '--limit': Input should be a valid integer"),
+    (f"{XNLI} --limit x", "Invalid value for '--limit': "),
     (f"{XNLI} --limit 0", "--limit 0 asks for no items; expected 1 or more."),
     (f"{XNLI} --train-limit -5", "--train-limit -5 asks for no items; expected 1 or more."),
     # Data and files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -49,9 +50,85 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
     monkeypatch.setattr(importlib.metadata, "version", without_faiss)
     status, out, _ = cli("doctor")
     assert status == 0
-    assert "search with faiss in large pools: no faiss-cpu" in out
+    assert "search with faiss in large pools; without it numpy searches: no faiss-cpu\n" in out
     assert "-> pip install 'multilingual-harness[retrieval]'" in out
     assert _rows(cli)["feature", "retrieval"]["state"] == "missing"
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "told", "command"),
+    [
+        ("numpy", "1.25.9", "numpy  1.25.9: too old, 1.26 or newer is needed", "pip install 'numpy>=1.26'"),
+        (
+            "transformers",
+            "6.0.1",
+            "transformers  6.0.1: too new, a version below 6 is needed",
+            "'transformers>=5,<6'",
+        ),
+    ],
+)
+def test_a_version_that_will_not_do_is_told_with_the_command(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, package: str, version: str, told: str, command: str
+) -> None:
+    real = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: version if name == package else real(name)
+    )
+    status, out, _ = cli("doctor")
+    lines = out.splitlines()
+    [at] = [number for number, line in enumerate(lines) if line.startswith(f"! {package} ")]
+    assert status == 0
+    assert " ".join(lines[at][2:].split()) == " ".join(told.split())
+    assert command in lines[at + 1]
+    assert "1 broken or too old" in lines[-1]
+    assert _rows(cli)["version", package]["state"] == "outdated"
+
+
+def test_what_is_too_old_is_missing_to_its_feature(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: "4.57.1" if name == "transformers" else real(name)
+    )
+    row = _rows(cli)["feature", "hf"]
+    assert row["state"] == "missing"
+    assert row["detail"].endswith(": transformers 4.57.1 is too old")
+    assert row["advice"] == "pip install 'multilingual-harness[hf]'"
+
+
+def test_a_core_package_that_is_missing_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.metadata.version
+
+    def without_scipy(name: str) -> str:
+        if name == "scipy":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", without_scipy)
+    row = _rows(cli)["version", "scipy"]
+    assert (row["state"], row["advice"]) == ("missing", "pip install 'scipy>=1.12'")
+
+
+def test_lines_are_wrapped_in_a_terminal_and_commands_are_not(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    wide = cli("doctor")[1].splitlines()
+    monkeypatch.setattr("harness.cli.doctor._in_terminal", lambda: True)
+    lines = cli("doctor")[1].splitlines()
+    assert len(lines) > len(wide)
+    assert [line for line in lines if len(line) > 60 and "->" not in line and len(line.split()) > 1] == []
+    assert [line for line in lines if "->" in line] == [line for line in wide if "->" in line]
+
+
+def test_it_is_quick_and_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from harness.cli.main import main; main(['doctor']); "
+        "print({'torch', 'transformers', 'datasets', 'numpy', 'scipy', 'faiss'} & {*sys.modules})"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert result.stdout.splitlines()[-1] == "set()"
 
 
 def test_broken_and_disabled_plugins_are_told(
@@ -63,7 +140,7 @@ def test_broken_and_disabled_plugins_are_told(
     assert "no luck" in rows["plugin", "shaky"]["detail"]
     assert "HARNESS_DISABLE_PLUGINS=shaky" in rows["plugin", "shaky"]["advice"]
     assert rows["plugin", "checklist"]["state"] == "disabled"
-    assert "1 broken" in cli("doctor")[1]
+    assert "1 broken or too old" in cli("doctor")[1]
 
 
 def test_caches_have_sizes(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +151,8 @@ def test_caches_have_sizes(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyP
     (folder / "link").symlink_to(folder / "weights")
     rows = _rows(cli)
     assert rows["cache", "cache/fits"]["detail"].startswith("3 MiB in 2 files")
+    assert rows["cache", "cache/fits"]["detail"].endswith(": fine-tuned models")
+    assert rows["cache", "cache/fits"]["advice"] == f"to clear it: rm -r {folder}"
     assert rows["cache", "huggingface"]["state"] == "missing"
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import configparser
+import importlib.metadata
 import subprocess
+import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import packaging.metadata
+import packaging.requirements
 import pytest
+import yaml
 
 pytestmark = pytest.mark.packaging
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SOURCE_ROOTS = ("plugins", "model_adapters", "task_specs")
 
 
@@ -65,6 +72,54 @@ def test_it_holds_no_tests_caches_or_data_of_others(names: set[str]) -> None:
     assert "harness/py.typed" in names
     assert "harness/languages.tsv" in names
     assert "harness_task_specs/task.schema.json" in names
+
+
+def test_every_package_in_it_is_typed(names: set[str]) -> None:
+    packages = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    assert {package for package in packages if f"{package}/py.typed" not in names} == set()
+
+
+def _information(wheel: Path, name: str) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        [member] = [item for item in archive.namelist() if item.endswith(f".dist-info/{name}")]
+        return archive.read(member).decode()
+
+
+def test_its_metadata_are_valid_and_those_of_the_project(wheel: Path) -> None:
+    metadata = packaging.metadata.Metadata.from_email(_information(wheel, "METADATA"), validate=True)
+    assert (metadata.name, str(metadata.version)) == (PROJECT["name"], PROJECT["version"])
+    assert str(metadata.requires_python) == PROJECT["requires-python"]
+    assert (metadata.license_expression, metadata.license_files) == ("Apache-2.0", ["LICENSE"])
+    assert (ROOT / "LICENSE").read_text(encoding="utf-8") == _information(wheel, "licenses/LICENSE")
+    assert metadata.description == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert set(metadata.provides_extra or ()) == set(PROJECT["optional-dependencies"])
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == PROJECT["version"]
+
+
+def test_its_entry_points_are_those_of_the_project(wheel: Path) -> None:
+    found = configparser.ConfigParser(delimiters="=")
+    found.optionxform = str  # type: ignore[assignment, method-assign]
+    found.read_string(_information(wheel, "entry_points.txt"))
+    wanted = {"console_scripts": PROJECT["scripts"], **PROJECT["entry-points"]}
+    assert {section: dict(found[section]) for section in found.sections()} == wanted
+
+
+def test_no_extra_brings_vllm_or_a_package_whose_licence_binds_users() -> None:
+    extras = PROJECT["optional-dependencies"]
+    packages = {
+        packaging.requirements.Requirement(text).name
+        for extra in extras.keys() - {"all", "dev"}
+        for text in extras[extra]
+    }
+    assert not {name for name in packages if name.startswith("vllm")}
+    for name in packages:
+        metadata = importlib.metadata.metadata(name)
+        fields = ("Classifier", "License-Expression", "License")
+        licence = [text for field in fields for text in metadata.get_all(field) or ()]
+        assert not any("agpl" in text.lower() or "affero" in text.lower() for text in licence), name
+    [everything] = extras["all"]
+    assert packaging.requirements.Requirement(everything).extras == extras.keys() - {"all", "dev"}
 
 
 def test_it_is_small(wheel: Path, names: set[str]) -> None:
