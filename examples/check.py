@@ -248,6 +248,8 @@ def check(trial: Trial, wheels: Mapping[str, Path]) -> None:
 
 def main(environment: Path) -> None:
     """Make the environment anew and check the examples in it."""
+    ours = (environment / "pyvenv.cfg").exists() or not environment.exists()
+    require(ours, f"{environment} is no virtual environment; expected one to empty, or the name of a new one")
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
         work = Path(folder) / "work"
@@ -259,4 +261,4 @@ def main(environment: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / ".venv-examples"))
