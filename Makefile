@@ -6,10 +6,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-peers
 VLLM := .venv-vllm
+EXAMPLES := .venv-examples
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help setup setup-vllm setup-browser demo test test-slow check fmt bench models wheel clean
+.PHONY: help setup setup-vllm setup-browser demo test test-slow check fmt bench models examples wheel clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
 
@@ -73,8 +74,11 @@ $(PEERS)/bin/lm-eval: $(STAMP)
 	$(PYTHON) -m venv $@
 	$@/bin/pip install -q --disable-pip-version-check --no-deps -r benchmarks/explainaboard.txt
 
+examples: setup ## install the wheel and the packages of examples/ in an empty environment, use them, take them away
+	$(BIN)/python examples/check.py $(EXAMPLES)
+
 wheel: setup ## build the wheel and the sdist into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) $(VLLM) .venv-explainaboard dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PEERS) $(VLLM) $(EXAMPLES) .venv-explainaboard dist build .mypy_cache .ruff_cache .pytest_cache

@@ -197,6 +197,7 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Termin
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / ".cache"))
     monkeypatch.delenv("HARNESS_DATA", raising=False)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")  # as in a clone
     known = set(sys.modules)
     yield Terminal(tmp_path, monkeypatch)
     for name in set(sys.modules) - known:

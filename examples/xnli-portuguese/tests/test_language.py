@@ -1,0 +1,39 @@
+"""With Portuguese, XNLI keeps the contract that the harness holds its own tasks to."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.api import Session
+from harness.specs.catalog import TaskEntry
+from harness.testing.spec_contract import Sample, SpecContract
+
+
+class TestXnli(SpecContract):
+    """Checks all languages of the task; that ids are parallel and a baseline gets a score are among the checks."""
+
+    sample_languages = 10
+    sample_items = 24
+
+    @pytest.fixture
+    def task(self) -> str:
+        return "xnli"
+
+    def test_portuguese_is_there(self, entry: TaskEntry, sample: Sample) -> None:
+        assert entry.added["pt"] == "xnli_portuguese"
+        assert len(sample["pt",]) == 24
+
+    def test_it_says_how_its_text_was_made(self, entry: TaskEntry) -> None:
+        language = entry.spec.languages["pt"]
+        assert language is not None
+        assert language.provenance == "machine-translated"
+
+    def test_labels_are_those_of_the_english_items(self, sample: Sample) -> None:
+        english = {item.id: item.label for item in sample["en",]}
+        assert {item.id: item.label for item in sample["pt",]} == english
+
+    def test_its_prompt_has_words_of_its_own_and_those_of_the_default(self, session: Session) -> None:
+        own, default = (session.catalog.prompt("xnli", preset) for preset in ("portuguese", "default"))
+        assert own.item == default.item
+        assert set(own.literals) == {"pt"}
+        assert own.literals_from == default.prompt
