@@ -18,7 +18,9 @@ def report(
     format_name: Annotated[
         str, typer.Option("--format", "-f", help="console, markdown, html, latex, csv, json, or a plugin's.")
     ] = "console",
-    output: Annotated[Path | None, typer.Option("--output", "--out", help="Write to this file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "--out", help="Write to this file, or folder.")
+    ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the rows to this file.")
     ] = None,
@@ -50,7 +52,10 @@ def report(
         runs[0].manifest["published"] = published_documents(session.catalog, runs[0].manifest["suites"])
     if json_file is not None:
         write_rows(json_file, probe_rows(runs) if probing else cell_rows(runs))
-    if output is not None:
+    if output is not None and chosen.write is not None:
+        for path in chosen.write(runs, output):
+            typer.echo(f"wrote {path}")
+    elif output is not None:
         write_file(output, chosen.render(runs))
     elif format_name == "console":
         console = stdout()

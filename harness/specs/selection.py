@@ -34,7 +34,8 @@ def select(
     """Return the tasks that the patterns name, in the order they were named.
 
     A pattern is a task, a suite, or a glob over both, with ``:code+code`` behind it to pick languages, or what a
-    source of tasks makes, ``PREFIX:NAME``, with `shots` examples; `languages` restricts all of them. A language that a task lacks and others know is listed, not an error. Raises
+    source of tasks makes, ``PREFIX:NAME``, with `shots` examples. `languages` restricts all of them; one that a task
+    lacks and others know is listed, not an error. Raises
     `UnknownNameError` for tasks and languages that nobody knows.
     """
     chosen: dict[str, list[str] | None] = {}

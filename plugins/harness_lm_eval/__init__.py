@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.importers import TaskImporter
     from harness.kinds.kind import TaskKind
     from harness.methods import Method
+    from harness.reporting.formats import ReportFormat
     from harness.task_sources import TaskSource
 
 
@@ -72,6 +73,16 @@ def harness_register_methods() -> Iterable[Method]:
     from harness_lm_eval.answering import METHODS
 
     return METHODS
+
+
+@hookimpl
+def harness_register_reports() -> Iterable[ReportFormat]:
+    """Return the format of lm-eval's result files."""
+    from harness.reporting.formats import ReportFormat
+    from harness_lm_eval.result_file import render, write
+
+    summary = "lm-eval's results JSON; with --output FOLDER its samples too"
+    return [ReportFormat(name="lm_eval", suffix=".json", render=render, write=write, summary=summary)]
 
 
 @hookimpl

@@ -12,7 +12,7 @@ __all__ = ["read_language"]
 
 
 def read_language(data: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return our code and the key that it was read off, ``dataset_name`` or ``task``; None where neither ends in one."""
+    """Return our code and the key it was read off, ``dataset_name`` or ``task``; None where neither ends in one."""
     table = known_languages()
     for key in ("dataset_name", "task"):
         for part in _endings(str(data.get(key) or "")):

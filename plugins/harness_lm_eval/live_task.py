@@ -142,7 +142,9 @@ def aggregated(aggregation: str, key: str, values: Sequence[Any]) -> float:
 
 def _own_aggregation(place: TaskPlace, metric: str) -> Any:
     if place.is_included and not code_is_allowed():
-        raise HarnessError(f"The aggregation of {metric!r} in {str(place.path)!r} is Python, which may not run.")
+        raise HarnessError(
+            f"The aggregation of {metric!r} in {str(place.path)!r} is Python, which may not run."
+        )
     loader: Any = importlib.import_module("lm_eval.tasks._yaml_loader")
     for item in loader.load_yaml(place.path)["metric_list"]:
         name = item["metric"]
@@ -194,14 +196,14 @@ def _quiet() -> Iterator[None]:
 @contextmanager
 def _seeded() -> Iterator[None]:
     """Seed Python and numpy as lm-eval does before it loads tasks, and put their states back."""
-    python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002
+    python, arrays = random.getstate(), np.random.get_state()
     random.seed(RANDOM_SEED)
-    np.random.seed(FEWSHOT_SEED)  # noqa: NPY002
+    np.random.seed(FEWSHOT_SEED)
     try:
         yield
     finally:
         random.setstate(python)
-        np.random.set_state(arrays)  # noqa: NPY002
+        np.random.set_state(arrays)
 
 
 @contextmanager
@@ -223,7 +225,7 @@ def _environment(own: Any, *, is_trusted: bool) -> Any:
     lm-eval compiles a template for every document, and lets templates reach into Python.
     """
     sandbox: Any = importlib.import_module("jinja2.sandbox")
-    parent = type(own) if is_trusted else sandbox.SandboxedEnvironment
+    parent: Any = type(own) if is_trusted else sandbox.SandboxedEnvironment
     compiled: dict[str, Any] = {}
 
     class Environment(parent):  # type: ignore[misc]

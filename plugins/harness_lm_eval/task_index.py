@@ -76,9 +76,7 @@ def names_of(pattern: str) -> list[str]:
     installed_version(pattern)
     places = _places()
     if _GLOB & set(pattern):
-        found = [
-            name for name, place in places.items() if not place.is_group and fnmatchcase(name, pattern)
-        ]
+        found = [name for name, place in places.items() if not place.is_group and fnmatchcase(name, pattern)]
         if found:
             return sorted(found)
     if pattern in places:

@@ -25,7 +25,7 @@ class LmEvalSpec(TaskSpec):
     """Examples before each item."""
     task_version: str
     """``metadata.version`` of the task file."""
-    further: dict[str, str] = {}
+    further: dict[str, str] = Field(default_factory=dict)
     """``METRIC,FILTER`` -> aggregation, of metrics that are no share of the items."""
 
     @property
