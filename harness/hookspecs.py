@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from harness.metrics.metric import Metric
     from harness.processes import Launcher
     from harness.reporting.formats import ReportFormat
+    from harness.task_sources import TaskSource
     from harness.translators import TranslatorEntry
     from harness.transliterators import Transliterator
 
@@ -117,6 +118,10 @@ class HookSpecs:
     @hookspec
     def harness_register_importers(self) -> Iterable[TaskImporter]:
         """Return importers of other harnesses' tasks; they name their code. Called by ``harness tasks import``."""
+
+    @hookspec
+    def harness_register_task_sources(self) -> Iterable[TaskSource]:
+        """Return sources of tasks that are named ``PREFIX:NAME``; they name their code. Called with specs."""
 
     @hookspec
     def harness_register_reports(self) -> Iterable[ReportFormat]:

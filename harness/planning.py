@@ -54,7 +54,8 @@ def make_plan(
     """Return the plan for one model; raises `UsageError` for what no run could do."""
     _check_config(config, catalog)
     planner = _Planner(config, registry, catalog, finder, model)
-    for selected in select(catalog, config.tasks, config.languages):
+    for selected in select(catalog, config.tasks, config.languages, shots=config.shots):
+        _refuse_prompting(config, selected.entry.spec.task, catalog)
         planner.add(selected)
     return planner.plan()
 
@@ -81,6 +82,16 @@ def _check_config(config: RunConfig, catalog: Catalog) -> None:
     ):
         if code is not None and code not in known:
             known_languages().get(code)
+
+
+def _refuse_prompting(config: RunConfig, task: str, catalog: Catalog) -> None:
+    """Raise `UsageError` where a task that brings its prompts along would have to be asked in another way."""
+    for option, given in (("--chat", config.chat), ("--constrained", config.constrained)):
+        if given and catalog.is_made(task):
+            raise UsageError(
+                f"{option} cannot be given for {task!r}, whose prompts are made by its source.",
+                hint=f"Run it by itself, without {option}.",
+            )
 
 
 class _Planner:

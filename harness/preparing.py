@@ -60,7 +60,8 @@ def open_session(tasks_from: Sequence[Path] = (), *, allow_code: bool = False) -
     """
     registry = Registry(discover(), metric_families={FAMILY: evaluate_family(allow_code=allow_code)})
     models = {kind.name: kind.spec_model for kind in registry.kinds}
-    catalog = Catalog(registry.task_spec_folders(), kind_models=models, extra_paths=tasks_from)
+    folders, sources = registry.task_spec_folders(), registry.task_sources
+    catalog = Catalog(folders, kind_models=models, extra_paths=tasks_from, sources=sources)
     registry.languages = catalog.languages
     return Session(registry=registry, catalog=catalog)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.metrics.metric import Metric
     from harness.processes import Launcher
     from harness.reporting.formats import ReportFormat
+    from harness.task_sources import TaskSource
     from harness.translators import TranslatorEntry
     from harness.transliterators import Transliterator
 
@@ -120,7 +121,8 @@ class Registry:
         hook = "harness_register_metrics"
         pairs = self._declared("metric", hook, "harness.metrics.metric.Metric")
         triples = [(plugin, item.name, item) for plugin, item in pairs]
-        return Table("metric", triples, families=self._metric_families)
+        own = {source.name: source.open_metric for source in self.task_sources if source.metric is not None}
+        return Table("metric", triples, families={**own, **(self._metric_families or {})})
 
     @cached_property
     def readers(self) -> Table[Reader]:
@@ -173,6 +175,12 @@ class Registry:
     def importers(self) -> Table[TaskImporter]:
         """Importers of other harnesses' tasks, by format."""
         return self._named("format of tasks", "harness_register_importers", "harness.importers.TaskImporter")
+
+    @cached_property
+    def task_sources(self) -> Table[TaskSource]:
+        """Sources of tasks by their prefix."""
+        hook = "harness_register_task_sources"
+        return self._named("source of tasks", hook, "harness.task_sources.TaskSource")
 
     def task_spec_folders(self) -> list[tuple[str, Traversable]]:
         """Return (plugin name, folder) pairs of YAML documents."""

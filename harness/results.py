@@ -78,6 +78,7 @@ class RunFolder:
 
     def records_path(self, task: str, language: str, digest: str) -> Path:
         """Return the file of a cell's records; raises `UsageError` for names that are no safe file names."""
+        task = task.replace(":", ".")  # a task that a source made, PREFIX:NAME; names in specs have neither
         for name in (task, language, digest):
             if not _SAFE_NAME.fullmatch(name):
                 raise UsageError(f"The name {name!r} cannot be used in a file name.")

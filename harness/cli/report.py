@@ -18,7 +18,9 @@ def report(
     format_name: Annotated[
         str, typer.Option("--format", "-f", help="console, markdown, html, latex, csv, json, or a plugin's.")
     ] = "console",
-    output: Annotated[Path | None, typer.Option("--output", "--out", help="Write to this file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "--out", help="Write to this file, or folder.")
+    ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the rows to this file.")
     ] = None,
@@ -57,7 +59,12 @@ def report(
     if json_file is not None:
         rows = equity_rows if equity else probe_rows if probing else cell_rows
         write_rows(json_file, rows(runs))
-    if output is None and format_name == "console":
+    if output is not None and chosen.write is not None:
+        for path in chosen.write(runs, output):
+            typer.echo(f"wrote {path}")
+    elif output is not None:
+        write_file(output, chosen.render(runs))
+    elif format_name == "console":
         console = stdout()
         summary = summarise(runs)
         if matrices:

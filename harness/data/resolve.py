@@ -148,9 +148,14 @@ def resolve(ref: DataRef, options: DataOptions, hub_resolver: HubResolver | None
     """
     if options.mode == "sample":
         return _sample(ref)
-    if options.mode == "local":
+    if options.mode == "local" and not _is_made(ref):
         return _local(ref, options.folders)
     return _from_hub(ref, hub_resolver)
+
+
+def _is_made(ref: DataRef) -> bool:
+    """Return whether a plugin makes the data, ``PREFIX:NAME``: then no folder of the user can have them."""
+    return ref.hub is not None and ":" in ref.hub.path
 
 
 def check_relative(path: str) -> PurePosixPath:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.results import Run
 
@@ -21,3 +22,5 @@ class ReportFormat:
     render: Callable[[Sequence[Run]], str]
     """Runs, the first one foremost -> the text of the report."""
     summary: str = ""
+    write: Callable[[Sequence[Run], Path], list[Path]] | None = None
+    """For formats of several files: runs and the folder that ``--output`` names -> the files that were written."""

@@ -16,11 +16,13 @@ from harness.specs.loading import Document, read_yaml
 from harness.specs.task_entry import Entry, TaskEntry, described_language, described_languages, join_fragments
 
 if TYPE_CHECKING:
+    from harness.registry import Table
     from harness.specs.fragment import FragmentSpec
     from harness.specs.prompt import PromptSpec
     from harness.specs.published import PublishedSpec
     from harness.specs.recipe import RecipeSpec
     from harness.specs.schema import SuiteSpec, TaskSpec, TrainingSpec
+    from harness.task_sources import TaskSource
 
 __all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "described_languages", "read_entry", "read_folder"]
 
@@ -38,8 +40,10 @@ class Catalog:
         *,
         kind_models: Mapping[str, type[TaskSpec]],
         extra_paths: Sequence[Path] = (),
+        sources: Table[TaskSource] | None = None,
     ) -> None:
         self._kind_models = kind_models
+        self._sources = sources
         # Documents are read once and never change, so that a task is validated once.
         self._tasks: dict[str, TaskEntry] = {}
         self.problems: list[HarnessError] = []
@@ -68,12 +72,48 @@ class Catalog:
     def entry(self, sort: str, name: str) -> Entry:
         """Return a document as it was found; raises `UnknownNameError`, or `DuplicateNameError`."""
         entries = self._tables[sort].get(name)
+        if not entries and sort == "task" and self.is_made(name):
+            self.make(name)
+            entries = self._tables[sort].get(name)
         if not entries:
             known = self.names(sort)
             raise UnknownNameError(SHOWN.get(sort, sort), name, known, hint=_list_hint(sort))
         if len(entries) > 1:
             raise DuplicateNameError(sort, name, entries[0].plugin, entries[1].plugin)
         return entries[0]
+
+    def is_made(self, name: str) -> bool:
+        """Return whether a name or glob is of tasks that a source makes: ``PREFIX:...``."""
+        prefix, colon, _ = name.partition(":")
+        return bool(colon) and self._sources is not None and prefix in self._sources.names
+
+    def names_made(self, pattern: str) -> list[str]:
+        """Return the names of the tasks that ``PREFIX:`` and a task, group or glob stand for; makes none of them."""
+        assert self._sources is not None
+        prefix, _, wanted = pattern.partition(":")
+        return [f"{prefix}:{name}" for name in self._sources.get(prefix).open().names(wanted)]
+
+    def make(self, pattern: str, shots: int = 0) -> list[str]:
+        """Make the tasks of `names_made` and return their names; `shots` of 0 leaves their number to the task.
+
+        Raises `HarnessError` for a task that cannot be taken.
+        """
+        assert self._sources is not None
+        prefix = pattern.partition(":")[0]
+        names = self.names_made(pattern)
+        for name in names:
+            if name not in self._tables["task"]:
+                made = self._sources.get(prefix).open().document(name.partition(":")[2], shots)
+                entry = Entry(
+                    sort="task",
+                    name=name,
+                    plugin=self._sources.plugin_of(prefix),
+                    document=read_yaml(made.text, made.source),
+                    folder=Path(made.source).parent,
+                )
+                self.entries.append(entry)
+                self._tables["task"][name] = [entry]
+        return names
 
     def task(self, name: str) -> TaskEntry:
         """Return a validated task, joined with the fragments that extend it."""

@@ -1,4 +1,4 @@
-"""From what a user typed to tasks and languages: names, suites, globs, ``xnli:sw+hi``."""
+"""From what a user typed to tasks and languages: names, suites, globs, ``xnli:sw+hi``, ``lm_eval:xnli_sw``."""
 
 from __future__ import annotations
 
@@ -29,17 +29,21 @@ def split_names(values: Iterable[str]) -> list[str]:
 
 
 def select(
-    catalog: Catalog, patterns: Sequence[str], languages: Sequence[str] | None = None
+    catalog: Catalog, patterns: Sequence[str], languages: Sequence[str] | None = None, *, shots: int = 0
 ) -> list[SelectedTask]:
     """Return the tasks that the patterns name, in the order they were named.
 
-    A pattern is a task, a suite, or a glob over both, with ``:code+code`` behind it to pick languages;
-    `languages` restricts all of them. A language that a task lacks and others know is listed, not an error. Raises
+    A pattern is a task, a suite, or a glob over both, with ``:code+code`` behind it to pick languages, or what a
+    source of tasks makes, ``PREFIX:NAME``, with `shots` examples. `languages` restricts all of them; one that a task
+    lacks and others know is listed, not an error. Raises
     `UnknownNameError` for tasks and languages that nobody knows.
     """
     chosen: dict[str, list[str] | None] = {}
     suites: dict[str, list[str]] = {}
     for pattern in split_names(patterns):
+        if catalog.is_made(pattern):
+            chosen |= dict.fromkeys(catalog.make(pattern, shots))
+            continue
         name, _, codes_text = pattern.partition(":")
         codes = [code for code in codes_text.split("+") if code] or None
         for task, suite in _tasks_of(catalog, name):

@@ -13,6 +13,7 @@ from harness.prompts.preset import SPECIAL
 from harness_lm_eval.choice import Choices, letter_fields, read_choices
 from harness_lm_eval.expression import Field, Part, Refused, joined, template_parts
 from harness_lm_eval.key import key_problems, refuse_group
+from harness_lm_eval.language import read_language
 from harness_lm_eval.scoring import check_filters, read_generation, read_metrics, shot_notes
 from harness_lm_eval.source import read_sources
 from harness_lm_eval.target import answer_path, read_target
@@ -213,16 +214,13 @@ class _Conversion:
 
     def _language(self, given: str | None) -> str:
         """Return the language's code; the task file has none, so it is given, or read off the end of a name."""
-        table = known_languages()
         if given is not None:
-            return table.get(given).code
-        for key in ("dataset_name", "task"):
-            for part in _endings(str(self._data.get(key, ""))):
-                meant = table.meant_by(part)
-                code = part if part in table else meant.rsplit("'", 2)[-2] if meant else None
-                if code is not None:
-                    self._notes.append(f"The language {code!r} was read off {key} ({self._data[key]}).")
-                    return code
+            return known_languages().get(given).code
+        found = read_language(self._data)
+        if found is not None:
+            code, key = found
+            self._notes.append(f"The language {code!r} was read off {key} ({self._data[key]}).")
+            return code
         raise UsageError(
             f"The task {self._data['task']!r} does not say which language it is in.",
             hint="Give the code with --language, such as --language en.",
@@ -291,9 +289,3 @@ def _renamed(fields: Sequence[str]) -> dict[str, str]:
             name += "_"
         names[field] = name
     return names
-
-
-def _endings(name: str) -> list[str]:
-    """Return what may be a language's code in a name: all of it, its last part, and ``swh_Latn`` at its end."""
-    parts = re.split(r"[_.\-]", name)
-    return [part for part in dict.fromkeys([name, "_".join(parts[-2:]), parts[-1]]) if part]

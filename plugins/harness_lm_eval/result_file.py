@@ -1,0 +1,272 @@
+"""A run as lm-eval's result files: ``results_DATE.json`` and ``samples_TASK_DATE.jsonl`` in a folder of the model.
+
+The layout is that of lm-eval 0.4.13 (``lm_eval/result_schema.py``, ``lm_eval/loggers/evaluation_tracker.py``). What a
+run does not record is null or left out.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from harness.errors import UsageError
+from harness.metrics.catalog import METRICS
+from harness.results import Run
+from harness.storage import write_atomically
+from harness_lm_eval.metric import PERCENT, result_key
+from harness_lm_eval.sample_file import NAMES, sample_lines, task_hash
+
+__all__ = ["render", "write"]
+
+_OUTPUT_TYPES: Final = {"rank": "multiple_choice", "generate": "generate_until"}
+_UNKNOWN: Final = (
+    *("model_dtype", "model_sha", "batch_size", "device", "use_cache", "bootstrap_iters", "gen_kwargs"),
+    *("random_seed", "numpy_seed", "torch_seed", "fewshot_seed"),
+)
+_UNSAFE: Final = re.compile(r"[\"<>:/|\\?*\[\]]+")
+"""What ``sanitize_model_name`` of ``lm_eval/utils.py`` replaces."""
+
+
+def render(runs: Sequence[Run]) -> str:
+    """Return the results JSON of the first run, without samples."""
+    return _text(_results(runs[0], {}))
+
+
+def write(runs: Sequence[Run], folder: Path) -> list[Path]:
+    """Write results and samples of every run below `folder`, one folder a model; return the files.
+
+    The date in the names is the run's, so that writing again replaces the files. Raises `UsageError` where a file
+    cannot be written, and `DataError` where records are broken.
+    """
+    written = []
+    for run in runs:
+        place = folder / _UNSAFE.sub("__", _model_name(run))
+        date = _date(run)
+        hashes = {}
+        for cell, name in _named_cells(run):
+            lines = sample_lines(run, cell, _spec(run, cell))
+            hashes[name] = task_hash(lines)
+            text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+            written.append(_write(place / f"samples_{name}_{date}.jsonl", text))
+        written.append(_write(place / f"results_{date}.json", _text(_results(run, hashes))))
+    return written
+
+
+def _write(path: Path, text: str) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text)
+    except OSError as error:
+        raise UsageError(f"The file {str(path)!r} cannot be written: {error.strerror}.") from error
+    return path
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+
+
+def _created(run: Run) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(run.manifest["created"]).astimezone(datetime.UTC)
+
+
+def _date(run: Run) -> str:
+    return _created(run).strftime("%Y-%m-%dT%H-%M-%S.%f")
+
+
+def _model_name(run: Run) -> str:
+    return str(run.results["model"]["ref"])
+
+
+def _spec(run: Run, cell: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec: Mapping[str, Any] = run.manifest["specs"].get(cell["task"], {})
+    return spec
+
+
+def _is_theirs(spec: Mapping[str, Any]) -> bool:
+    return str(spec.get("kind", "")).startswith("lm_eval_")
+
+
+# Names ------------------------------------------------------------------------------------------------
+
+
+def _named_cells(run: Run) -> list[tuple[dict[str, Any], str]]:
+    """Return the finished cells with their names: ``xnli_sw``, or lm-eval's own name of a task of its.
+
+    Cells of one task and language have what they differ in, in their names too.
+    """
+    cells = [cell for cell in run.cells if cell["status"] == "ok"]
+    groups: dict[str, list[dict[str, str]]] = {}
+    for cell in cells:
+        groups.setdefault(_plain_name(run, cell), []).append(_conditions(cell))
+    named = []
+    for cell in cells:
+        name, own = _plain_name(run, cell), _conditions(cell)
+        others = groups[name]
+        parts = [value for key, value in own.items() if any(other.get(key) != value for other in others)]
+        named.append((cell, _UNSAFE.sub("-", "_".join([name, *parts]))))
+    return named
+
+
+def _plain_name(run: Run, cell: Mapping[str, Any]) -> str:
+    task = str(cell["task"])
+    return task.partition(":")[2] if _is_theirs(_spec(run, cell)) else f"{task}_{cell['language']}"
+
+
+def _conditions(cell: Mapping[str, Any]) -> dict[str, str]:
+    view = {name: f"{name}-{value}" for name, value in sorted(cell["view"].items())}
+    return {"protocol": cell["protocol"], "method": cell["method"], **view, "seed": f"seed-{cell['seed']}"}
+
+
+# Results ----------------------------------------------------------------------------------------------
+
+
+def _results(run: Run, hashes: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the content of ``results_DATE.json``."""
+    named = _named_cells(run)
+    groups = _groups(run, named)
+    lengths = {name: cell["n"] for cell, name in named}
+    configuration = run.manifest["config"]
+    model = run.results["model"]
+    shots = {name: count for cell, name in named if (count := _shots(run, cell)) is not None}
+    return {
+        "results": {
+            **{name: _task_results(run, cell, name) for cell, name in named},
+            **{name: own for name, (own, _) in groups.items()},
+        },
+        **({"groups": {name: own for name, (own, _) in groups.items()}} if groups else {}),
+        "group_subtasks": {name: members for name, (_, members) in groups.items()},
+        "configs": {name: _task_config(run, cell, name) for cell, name in named},
+        "versions": {
+            **{str(cell["task"]): cell["version"] for cell, _ in named if cell["task"] in groups},
+            **{name: _version(run, cell) for cell, name in named},
+        },
+        "n-shot": shots,
+        "higher_is_better": {name: _directions(run, cell) for cell, name in named},
+        "n-samples": {name: {"original": cell["size"], "effective": lengths[name]} for cell, name in named},
+        "config": {
+            "model": model["adapter"],
+            "model_args": {"pretrained": model["ref"], **configuration["options"]},
+            "model_num_parameters": model["parameters"],
+            "model_revision": model["revision"],
+            "batch_sizes": [],
+            **dict.fromkeys(_UNKNOWN),
+            "limit": configuration["limit"],
+        },
+        "git_hash": None,
+        "date": _created(run).timestamp(),
+        "transformers_version": run.manifest["versions"].get("transformers"),
+        "harness_version": run.results["run"]["harness"],
+        "harness_data": run.results["run"]["data"],
+        "task_hashes": {name: value for name, value in hashes.items() if value is not None},
+        "model_source": model["adapter"],
+        "model_name": _model_name(run),
+        "model_name_sanitized": _UNSAFE.sub("__", _model_name(run)),
+        "total_evaluation_time_seconds": str(run.results["run"]["seconds"]),
+    }
+
+
+def _key(name: str) -> str:
+    return result_key(name) if name.startswith("lm_eval:") else f"{NAMES.get(name, name)},none"
+
+
+def _scored(name: str, score: Mapping[str, Any]) -> dict[str, Any]:
+    """Return value and standard error under lm-eval's keys; what it gives up to 100 is given so."""
+    metric, _, chosen = _key(name).partition(",")
+    scale = 100 if metric in PERCENT else 1
+    error = score.get("se")
+    return {
+        f"{metric},{chosen}": score["value"] * scale,
+        f"{metric}_stderr,{chosen}": "N/A" if error is None else error * scale,
+    }
+
+
+def _task_results(run: Run, cell: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": name, "alias": name, "sample_len": cell["n"]}
+    for metric, score in cell["metrics"].items():
+        found |= _scored(metric, score)
+    if _is_theirs(_spec(run, cell)):
+        for key, value in (cell.get("details") or {}).get("lm_eval", {}).items():
+            metric, _, chosen = key.partition(",")
+            found |= {key: value, f"{metric}_stderr,{chosen}": "N/A"}
+    return found
+
+
+def _groups(
+    run: Run, named: Sequence[tuple[Mapping[str, Any], str]]
+) -> dict[str, tuple[dict[str, Any], list[str]]]:
+    """Return the tasks of several languages with their means over languages and their members.
+
+    A task whose cells differ in more than the language has no single mean, and is no group.
+    """
+    groups: dict[str, tuple[dict[str, Any], list[str]]] = {}
+    for task in dict.fromkeys(str(cell["task"]) for cell, _ in named):
+        members = [(cell, name) for cell, name in named if cell["task"] == task]
+        rows = [row for row in run.results["tasks"] if row["task"] == task and row["value"] is not None]
+        metrics = [row["metric"] for row in rows]
+        alone = all(name == _plain_name(run, cell) for cell, name in members)
+        if _is_theirs(_spec(run, members[0][0])) or not alone or len(members) < 2 or not rows:
+            continue
+        if len(set(metrics)) < len(metrics):
+            continue
+        own: dict[str, Any] = {"name": task, "alias": task, "sample_len": sum(one["n"] for one, _ in members)}
+        for row in rows:
+            if row["metric"] in members[0][0]["metrics"]:
+                own |= _scored(row["metric"], row)
+        groups[task] = own, [name for _, name in members]
+    return groups
+
+
+def _shots(run: Run, cell: Mapping[str, Any]) -> int | None:
+    """Return how many examples stood before an item; None where nothing was prompted."""
+    spec = _spec(run, cell)
+    if _is_theirs(spec):
+        return int(spec["shots"])
+    return None if cell.get("prompt") is None else int(cell["prompt"]["shots"])
+
+
+def _version(run: Run, cell: Mapping[str, Any]) -> Any:
+    spec = _spec(run, cell)
+    return spec["task_version"] if _is_theirs(spec) else cell["version"]
+
+
+def _directions(run: Run, cell: Mapping[str, Any]) -> dict[str, bool]:
+    known = {metric.name: metric.higher_is_better for metric in METRICS}
+    found = {}
+    for name in cell["metrics"]:
+        if name.startswith("lm_eval:"):
+            found[_key(name).partition(",")[0]] = True
+        elif name in known:
+            found[NAMES.get(name, name)] = known[name]
+    return found
+
+
+def _task_config(run: Run, cell: Mapping[str, Any], name: str) -> dict[str, Any]:
+    spec, data = _spec(run, cell), cell["data"]
+    output_type = spec["output_type"] if _is_theirs(spec) else _OUTPUT_TYPES.get(cell["method"])
+    shots = _shots(run, cell)
+    return {
+        "task": name,
+        "test_split": cell["split"],
+        **({} if output_type is None else {"output_type": output_type}),
+        **({} if shots is None else {"num_fewshot": shots}),
+        "metric_list": [{"metric": _key(metric).partition(",")[0]} for metric in cell["metrics"]],
+        "description": spec.get("description"),
+        "metadata": {
+            "version": _version(run, cell),
+            "harness": {
+                "task": cell["task"],
+                "kind": spec.get("kind"),
+                "language": cell["language"],
+                "protocol": cell["protocol"],
+                "method": cell["method"],
+                "fit": cell["fit"],
+                "view": cell["view"],
+                "seed": cell["seed"],
+                "data": {key: data.get(key) for key in ("origin", "files", "revision", "digest")},
+            },
+        },
+    }

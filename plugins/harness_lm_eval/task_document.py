@@ -1,0 +1,237 @@
+"""An lm-eval task as a document of ours: what is asked and scored stays lm-eval's, this says what there is.
+
+Made of the task file alone: no data are read and no Python is run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness.errors import Problem, SpecError, UsageError, near_names
+from harness.task_sources import MadeTask
+from harness_lm_eval.language import read_language
+from harness_lm_eval.task_file import Python, TaskFile, read_task
+from harness_lm_eval.task_index import (
+    CODE_VARIABLE,
+    PREFIX,
+    TaskPlace,
+    code_is_allowed,
+    find_place,
+    installed_version,
+    names_of,
+)
+
+__all__ = ["GENERATION", "LIKELIHOOD", "SOURCE", "make_document"]
+
+LIKELIHOOD: Final = "lm_eval_likelihood"
+GENERATION: Final = "lm_eval_generation"
+_KINDS: Final = {"multiple_choice": LIKELIHOOD, "loglikelihood": LIKELIHOOD, "generate_until": GENERATION}
+_USUAL_METRICS: Final = {
+    "multiple_choice": ("acc", "acc_norm"),
+    "loglikelihood": ("perplexity", "acc"),
+    "generate_until": ("exact_match",),
+}
+"""``DEFAULT_METRIC_REGISTRY`` of lm-eval 0.4.13, ``lm_eval/api/registry.py``."""
+_AGGREGATIONS: Final = {
+    **dict.fromkeys(("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match", "likelihood"), "mean"),
+    **{name: name for name in ("f1", "bleu", "chrf", "chrf++", "ter", "perplexity", "brier_score", "bypass")},
+    "acc_all": "mean",
+    "mcc": "matthews_corrcoef",
+}
+"""Registered metrics with their usual aggregation, ``lm_eval/api/metrics.py``."""
+_LESS_IS_BETTER: Final = frozenset({"brier_score", "perplexity", "ter"})
+_NO_SHARE: Final = _LESS_IS_BETTER | {"likelihood", "bypass"}
+"""Metrics that are no share of the items: told beside the table, as lm-eval gives them."""
+_GENERATION_KEYS: Final = (
+    *("until", "do_sample", "temperature", "top_p"),
+    *("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens"),
+)
+_REFUSED: Final = {
+    "class": "the task is a Python class, which does its own asking",
+    "doc_to_image": "images; our models get texts",
+    "doc_to_audio": "sounds; our models get texts",
+}
+_UNDETERMINED: Final = {"name": "Undetermined", "script": "Zyyy", "family": "Undetermined"}
+"""What ISO 639-3 and ISO 15924 call a language and a script that nobody named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scoring:
+    """One metric of a task."""
+
+    name: str
+    aggregation: str
+    """A name of lm-eval's, or ``function:TASK`` for Python that the task's file names."""
+    is_shown: bool
+
+
+def make_document(name: str, shots: int) -> MadeTask:
+    """Return the document of a task.
+
+    Raises `SpecError` with every key that cannot be taken, and `UsageError` where lm-eval is not installed or the
+    task does not let its shots be changed.
+    """
+    version = installed_version(name)
+    place = find_place(name)
+    task = read_task(place.path)
+    problems = [*_problems(task, place)]
+    metrics = list(_metrics(name, task, problems))
+    if not problems and not any(metric.is_shown for metric in metrics):
+        problems.append(task.problem("metric_list", "none of the metrics is a share of the items"))
+    if problems:
+        raise SpecError(place.path, sorted(problems, key=lambda item: (item.line or 0, item.key)))
+    content = _content(name, task, metrics, _shots(name, task, shots), version)
+    return MadeTask(text=json.dumps(content, ensure_ascii=False), source=str(place.path))
+
+
+def _content(
+    name: str, task: TaskFile, metrics: list[_Scoring], shots: int, version: str
+) -> Mapping[str, Any]:
+    data = task.data
+    output_type = _output_type(data)
+    keys = [(metric, name) for metric in metrics for name in _filters(data)]
+    split = data.get("test_split") or data.get("validation_split")
+    source = {"path": f"{PREFIX}:{name}", "split": str(split), "reader": "jsonl"}
+    found = read_language(data)
+    language = {"test": {"hub": source | ({"config": "{shots}"} if shots else {})}}
+    return {
+        "task": f"{PREFIX}:{name}",
+        "kind": _KINDS[output_type],
+        "version": 1,
+        "description": f"The task {name} of lm-evaluation-harness {version}, asked and scored by it.",
+        "citation": "unknown",
+        "license": "unknown",
+        "output_type": output_type,
+        "shots": shots,
+        "task_version": str((data.get("metadata") or {}).get("version", "Yaml")),
+        "metrics": [_own_name(metric.name, name) for metric, name in keys if metric.is_shown],
+        "metric_options": {
+            _own_name(metric.name, name): metric.aggregation for metric, name in keys if metric.is_shown
+        },
+        "further": {
+            f"{metric.name},{name}": metric.aggregation for metric, name in keys if not metric.is_shown
+        },
+        "protocols": ["prompted"],
+        **({"axes": {"shots": [str(shots)]}} if shots else {}),
+        "languages": {found[0]: language} if found else {"und": {**language, **_UNDETERMINED}},
+    }
+
+
+def _own_name(metric: str, name: str) -> str:
+    return f"{PREFIX}:{metric}" + ("" if name == "none" else f",{name}")
+
+
+def _output_type(data: Mapping[str, Any]) -> str:
+    return str(data.get("output_type") or "generate_until")
+
+
+def _filters(data: Mapping[str, Any]) -> list[str]:
+    given = data.get("filter_list")
+    return [str(item["name"]) for item in given] if isinstance(given, list) else ["none"]
+
+
+def _shots(name: str, task: TaskFile, wanted: int) -> int:
+    """Return how many examples stand before an item; as in lm-eval, a task that says 0 keeps to it."""
+    own = task.data.get("num_fewshot")
+    if wanted and own == 0:
+        raise UsageError(
+            f"--shots {wanted} cannot be given for '{PREFIX}:{name}', which says num_fewshot: 0.",
+            hint="Run it by itself, without --shots.",
+        )
+    return wanted or int(own or 0)
+
+
+# What is refused --------------------------------------------------------------------------------------
+
+
+def _problems(task: TaskFile, place: TaskPlace) -> Iterator[Problem]:
+    data = task.data
+    output_type = _output_type(data)
+    if output_type not in _KINDS:
+        expected = ", ".join(_KINDS)
+        yield task.problem("output_type", f"{output_type!r} cannot be asked here; expected {expected}")
+    for key, reason in _REFUSED.items():
+        if data.get(key) is not None:
+            yield task.problem(key, reason)
+    if data.get("unsafe_code"):
+        yield task.problem("unsafe_code", "the task runs what a model writes, which is never done here")
+    if not (data.get("test_split") or data.get("validation_split")):
+        yield task.problem("task", "no test_split and no validation_split: there is nothing to score")
+    options = data.get("generation_kwargs")
+    for option in options if isinstance(options, Mapping) else ():
+        if option not in _GENERATION_KEYS:
+            near = near_names(option, _GENERATION_KEYS)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            yield task.problem("generation_kwargs", f"{option!r} is no option of our models{meant}")
+    if place.is_included and not code_is_allowed():
+        yield from _code(task)
+
+
+def _code(task: TaskFile) -> Iterator[Problem]:
+    """Yield every place where a file of the user would have Python run."""
+    allow = f"set {CODE_VARIABLE}=1 to let it run"
+    for key, value in task.data.items():
+        for code in _functions(value):
+            yield task.problem(key, f"!function {code.name} is Python of this folder: read it, then {allow}")
+    arguments = task.data.get("dataset_kwargs")
+    if isinstance(arguments, Mapping) and arguments.get("trust_remote_code"):
+        yield task.problem("dataset_kwargs", f"trust_remote_code runs a program of the dataset: {allow}")
+    if task.data.get("process_results") is None:
+        for metric in _listed_metrics(task.data):
+            name = metric.get("metric")
+            if isinstance(name, str) and (metric.get("hf_evaluate") or name not in _AGGREGATIONS):
+                message = f"{name!r} is no metric of lm-eval, which would run a program of that name: {allow}"
+                yield task.problem("metric_list", message)
+
+
+def _functions(value: Any) -> Iterator[Python]:
+    if isinstance(value, Python):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _functions(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _functions(item)
+
+
+# Metrics ----------------------------------------------------------------------------------------------
+
+
+def _listed_metrics(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    given = data.get("metric_list")
+    if given is None:
+        return [{"metric": name} for name in _USUAL_METRICS.get(_output_type(data), ())]
+    return [item if isinstance(item, Mapping) else {} for item in given] if isinstance(given, list) else []
+
+
+def _metrics(name: str, task: TaskFile, problems: list[Problem]) -> Iterator[_Scoring]:
+    for item in _listed_metrics(task.data):
+        given = item.get("metric")
+        metric = given.name.rpartition(".")[2] if isinstance(given, Python) else given
+        if not isinstance(metric, str) or not metric:
+            problems.append(task.problem("metric_list", f"expected the name of a metric, found {metric!r}"))
+            continue
+        aggregation = item.get("aggregation", _AGGREGATIONS.get(metric, "mean"))
+        more = item.get("higher_is_better", metric not in _LESS_IS_BETTER)
+        yield _Scoring(
+            name=metric,
+            aggregation=aggregation if isinstance(aggregation, str) else f"function:{name}",
+            is_shown=bool(more) and metric not in _NO_SHARE,
+        )
+
+
+class _Source:
+    """What ``lm_eval:NAME`` stands for; see `harness.task_sources.MakesTasks`."""
+
+    def names(self, pattern: str) -> list[str]:
+        return names_of(pattern)
+
+    def document(self, name: str, shots: int) -> MadeTask:
+        return make_document(name, shots)
+
+
+SOURCE = _Source()

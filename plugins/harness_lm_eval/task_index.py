@@ -1,0 +1,191 @@
+"""Where the task files of lm-eval are: those that it was installed with, and those of folders of the user.
+
+Names are read off the files' texts; nothing of lm-eval is imported, and no file is run.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from harness.errors import SpecError, UnknownNameError, UsageError
+from harness_lm_eval.task_file import TaskFile, read_task
+
+__all__ = [
+    "CODE_VARIABLE",
+    "INCLUDE_VARIABLE",
+    "PREFIX",
+    "TaskPlace",
+    "code_is_allowed",
+    "find_place",
+    "installed_version",
+    "names_of",
+]
+
+PREFIX: Final = "lm_eval"
+INCLUDE_VARIABLE: Final = "HARNESS_LM_EVAL_INCLUDE"
+"""Names folders with further task files, as lm-eval's ``--include_path``; their tasks go before its own."""
+CODE_VARIABLE: Final = "HARNESS_LM_EVAL_ALLOW_CODE"
+"""Set to 1, lets the Python run that files of those folders name."""
+INSTALL: Final = 'Run: pip install "lm-eval>=0.4.13"'
+_GROUP = re.compile(r"^group:[ \t]*[\"']?([^\s\"'#\[{]+)", re.MULTILINE)
+_TASK = re.compile(r"^task:[ \t]*[\"']?([^\s\"'#\[{]+)", re.MULTILINE)
+_SKIPPED = {"__pycache__", ".ipynb_checkpoints"}
+_GLOB = frozenset("*?[")
+_DEEPEST_GROUP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlace:
+    """The file of one task or group."""
+
+    path: Path
+    is_group: bool
+    is_included: bool
+    """Whether it is a file of the user rather than of lm-eval."""
+
+
+def installed_version(wanted: str) -> str:
+    """Return lm-eval's version; raises `UsageError` where it is not installed, naming what was wanted of it."""
+    try:
+        return importlib.metadata.version("lm-eval")
+    except importlib.metadata.PackageNotFoundError as error:
+        raise UsageError(
+            f"'{PREFIX}:{wanted}' needs the package 'lm-eval', which is not installed here.", hint=INSTALL
+        ) from error
+
+
+def code_is_allowed() -> bool:
+    """Return whether Python of files of the user may run."""
+    return os.environ.get(CODE_VARIABLE) == "1"
+
+
+def names_of(pattern: str) -> list[str]:
+    """Return the tasks that a task, a group, a tag or a glob stands for.
+
+    Raises `UnknownNameError` with near names, and `SpecError` for a group that changes its tasks.
+    """
+    installed_version(pattern)
+    places = _places()
+    if _GLOB & set(pattern):
+        found = [name for name, place in places.items() if not place.is_group and fnmatchcase(name, pattern)]
+        if found:
+            return sorted(found)
+    if pattern in places:
+        return list(dict.fromkeys(_expanded(pattern, places, ())))
+    tagged = [name for name, place in places.items() if not place.is_group and _has_tag(place.path, pattern)]
+    if tagged:
+        return sorted(tagged)
+    raise UnknownNameError("lm-eval task", pattern, places)
+
+
+def find_place(name: str) -> TaskPlace:
+    """Return the file of one task; raises `UnknownNameError` with near names."""
+    places = _places()
+    if name not in places or places[name].is_group:
+        raise UnknownNameError(
+            "lm-eval task", name, [own for own, place in places.items() if not place.is_group]
+        )
+    return places[name]
+
+
+def _places() -> Mapping[str, TaskPlace]:
+    own = find_spec("lm_eval")  # finds the package without running any of it
+    locations = () if own is None else own.submodule_search_locations or ()
+    places = dict(_installed(tuple(Path(location) / "tasks" for location in locations)))
+    for folder in _include_folders():
+        places |= _read_folder(folder, is_included=True)
+    return places
+
+
+def _include_folders() -> Sequence[Path]:
+    folders = [Path(item) for item in os.environ.get(INCLUDE_VARIABLE, "").split(os.pathsep) if item]
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"{INCLUDE_VARIABLE} names {str(folder)!r}, which is no folder.")
+    return folders
+
+
+@lru_cache(maxsize=1)
+def _installed(folders: tuple[Path, ...]) -> Mapping[str, TaskPlace]:
+    places: dict[str, TaskPlace] = {}
+    for folder in folders:
+        places |= _read_folder(folder, is_included=False)
+    return places
+
+
+def _read_folder(folder: Path, *, is_included: bool) -> dict[str, TaskPlace]:
+    """Return the names of a folder's files; of two files with one name the first by path, as in lm-eval."""
+    places: dict[str, TaskPlace] = {}
+    for path in sorted(_yaml_files(folder), key=lambda item: item.as_posix()):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        group = _GROUP.search(text)
+        match = group or _TASK.search(text)
+        if match is not None:
+            place = TaskPlace(path, is_group=group is not None, is_included=is_included)
+            places.setdefault(match.group(1), place)
+    return places
+
+
+def _yaml_files(folder: Path) -> Iterator[Path]:
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED]
+        yield from (Path(root, name) for name in files if name.endswith(".yaml"))
+
+
+def _expanded(name: str, places: Mapping[str, TaskPlace], inside: tuple[str, ...]) -> Iterator[str]:
+    """Yield the tasks of a task or group; raises `SpecError` for a group that does more than to list them."""
+    place = places[name]
+    if not place.is_group:
+        yield name
+        return
+    group = read_task(place.path)
+    if name in inside or len(inside) > _DEEPEST_GROUP:
+        raise SpecError(place.path, [group.problem("task", f"the group {name!r} is in itself")])
+    for member in _members(group):
+        if member not in places:
+            unknown = UnknownNameError("lm-eval task", member, places)
+            raise SpecError(place.path, [group.problem("task", str(unknown))])
+        yield from _expanded(member, places, (*inside, name))
+
+
+_OF_GROUPS = {"group", "group_alias", "task", "aggregate_metric_list", "metadata", "tag", "include"}
+
+
+def _members(group: TaskFile) -> list[str]:
+    problems = [
+        group.problem(key, "the group changes this key of its tasks; name the tasks one by one")
+        for key in group.data
+        if key not in _OF_GROUPS
+    ]
+    listed = group.data.get("task")
+    for member in listed if isinstance(listed, list) else [listed]:
+        if not isinstance(member, str):
+            message = f"{_shown(member)} changes a task; name the tasks of the group one by one"
+            problems.append(group.problem("task", message))
+    if problems:
+        raise SpecError(group.path, problems)
+    return [str(member) for member in (listed if isinstance(listed, list) else [listed])]
+
+
+def _shown(member: Any) -> str:
+    keys = ", ".join(map(str, member)) if isinstance(member, Mapping) else repr(member)
+    return f"the member with {keys}"
+
+
+def _has_tag(path: Path, tag: str) -> bool:
+    if tag not in path.read_text(encoding="utf-8", errors="replace"):
+        return False
+    try:
+        given = read_task(path).data.get("tag")
+    except SpecError:
+        return False
+    return tag in (given if isinstance(given, list) else [given])

@@ -1,0 +1,96 @@
+"""The kinds of tasks that lm-eval asks and scores: ranked by likelihood, or written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from harness.data.records import Example, Row
+from harness.errors import DataError
+from harness.kinds.kind import ReadContext, TaskKind
+from harness.specs.schema import TaskSpec
+
+__all__ = ["KINDS", "GenerationSpec", "LikelihoodSpec", "LmEvalExample", "LmEvalSpec"]
+
+
+class LmEvalSpec(TaskSpec):
+    """What lm-eval's tasks have; their documents are made, not written by hand."""
+
+    task: Annotated[str, Field(pattern=r"^lm_eval:[A-Za-z0-9][A-Za-z0-9_.+\-]*$")]
+    output_type: Literal["multiple_choice", "loglikelihood", "generate_until"]
+    shots: Annotated[int, Field(ge=0)]
+    """Examples before each item."""
+    task_version: str
+    """``metadata.version`` of the task file."""
+    further: dict[str, str] = Field(default_factory=dict)
+    """``METRIC,FILTER`` -> aggregation, of metrics that are no share of the items."""
+
+    @property
+    def lm_eval_name(self) -> str:
+        """The task's name in lm-eval."""
+        return self.task.partition(":")[2]
+
+
+class LikelihoodSpec(LmEvalSpec):
+    """The spec of a task whose continuations are scored."""
+
+    kind: Literal["lm_eval_likelihood"]
+
+
+class GenerationSpec(LmEvalSpec):
+    """The spec of a task whose answers are written."""
+
+    kind: Literal["lm_eval_generation"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LmEvalExample(Example):
+    """One document with what lm-eval asks about it."""
+
+    requests: tuple[tuple[Any, Any], ...]
+    """Context and continuation, or prompt and options of generation, in lm-eval's order."""
+    repeats: int = 1
+    """How often each is asked."""
+    targets: Mapping[str, Any] = field(default_factory=dict)
+    """``target`` and ``doc``: what the answers are scored against."""
+
+
+def _example(row: Row, number: int, context: ReadContext) -> LmEvalExample:
+    fields = row.fields
+    try:
+        requests = tuple((first, second) for first, second in fields["requests"])
+        targets = {"target": fields["target"], "doc": fields["doc"]}
+        return LmEvalExample(
+            id=str(fields["id"]), requests=requests, repeats=int(fields["repeats"]), targets=targets
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{row.where}: expected what lm-eval asks of {context.owner!r}: {error}.") from error
+
+
+def _reference(example: LmEvalExample) -> Mapping[str, Any]:
+    return example.targets
+
+
+KINDS = (
+    TaskKind(
+        name="lm_eval_likelihood",
+        spec_model=LikelihoodSpec,
+        head=None,
+        methods=("rank",),
+        example=_example,
+        reference=_reference,
+        summary="continuations of lm-eval's prompts are scored, and scored by lm-eval",
+    ),
+    TaskKind(
+        name="lm_eval_generation",
+        spec_model=GenerationSpec,
+        head=None,
+        methods=("generate",),
+        example=_example,
+        reference=_reference,
+        summary="answers to lm-eval's prompts are written, and scored by lm-eval",
+    ),
+)
