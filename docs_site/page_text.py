@@ -7,7 +7,7 @@ import re
 
 __all__ = ["site_text"]
 
-FENCE = re.compile(r"^(`{3,})([^\n`]*)$(.*?)^\1$", flags=re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^( *`{3,})([^\n`]*)$(.*?)^\1$", flags=re.MULTILINE | re.DOTALL)
 PLAIN = frozenset({"conllu", "tsv"})
 """Languages that the highlighter does not know."""
 MOVED = {"../CHANGELOG.md": "project/changelog.md", "../CONTRIBUTING.md": "project/contributing.md"}

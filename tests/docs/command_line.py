@@ -57,6 +57,6 @@ def fault_of(words: list[str]) -> str | None:
     name, rest = found
     try:
         LEAVES[name].make_context(name, [re.sub(r"\$\w+", "x", word) for word in rest])
-    except Exception as error:  # noqa: BLE001  the parser's own errors have no public class
+    except Exception as error:  # the parser's own errors have no public class
         return f"{type(error).__name__}: {getattr(error, 'message', None) or error}"
     return None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["DOCS", "PAGES", "ROOT", "Block", "Command", "blocks", "commands", "page_name"]
+__all__ = ["DOCS", "PAGES", "ROOT", "Block", "Command", "blocks", "commands", "page_name", "unfenced"]
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -41,20 +42,38 @@ class Command:
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """Yield the fenced blocks of a page, in their order."""
-    opened: tuple[str, int] | None = None
+    """Yield the fenced blocks of a page, in their order; those inside of a list lose its indentation."""
+    opened: tuple[str, int, int] | None = None
     content: list[str] = []
     for number, text in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
-        if not text.startswith("```"):
+        if not text.lstrip(" ").startswith("```"):
             content.append(text)
         elif opened is None:
-            opened, content = (text.removeprefix("```"), number), []
+            fence = text.lstrip(" ")
+            opened, content = (fence.removeprefix("```"), number, len(text) - len(fence)), []
         else:
-            language, *rest = opened[0].split() or [""]
+            info, line, indent = opened
+            language, *rest = info.split() or [""]
             attributes = dict(item.split("=", 1) for item in rest)
-            yield Block(language=language, attributes=attributes, lines=tuple(content), line=opened[1])
+            lines = tuple(text[indent:] for text in content)
+            yield Block(language=language, attributes=attributes, lines=lines, line=line)
             opened = None
     assert opened is None, f"{page.name}: the last block is never closed"
+
+
+def unfenced(page: Path) -> Iterator[int]:
+    """Yield the lines at which code stands by its indentation alone, which nothing checks, or between tildes."""
+    before = ""
+    fenced = in_list = False
+    for number, text in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        fenced ^= text.lstrip(" ").startswith("```")
+        if fenced or not text:
+            before = text if not fenced else "```"
+            continue
+        in_list = bool(re.match(r" *([-*]|\d+\.) ", text)) or (in_list and text.startswith(" "))
+        if text.startswith("~~~") or (text.startswith("    ") and not before and not in_list):
+            yield number
+        before = text
 
 
 def commands(block: Block) -> Iterator[Command]:

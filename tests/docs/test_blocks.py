@@ -1,8 +1,8 @@
 """Every block of the documentation is run, written, or checked; one that is none of these fails.
 
-`console` blocks and those with ``file=`` are run and written by `test_pages`. Here the others are checked: shell scripts
-by ``bash -n`` and their calls of harness and make against what there is, YAML against the schema of specs or its own reader,
-JSON, TOML and Python by their parsers. Text that nothing can check says so: its language is ``text``.
+`console` blocks and those with ``file=`` are run and written by `test_pages`. Here the others are checked: shell
+scripts by ``bash -n`` and their calls of harness and make against what there is, YAML against the schema of specs or
+by its own reader, JSON, TOML and Python by their parsers. Text that nothing can check says so: it is ``text``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 from tests.docs.command_line import OPTIONS, fault_of, harness_calls, leaf_of
-from tests.docs.page import DOCS, PAGES, ROOT, Block, blocks, page_name
+from tests.docs.page import DOCS, PAGES, ROOT, Block, blocks, page_name, unfenced
 
 ALL_PAGES = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 SCHEMA = ROOT / "task_specs/harness_task_specs/task.schema.json"
@@ -32,6 +32,10 @@ FOREIGN_OPTIONS = {
     "--signal": "sbatch",
 }
 """Options of other programs that the text names."""
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
 
 
 def name_of(page: Path) -> str:
@@ -145,11 +149,25 @@ def test_every_block_is_checked(page: Path) -> None:
             raise AssertionError(f"{page.name}:{block.line}: {error}") from error
 
 
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_code_is_fenced(page: Path) -> None:
+    """Code that is merely indented has no language, so that nothing can check it."""
+    assert list(unfenced(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_lists_and_tables_begin_after_a_blank_line(page: Path) -> None:
+    """GitHub takes them without one, the site's Markdown makes them part of the paragraph."""
+    text = re.sub(r"^( *)```.*?^ *```", "\n", text_of(page), flags=re.MULTILINE | re.DOTALL)
+    glued = re.findall(r"^(?![-*|#>\s]|\d+\.).+\n(?:[-*] |\||1\. ).*$", text, flags=re.MULTILINE)
+    assert glued == []
+
+
 # What the text says in passing --------------------------------------------------------------------------
 
 
 def prose(page: Path) -> str:
-    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^( *)```.*?^ *```", "", text_of(page), flags=re.MULTILINE | re.DOTALL)
 
 
 def inline_code(page: Path) -> list[str]:
