@@ -88,5 +88,9 @@ def _field_comments(source: str) -> dict[str, str]:
 
 def _default(one: dataclasses.Field[Any]) -> str:
     if one.default is not dataclasses.MISSING:
-        return f"`{one.default!r}`"
-    return "" if one.default_factory is dataclasses.MISSING else f"`{one.default_factory()!r}`"
+        value = one.default
+    elif one.default_factory is not dataclasses.MISSING:
+        value = one.default_factory()
+    else:
+        return ""
+    return "a function" if callable(value) and not isinstance(value, type) else f"`{value!r}`"
