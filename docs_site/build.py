@@ -35,5 +35,6 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
     """Return the text of a page as the site's Markdown takes it; the index begins with the README's first lines."""
     path = page.file.src_uri
     if path == INDEX:
+        page.meta["hide"] = ["navigation"]
         markdown = home((ROOT / INDEX).read_text(encoding="utf-8"), markdown)
     return site_text(markdown, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import tomllib
 import types
 import typing
@@ -70,6 +71,8 @@ def _leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 def command_page() -> str:
     """Return the page: a section a command, a table of its options by panel."""
     summaries = {name: summary for name, (_, summary) in COMMANDS.items()} | SHIPPED
+    for name, command in commands().items():
+        summaries.setdefault(name, _told(command).partition("\n\n")[0])
     rows = [(f"[`{name}`](#harness-{name})", summaries[name]) for name in commands()]
     sections = [_section(name, command, summaries[name]) for name, command in commands().items()]
     return (
@@ -81,15 +84,20 @@ def command_page() -> str:
 
 def _section(name: str, command: Any, summary: str) -> str:
     brought = shipped_entry_points("harness.commands").get(name)
-    parts = [f"## harness {name}", prose(command.help) or summary]
+    parts = [f"## harness {name}", _told(command) or summary]
     if brought:
         parts.append(f"*Comes with the plugin `{brought.partition('.')[0]}`.*")
     leaves = list(_leaves(name, command))
     if len(leaves) == 1 and leaves[0][0] == name:
         return "\n\n".join([*parts, *_parameters(name, command)])
     for words, leaf in leaves:
-        parts += [f"### harness {words}", prose(leaf.help), *_parameters(words, leaf)]
+        parts += [f"### harness {words}", _told(leaf), *_parameters(words, leaf)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _told(command: Any) -> str:
+    """Return the help of a command, its example as code."""
+    return re.sub(r"^Example: (harness .+)$", r"Example: `\1`", prose(command.help), flags=re.MULTILINE)
 
 
 def _parameters(words: str, command: Any) -> Iterator[str]:
@@ -99,7 +107,7 @@ def _parameters(words: str, command: Any) -> Iterator[str]:
     options = [one for one in shown if is_option(one)]
     usage = " ".join([_usage(one) for one in arguments] + (["[OPTIONS]"] if options else []))
     yield f"```text\nharness {words} {usage}".rstrip() + "\n```"
-    if arguments:
+    if any(one.help for one in arguments):
         yield table(["argument", "what it is"], [(code(_usage(one)), _help(one)) for one in arguments])
     panels: dict[str, list[Any]] = {}
     for one in options:
@@ -107,9 +115,10 @@ def _parameters(words: str, command: Any) -> Iterator[str]:
     for panel, inside in panels.items():
         if panel:
             yield f"**{panel}**"
-        yield table(
-            ["option", "what it does", "default"],
-            [(_names(one), _help(one), _default(one)) for one in inside],
+        rows = [(_names(one), _help(one), _default(one)) for one in inside]
+        heads = ("option", "what it does", "default")
+        yield (
+            table(heads, rows) if any(row[2] for row in rows) else table(heads[:2], [row[:2] for row in rows])
         )
 
 
