@@ -17,7 +17,7 @@ from harness.hookspecs import HookSpecs
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE_ROOTS = ("plugins", "model_adapters", "task_specs")
-CODE = ("harness", *SOURCE_ROOTS, "tests", "benchmarks", "examples")
+CODE = ("harness", *SOURCE_ROOTS, "tests", "benchmarks", "examples", "docs_site")
 LONGEST_FILE = 420
 LONGEST_FUNCTION = 60
 LONG_FILES: frozenset[str] = frozenset()

@@ -59,11 +59,12 @@ def report(
     if json_file is not None:
         rows = equity_rows if equity else probe_rows if probing else cell_rows
         write_rows(json_file, rows(runs))
-    if output is not None and chosen.write is not None:
+    render = EQUITY_FORMATS.get(format_name, chosen.render) if equity else chosen.render
+    if output is not None and chosen.write is not None and not equity:
         for path in chosen.write(runs, output):
             typer.echo(f"wrote {path}")
     elif output is not None:
-        write_file(output, chosen.render(runs))
+        write_file(output, render(runs))
     elif format_name == "console":
         console = stdout()
         summary = summarise(runs)
@@ -75,9 +76,5 @@ def report(
             console.print(render_probes(summary, width=console.width))
         else:
             console.print(render_summary(summary, width=console.width))
-        return
-    text = EQUITY_FORMATS.get(format_name, chosen.render)(runs) if equity else chosen.render(runs)
-    if output is not None:
-        write_file(output, text)
     else:
-        typer.echo(text, nl=False)
+        typer.echo(render(runs), nl=False)

@@ -2,7 +2,7 @@
 
 A fenced block with ``file=NAME`` in its info string is written to that file; every line of a ``console`` block
 that starts with ``$`` is run, in the order of the page, and the lines under it must be printed. ``status=N`` is
-the expected exit status of the last command of a block. Blocks of other languages are not run.
+the expected exit status of the last command of a block. `test_blocks` checks the blocks of other languages.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from docs_site.navigation import indexed_pages
 from harness.cli.main import main
 from harness.fitting import cache_folder
+from tests.docs.page import DOCS, PAGES, ROOT, blocks, commands, page_name
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
 LONGEST_PAGE = 150
 PIP = ("-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target")
 
@@ -35,60 +34,7 @@ GAP = "..."
 ANY_LINES = r"(?:[^\n]*\n)*?"
 
 
-# What a page shows ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """One fenced block."""
-
-    language: str
-    attributes: dict[str, str]
-    """``file=NAME`` and ``status=N`` of the info string."""
-    lines: tuple[str, ...]
-    line: int
-    """1-based line of the fence in the page."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One command of a console block, and the lines that the page shows under it."""
-
-    text: str
-    shown: tuple[str, ...]
-    status: int
-    line: int
-
-
-def blocks(page: Path) -> Iterator[Block]:
-    """Yield the fenced blocks of a page, in their order."""
-    opened: tuple[str, int] | None = None
-    content: list[str] = []
-    for number, text in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
-        if not text.startswith("```"):
-            content.append(text)
-        elif opened is None:
-            opened, content = (text.removeprefix("```"), number), []
-        else:
-            language, *rest = opened[0].split() or [""]
-            attributes = dict(item.split("=", 1) for item in rest)
-            yield Block(language=language, attributes=attributes, lines=tuple(content), line=opened[1])
-            opened = None
-    assert opened is None, f"{page.name}: the last block is never closed"
-
-
-def commands(block: Block) -> Iterator[Command]:
-    """Yield the commands of a console block, each with the lines under it."""
-    starts = [index for index, text in enumerate(block.lines) if text.startswith("$ ")]
-    assert starts[:1] == [0], f"line {block.line}: a console block starts with '$ ' and a command"
-    for start, end in zip(starts, [*starts[1:], len(block.lines)], strict=True):
-        text, *shown = block.lines[start:end]
-        while text.endswith("\\"):
-            text = text.removesuffix("\\") + shown.pop(0).strip()
-        status = int(block.attributes.get("status", 0)) if end == len(block.lines) else 0
-        yield Command(
-            text=text.removeprefix("$ "), shown=tuple(shown), status=status, line=block.line + start + 1
-        )
+# Comparing what is shown with what is printed -------------------------------------------------------
 
 
 def disagreement(shown: Sequence[str], printed: str) -> str | None:
@@ -206,7 +152,7 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Termin
     importlib.invalidate_caches()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_page_does_what_it_shows(page: Path, terminal: Terminal) -> None:
     for block in blocks(page):
         if "file" in block.attributes:
@@ -215,7 +161,7 @@ def test_page_does_what_it_shows(page: Path, terminal: Terminal) -> None:
             continue
         for command in commands(block):
             status, printed = terminal.run(command.text)
-            where = f"{page.name}:{command.line}: {command.text}"
+            where = f"{page_name(page)}.md:{command.line}: {command.text}"
             assert status == command.status, f"{where}\nended with status {status}:\n{printed}"
             missing = disagreement(command.shown, printed)
             assert missing is None, (
@@ -236,18 +182,30 @@ def test_readme_shows_what_is_printed(terminal: Terminal) -> None:
         assert disagreement([GAP, *lines, GAP], printed) is None, printed
 
 
+def test_python_of_the_readme_prints_a_score(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+    (shown,) = [block for block in blocks(ROOT / "README.md") if block.language == "python"]
+    exec(compile("\n".join(shown.lines), "README.md", "exec"), {})
+    assert re.search(r"^xnli accuracy 0\.\d+$", capsys.readouterr().out, flags=re.MULTILINE)
+
+
 # The pages as a whole ---------------------------------------------------------------------------------
 
 
 def test_index_names_every_page() -> None:
-    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    linked = set(re.findall(r"\]\(([a-z-]+\.md)\)", index))
-    assert linked == {page.name for page in PAGES} - {"README.md"}
+    """The index is the navigation of the site, too."""
+    listed = indexed_pages((DOCS / "README.md").read_text(encoding="utf-8"))
+    assert len(set(listed)) == len(listed), "docs/README.md lists a page twice"
+    missing = {f"{page_name(page)}.md" for page in PAGES} - {"README.md", *listed}
+    assert not missing, (
+        f"add a line '- [Title](PAGE.md): ...' for {sorted(missing)} to a section of docs/README.md"
+    )
+    gone = [name for name in listed if not (DOCS / name).is_file()]
+    assert not gone, f"docs/README.md lists {gone}, which is not there"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_links_lead_somewhere(page: Path) -> None:
-    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", prose):
         if "://" not in target:
             file, _, anchor = target.partition("#")
@@ -261,6 +219,6 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_page_is_short(page: Path) -> None:
     assert len(page.read_text(encoding="utf-8").splitlines()) <= LONGEST_PAGE

@@ -158,17 +158,6 @@ def test_recipe_numbers_of_text_pairs(row: str, catalog: Catalog) -> None:
         assert rows[row][place] == TEXT_ROWS[row](found)
 
 
-def test_tasks_and_their_languages(catalog: Catalog) -> None:
-    text = page("docs/tasks.md") + page("docs/syntax-tasks.md")
-    assert sorted(re.findall(r"^## ([a-z_]+)$", text, flags=re.MULTILINE)) == catalog.names("task")
-    numbers = {"Seven": 7}
-    for name in catalog.names("task"):
-        section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
-        shown = re.search(r"(\d+|Seven) languages", section)
-        assert shown is not None, name
-        assert len(catalog.languages_of(name)) == int(numbers.get(shown[1], shown[1])), name
-
-
 def test_kinds_and_training_sets_of_tasks(catalog: Catalog) -> None:
     rows = table_rows(page("docs/tasks.md"))
     specs = {name: catalog.task(name).spec for name in catalog.names("task")}

@@ -1,0 +1,1 @@
+"""How the site of ``make docs`` is built: navigation from the index, reference pages from the code."""

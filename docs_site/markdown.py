@@ -1,0 +1,34 @@
+"""Pieces of Markdown that the generated pages are made of."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Sequence
+
+__all__ = ["GENERATED_NOTE", "code", "prose", "table"]
+
+GENERATED_NOTE = "*This page is made from the code when the site is built.*"
+
+
+def prose(docstring: str | None) -> str:
+    """Return a docstring as Markdown: its paragraphs, with code in single backticks and examples as blocks."""
+    text = inspect.cleandoc(docstring or "")
+    text = re.sub(r"``([^`]+)``", r"`\1`", text)
+    text = re.sub(r"`(harness\.[\w.]+)`", r"`\1`", text)
+    return re.sub(r"::$", ":", text, flags=re.MULTILINE)
+
+
+def code(text: object) -> str:
+    """Return text as inline code; nothing for an empty one."""
+    return f"`{text}`" if str(text) else ""
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; bars and line ends inside of cells do not break it."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"\s*\n\s*", " ", text.strip()).replace("|", r"\|")

@@ -1,0 +1,24 @@
+"""Examples of the hooks that nothing which ships implements; the hook reference shows them, and a test runs them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.hookspecs import hookimpl
+
+
+@hookimpl
+def harness_cell_finished(cell: Mapping[str, Any]) -> None:
+    """Append a line about the cell to a log."""
+    with Path("cells.jsonl").open("a", encoding="utf-8") as log:
+        log.write(json.dumps({key: cell[key] for key in ("task", "language", "status")}) + "\n")
+
+
+@hookimpl
+def harness_run_finished(run: Path) -> None:
+    """Append the folder of the run to a list of runs."""
+    with Path("runs.txt").open("a", encoding="utf-8") as log:
+        log.write(f"{run}\n")
