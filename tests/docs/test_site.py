@@ -27,7 +27,7 @@ pytest.importorskip("mkdocs", reason="mkdocs is not installed")
 
 INDEX = (DOCS / "README.md").read_text(encoding="utf-8")
 AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
-LOOKED_AT = ("index", "first-run", "benchmarks/xnli", "reference/hooks", "reference/commands")
+LOOKED_AT = ("index", "xtreme-r", "error-bars", "benchmarks/xnli", "reference/hooks", "reference/commands")
 
 
 @pytest.fixture(scope="module")
