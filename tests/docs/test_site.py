@@ -154,6 +154,16 @@ def test_navigation_is_the_index() -> None:
         navigation("- [A](a.md): x.\n", [])
 
 
+def test_the_hooks_of_the_generator_are_those_that_it_knows() -> None:
+    from mkdocs.plugins import EVENTS
+
+    from docs_site import build
+
+    defined = {name.removeprefix("on_") for name in vars(build) if name.startswith("on_")}
+    assert defined
+    assert defined <= set(EVENTS)
+
+
 def test_home_begins_with_the_readme() -> None:
     readme = "# harness\n\nSee [it](docs/it.md) and the [changelog](CHANGELOG.md).\n\n## Install\n\nno\n"
     text = site_text(home(readme, "# Documentation\n\n## Use it\n"), "README.md")
