@@ -74,6 +74,15 @@ def test_every_hook_is_told(site: Path) -> None:
     assert "harness_task_specs" in implementations()["harness_register_task_specs"]
 
 
+def test_every_sort_of_registered_thing_is_told(site: Path) -> None:
+    told = text_of(site / "reference" / "registered.html")
+    folders = {"harness_register_task_specs", "harness_register_grammars"}
+    registering = {name for name in hooks() if name.startswith("harness_register_")} - folders
+    assert {name for name in registering if name not in told} == set()
+    for name in ("span_extraction", "squad_parquet", "chunk_f1", "hf-encoder", "markdown"):
+        assert name in told
+
+
 def test_every_command_and_option_is_told(site: Path) -> None:
     told = text_of(site / "reference" / "commands.html")
     assert [name for name in LEAVES if f"harness {name}" not in told] == []
