@@ -175,8 +175,16 @@ def test_the_hooks_of_the_generator_are_those_that_it_knows() -> None:
 
 def test_home_begins_with_the_readme() -> None:
     readme = "# harness\n\nSee [it](docs/it.md) and the [changelog](CHANGELOG.md).\n\n## Install\n\nno\n"
-    text = site_text(home(readme, "# Documentation\n\n## Use it\n"), "README.md")
+    text = site_text(home(readme, "# Documentation\n\n## Use it\n", []), "README.md")
     assert text == "# harness\n\nSee [it](it.md) and the [changelog](project/changelog.md).\n\n## Use it\n"
+
+
+def test_home_lists_generated_pages_in_their_sections() -> None:
+    generated = [page for page in GENERATED if page.path == "reference/hooks.md"]
+    text = home(
+        "# harness\n", "# Pages\n\n## Reference\n\nText.\n\n## Project\n\n- [A](a.md): x.\n", generated
+    )
+    assert "## Reference\n\nText.\n\n- [Hooks](reference/hooks.md)\n\n## Project\n\n- [A](a.md): x.\n" in text
 
 
 def test_text_of_a_page_for_the_site() -> None:
