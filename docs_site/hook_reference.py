@@ -132,7 +132,10 @@ def _example(name: str) -> tuple[str, str]:
 def _function(source: str, name: str) -> str:
     """Return the source of one function of a module, with its decorator."""
     tree = ast.parse(source)
-    node = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name)
+    found = [one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name]
+    if not found:
+        raise ValueError(f"no plugin that ships implements {name!r}: write an example into {OBSERVERS.name}")
+    node = found[0]
     lines = source.splitlines()[node.decorator_list[0].lineno - 1 : node.end_lineno]
     return "\n".join(lines)
 

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["GENERATED_NOTE", "code", "prose", "table"]
+__all__ = ["GENERATED_NOTE", "code", "field_comments", "prose", "table"]
 
 GENERATED_NOTE = "*This page is made from the code when the site is built.*"
 
@@ -22,6 +22,13 @@ def prose(docstring: str | None) -> str:
 def code(text: object) -> str:
     """Return text as inline code; nothing for an empty one."""
     return f"`{text}`" if str(text) else ""
+
+
+def field_comments(record: type) -> dict[str, str]:
+    """Return what the source of a class, or of one that it inherits from, says under its fields."""
+    pattern = re.compile(r'^    (\w+): [^\n]*\n    """(.+?)"""', flags=re.MULTILINE | re.DOTALL)
+    own = [one for one in reversed(record.__mro__) if one.__module__.startswith("harness")]
+    return {found[1]: prose(found[2]) for one in own for found in pattern.finditer(inspect.getsource(one))}
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

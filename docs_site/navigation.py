@@ -72,13 +72,19 @@ def _lines(index: str) -> Iterator[tuple[int, str, str]]:
             yield 0, entry[1], entry[2]
 
 
-def home(readme: str, index: str) -> str:
+def home(readme: str, index: str, generated: Sequence[Listed] = ()) -> str:
     """Return the home page: the README up to its first section, then the index without its title.
 
-    The README's links lead from the root of the repository, the index' ones from ``docs``.
+    The README's links lead from the root of the repository, the index' ones from ``docs``. Generated pages are
+    listed at the end of their sections.
     """
     opening = readme.partition("\n## ")[0]
     opening = re.sub(r"\]\(docs/", "](", opening)
     opening = re.sub(r"\]\((CHANGELOG|CONTRIBUTING)\.md\)", r"](../\1.md)", opening)
-    listed = index.partition("\n")[2].strip()
-    return f"{opening.rstrip()}\n\n{listed}\n"
+    sections = re.split(r"^(?=## )", index.partition("\n")[2], flags=re.MULTILINE)
+    listed = []
+    for section in sections:
+        title = section.partition("\n")[0].removeprefix("## ")
+        pages = [f"- [{page.title}]({page.path})" for page in generated if page.section == title]
+        listed.append("\n\n".join(part for part in (section.strip(), "\n".join(pages)) if part))
+    return "\n\n".join(part for part in (opening.rstrip(), *listed) if part) + "\n"

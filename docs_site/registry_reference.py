@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 from docs_site.command_reference import shipped_entry_points
@@ -21,40 +22,23 @@ that is named above it ([Hooks](hooks.md)).
 
 
 def registry_page() -> str:
-    """Return the page: a table a sort of thing. Plugins that others installed are left out."""
+    """Return the page: a section a table of the registry. Plugins that others installed are left out."""
     from harness.api import open_session
+    from harness.registry import Registry
 
-    session = open_session()
-    registry = session.registry
+    registry = open_session().registry
     shipped = set(shipped_entry_points("harness"))
-
-    def own(sort: Any) -> list[tuple[str, Any, str]]:
-        found = [(name, sort.get(name), sort.plugin_of(name)) for name in sort.names]
-        return [(name, item, plugin) for name, item, plugin in found if plugin in shipped]
-
-    parts = [
-        INTRODUCTION.format(note=GENERATED_NOTE).strip(),
-        _sort("Kinds of task", "harness_register_kinds", own(registry.kinds), _summary),
-        _sort("Methods", "harness_register_methods", own(registry.methods), _method),
-        _sort("Readers", "harness_register_readers", own(registry.readers), _reader),
-        _sort("Metrics", "harness_register_metrics", own(registry.metrics), _metric),
-        _sort("Model adapters", "harness_register_adapters", own(registry.adapters), _summary),
-        _sort("Translators", "harness_register_translators", own(registry.translators), _summary),
-        _sort("Transliterators", "harness_register_transliterators", own(registry.transliterators), _summary),
-        _sort("Word aligners", "harness_register_aligners", own(registry.aligners), _summary),
-        _sort("Attributes of items", "harness_register_features", own(registry.features), _feature),
-        _sort("Importers", "harness_register_importers", own(registry.importers), _summary),
-        _sort("Report formats", "harness_register_reports", own(registry.reports), _summary),
-        _sort("Launchers", "harness_register_launchers", own(registry.launchers), _launcher),
-    ]
+    sorts = [name for name, member in vars(Registry).items() if isinstance(member, cached_property)]
+    parts = [INTRODUCTION.format(note=GENERATED_NOTE).strip()]
+    for sort in sorted(sorts, key=lambda name: [*TITLES, name].index(name)):
+        found = getattr(registry, sort)
+        own = [name for name in found.names if found.plugin_of(name) in shipped]
+        told = TOLD.get(sort, _summary)
+        rows = [(code(name), told(found.get(name)), code(found.plugin_of(name))) for name in own]
+        hook = f"harness_register_{sort}"
+        parts.append(f"## {TITLES.get(sort, sort.capitalize())}\n\nHook: [`{hook}`](hooks.md#{hook})")
+        parts.append(table(["name", "what it is", "plugin"], rows) if rows else "Nothing that ships.")
     return "\n\n".join(parts) + "\n"
-
-
-def _sort(title: str, hook: str, items: Iterable[tuple[str, Any, str]], told: Any) -> str:
-    rows: list[Sequence[str]] = [(code(name), told(item), code(plugin)) for name, item, plugin in items]
-    return f"## {title}\n\nHook: [`{hook}`](hooks.md#{hook})\n\n" + table(
-        ["name", "what it is", "plugin"], rows
-    )
 
 
 def _summary(item: Any) -> str:
@@ -86,3 +70,28 @@ def _reader(item: Any) -> str:
 def _metric(item: Any) -> str:
     source = f" Source: {prose(item.source)}." if item.source else ""
     return prose(item.description) + source
+
+
+TITLES = {
+    "kinds": "Kinds of task",
+    "methods": "Methods",
+    "readers": "Readers",
+    "metrics": "Metrics",
+    "adapters": "Model adapters",
+    "translators": "Translators",
+    "transliterators": "Transliterators",
+    "aligners": "Word aligners",
+    "features": "Attributes of items",
+    "importers": "Importers",
+    "reports": "Report formats",
+    "launchers": "Launchers",
+}
+"""Heads of the tables, in the order of the page; those that are not named come last."""
+TOLD: Mapping[str, Callable[[Any], str]] = {
+    "methods": _method,
+    "readers": _reader,
+    "metrics": _metric,
+    "features": _feature,
+    "launchers": _launcher,
+}
+"""What is told of a thing, where it is not its summary."""

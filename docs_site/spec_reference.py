@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from docs_site.markdown import GENERATED_NOTE, code, prose, table
+from docs_site.markdown import GENERATED_NOTE, code, field_comments, prose, table
 
 __all__ = ["spec_page"]
 
@@ -41,53 +42,64 @@ DOCUMENTS = (
 def spec_page() -> str:
     """Return the page: what all tasks share, what each kind adds, the other documents, the parts of them."""
     definitions: Mapping[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]
-    kinds = {
-        name: one
-        for name, one in definitions.items()
-        if "kind" in one["properties"] and "task" in one["properties"]
-    }
-    shared = [
-        key
-        for key in next(iter(kinds.values()))["properties"]
-        if all(key in one["properties"] for one in kinds.values())
-    ]
-    first = next(iter(kinds.values()))
-    parts = [INTRODUCTION.format(note=GENERATED_NOTE).strip(), "## A task", "What tasks of every kind have:"]
-    parts.append(
-        _keys({key: first["properties"][key] for key in shared}, first.get("required", []), definitions)
+    kinds = {name: one for name, one in definitions.items() if {"kind", "task"} <= one["properties"].keys()}
+    first, *others = kinds
+    shared = set(definitions[first]["properties"]).intersection(
+        *(kinds[name]["properties"] for name in others)
     )
-    for one in kinds.values():
-        own = {key: value for key, value in one["properties"].items() if key not in shared}
-        kind = one["properties"]["kind"]["const"]
-        parts.append(f"### {kind}")
-        parts.append(_keys(own, one.get("required", []), definitions) if own else "No further keys.")
-    done = set(kinds)
+    parts = [INTRODUCTION.format(note=GENERATED_NOTE).strip(), "## A task", "What tasks of every kind have:"]
+    parts.append(_keys(first, kinds[first], lambda key: key in shared - {"kind"}))
+    for name, one in kinds.items():
+        parts.append(f"### {one['properties']['kind']['const']}")
+        parts.append(_keys(name, one, lambda key: key not in shared) or "No further keys.")
+    named = [name for name, _ in DOCUMENTS]
     for name, title in DOCUMENTS:
-        parts += [f"## {title}", _definition(definitions[name], definitions)]
-        done.add(name)
+        parts += [f"## {title}", prose(definitions[name].get("description")), _keys(name, definitions[name])]
     parts.append("## Parts")
     for name, one in definitions.items():
-        if name not in done:
-            parts += [f"### {name}", _definition(one, definitions)]
+        if name not in kinds and name not in named:
+            parts += [f"### {name}", prose(one.get("description")), _keys(name, one)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _definition(one: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    described = prose(one.get("description"))
-    return f"{described}\n\n{_keys(one.get('properties', {}), one.get('required', []), definitions)}".strip()
-
-
-def _keys(properties: Mapping[str, Any], required: list[str], definitions: Mapping[str, Any]) -> str:
+def _keys(name: str, one: Mapping[str, Any], wanted: Callable[[str], bool] = lambda _: True) -> str:
+    """Return the table of the keys of a definition that are wanted, without columns that are empty."""
+    model = _models().get(name)
+    said = field_comments(model) if model else {}
     rows = [
         (
-            code(key) + (" **required**" if key in required else ""),
+            code(key) + (" **required**" if key in one.get("required", ()) else ""),
             _type(value),
             "" if value.get("default") in (None, [], {}, "") else code(json.dumps(value["default"])),
-            prose(value.get("description")),
+            prose(value.get("description")) or said.get(key, ""),
         )
-        for key, value in properties.items()
+        for key, value in one.get("properties", {}).items()
+        if wanted(key)
     ]
-    return table(["key", "value", "default", "what it is"], rows)
+    heads = ("key", "value", "default", "what it is")
+    full = [place for place in range(len(heads)) if any(row[place] for row in rows)]
+    return (
+        table([heads[place] for place in full], [[row[place] for place in full] for row in rows])
+        if rows
+        else ""
+    )
+
+
+@cache
+def _models() -> Mapping[str, type]:
+    """Return the models of specs by name; those of kinds are known once the kinds are loaded."""
+    from harness.api import open_session
+    from harness.specs import prompt, published, recipe  # noqa: F401  whose models are wanted, too
+    from harness.specs.schema import SpecModel
+
+    assert len(open_session().registry.kinds)
+    found: dict[str, type] = {}
+    waiting: list[type] = [SpecModel]
+    while waiting:
+        model = waiting.pop()
+        found[model.__name__] = model
+        waiting += model.__subclasses__()
+    return found
 
 
 def _type(value: Mapping[str, Any]) -> str:

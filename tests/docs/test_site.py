@@ -27,7 +27,7 @@ pytest.importorskip("mkdocs", reason="mkdocs is not installed")
 
 INDEX = (DOCS / "README.md").read_text(encoding="utf-8")
 AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
-LOOKED_AT = ("index", "first-run", "benchmarks/xnli", "reference/hooks", "reference/commands")
+LOOKED_AT = ("index", "xtreme-r", "error-bars", "benchmarks/xnli", "reference/hooks", "reference/commands")
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,15 @@ def test_every_hook_is_told(site: Path) -> None:
         assert f"def {name}(" in told
         assert all(module in told for module in implementations()[name])
     assert "harness_task_specs" in implementations()["harness_register_task_specs"]
+
+
+def test_every_sort_of_registered_thing_is_told(site: Path) -> None:
+    told = text_of(site / "reference" / "registered.html")
+    folders = {"harness_register_task_specs", "harness_register_grammars"}
+    registering = {name for name in hooks() if name.startswith("harness_register_")} - folders
+    assert {name for name in registering if name not in told} == set()
+    for name in ("span_extraction", "squad_parquet", "chunk_f1", "hf-encoder", "markdown"):
+        assert name in told
 
 
 def test_every_command_and_option_is_told(site: Path) -> None:
@@ -154,10 +163,28 @@ def test_navigation_is_the_index() -> None:
         navigation("- [A](a.md): x.\n", [])
 
 
+def test_the_hooks_of_the_generator_are_those_that_it_knows() -> None:
+    from mkdocs.plugins import EVENTS
+
+    from docs_site import build
+
+    defined = {name.removeprefix("on_") for name in vars(build) if name.startswith("on_")}
+    assert defined
+    assert defined <= set(EVENTS)
+
+
 def test_home_begins_with_the_readme() -> None:
     readme = "# harness\n\nSee [it](docs/it.md) and the [changelog](CHANGELOG.md).\n\n## Install\n\nno\n"
-    text = site_text(home(readme, "# Documentation\n\n## Use it\n"), "README.md")
+    text = site_text(home(readme, "# Documentation\n\n## Use it\n", []), "README.md")
     assert text == "# harness\n\nSee [it](it.md) and the [changelog](project/changelog.md).\n\n## Use it\n"
+
+
+def test_home_lists_generated_pages_in_their_sections() -> None:
+    generated = [page for page in GENERATED if page.path == "reference/hooks.md"]
+    text = home(
+        "# harness\n", "# Pages\n\n## Reference\n\nText.\n\n## Project\n\n- [A](a.md): x.\n", generated
+    )
+    assert "## Reference\n\nText.\n\n- [Hooks](reference/hooks.md)\n\n## Project\n\n- [A](a.md): x.\n" in text
 
 
 def test_text_of_a_page_for_the_site() -> None:
