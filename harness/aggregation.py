@@ -91,7 +91,8 @@ def _row(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any
     means = {language: fmean(values) for language, values in by_language.items()}
     counts = {cell["language"]: cell.get("n", 0) for cell in cells}
     human = spec.get("human", {}).get(metric)
-    whole = set(spec.get("published_languages", ())) <= set(means)
+    published = spec.get("published_languages") or list(means)
+    whole = set(published) <= set(means)
     source = spec["source"]
     others = [value for language, value in means.items() if language != source]
     gap = means[source] - fmean(others) if source in means and others else None
@@ -109,7 +110,7 @@ def _row(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any
         "by_family": _by(means, families),
         "by_script": _by(means, scripts),
         "transfer_gap": gap,
-        "human_gap": None if human is None or not whole else human - fmean(means.values()),
+        "human_gap": None if human is None or not whole else human - fmean(means[code] for code in published),
         **_by_group(cells, metric, spec),
         "seeds": max(len(values) for values in by_language.values()),
         "seed_sd": _seed_spread(by_language),

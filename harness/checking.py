@@ -20,6 +20,7 @@ from harness.specs.schema import (
     TaskSpec,
     TrainingSpec,
 )
+from harness.specs.task_entry import DESCRIBING
 from harness.word_checking import word_problems
 
 if TYPE_CHECKING:
@@ -186,9 +187,19 @@ def _repeated(spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
 
 
 def _languages(spec: TaskSpec | TrainingSpec, table: LanguageTable) -> Iterator[Found]:
-    for code in spec.languages:
+    known = known_languages()
+    for code, entry in spec.languages.items():
         if code not in table:
             yield ("languages", code), _unknown_language(code, table)
+        elif code in known and entry is not None:
+            language = known.get(code)
+            for key in DESCRIBING:
+                given, own = getattr(entry, key), getattr(language, key)
+                if given is not None and own and given != own:
+                    message = (
+                        f"the language table says {own!r} for {code!r}, found {given!r}; leave the key out"
+                    )
+                    yield ("languages", code, key), message
 
 
 def _unknown_language(code: str, table: LanguageTable) -> str:

@@ -17,7 +17,15 @@ from harness.registry import Registry
 from harness.specs.catalog import TaskEntry
 from harness.specs.schema import Source, TaskSpec
 
-__all__ = ["AlignmentCheck", "ItemIds", "is_numbered", "misalignment", "pairing_order", "read_ids"]
+__all__ = [
+    "AlignmentCheck",
+    "ItemIds",
+    "is_numbered",
+    "misalignment",
+    "pairing_order",
+    "read_ids",
+    "stands_for_source",
+]
 
 SHOWN = 3
 """Ids that a sentence names."""
@@ -38,7 +46,7 @@ def pairing_order(entry: TaskEntry) -> list[str]:
     Languages that fragments added come last, and those that pair with no other not at all.
     """
     spec = entry.spec
-    source = "en" if spec.transfer is None else spec.transfer.source
+    source = _source(spec)
     codes = [code for code in spec.languages if spec.pairs(code)]
     return sorted(codes, key=lambda code: (code != source, code in entry.added))
 
@@ -66,15 +74,34 @@ def read_ids(found: FoundData, spec: TaskSpec, kind: TaskKind, finder: DataFinde
     return ItemIds(ids=ids, numbered=is_numbered(plain, finder))
 
 
-def misalignment(own: ItemIds, other: ItemIds, other_language: str) -> str | None:
+def stands_for_source(spec: TaskSpec, language: str) -> bool:
+    """Return whether every item of a task is one of a language's: of the source, or of any where the task lacks it.
+
+    Of two other languages each may have items that the other lacks, as in MLQA.
+    """
+    source = _source(spec)
+    return language == source or source not in spec.languages
+
+
+def _source(spec: TaskSpec) -> str:
+    return "en" if spec.transfer is None else spec.transfer.source
+
+
+def misalignment(own: ItemIds, other: ItemIds, other_language: str, *, whole: bool = True) -> str | None:
     """Return how ids fail to be those of another language's items, as a clause; None where they do not.
 
     A language may have fewer items than the other where its file has ids; where either file has none, a number means
     the same item only if both have as many.
+
+    Args:
+        own: The language's ids.
+        other: Those of the language that it is compared with.
+        other_language: The code of that language.
+        whole: Whether that language has all items of the task (`stands_for_source`); else one common id is enough.
     """
     known = set(other.ids)
     strange = [identifier for identifier in own.ids if identifier not in known]
-    if strange:
+    if strange and (whole or len(strange) == len(own.ids)):
         return (
             f"{len(strange):,} of its {len(own.ids):,} ids are not among the {len(known):,} of {other_language!r} "
             f"(first: {_named(strange)}; there: {_named(other.ids)})"
@@ -120,7 +147,7 @@ class AlignmentCheck:
             theirs = None if other == code else self._read(entry, other, variant, conditions)
             if own is None or theirs is None:
                 continue
-            told = misalignment(own, theirs, other)
+            told = misalignment(own, theirs, other, whole=stands_for_source(entry.spec, other))
             return (
                 None
                 if told is None

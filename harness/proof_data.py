@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.id_alignment import ItemIds, misalignment
+from harness.id_alignment import ItemIds, misalignment, stands_for_source
 from harness.languages import LanguageTable
 from harness.proof_overlap import TextIndex, item_text
 from harness.proof_record import Finding, Note, ProvedSplit
@@ -196,7 +196,9 @@ def id_findings(
             ItemIds(ids=[example.id for example in one.examples], numbered=numbered(one))
             for one in (split, others[0])
         )
-        told = misalignment(own, theirs, others[0].language)
+        told = misalignment(
+            own, theirs, others[0].language, whole=stands_for_source(spec, others[0].language)
+        )
         if told is not None:
             yield Finding(
                 task=spec.task,

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from harness.specs.prompt import PromptSpec
     from harness.specs.schema import LanguageEntry, TaskSpec
 
-__all__ = ["Entry", "GivenWords", "TaskEntry", "described_language", "described_languages", "join_fragments"]
+__all__ = [
+    "DESCRIBING",
+    "Entry",
+    "GivenWords",
+    "TaskEntry",
+    "described_language",
+    "described_languages",
+    "join_fragments",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +156,7 @@ def join_fragments(
 
 
 DESCRIBING = ("name", "script", "family", "flores", "segmentation")
+"""Keys of an entry that describe its language."""
 
 
 def described_languages(entries: Mapping[str, LanguageEntry | None]) -> LanguageTable:

@@ -17,7 +17,7 @@ InstallPlugin = Callable[..., Path]
 
 WORDS = dict.fromkeys(
     ("package distribution summary metric metrics padding task code language described provenance").split()
-    + "origin items count label_map".split(),
+    + "origin items count label_map prompts".split(),
     "x",
 )
 

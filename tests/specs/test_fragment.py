@@ -179,3 +179,45 @@ def test_what_is_given_with_tasks_from_must_be_there(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a: [", encoding="utf-8")
     with pytest.raises(SpecError, match=r"a\.yaml has 1 fault"):
         open_session([tmp_path])
+
+
+ALLOWED = "one of 'native', 'human-translated', 'machine-translated', 'post-edited'"
+
+
+@pytest.mark.parametrize(
+    ("entry", "line", "told"),
+    [
+        (" {test: {local: a}}", 3, f"'provenance' is missing: how the test items were made, {ALLOWED}"),
+        ("", 3, f"'provenance' is missing: how the test items were made, {ALLOWED}"),
+        (" {}", 3, f"'provenance' is missing: how the test items were made, {ALLOWED}"),
+        (
+            "\n    provenance: google",
+            4,
+            "'human-translated', 'machine-translated' or 'post-edited', found 'google'",
+        ),
+        ("\n    provenance: native\n    flores: yoruba", 5, "found 'yoruba'"),
+        (
+            "\n    provenance: native\n    flores: ibo_Latn",
+            5,
+            "the language table says 'yor_Latn' for 'yo', found 'ibo_Latn'; leave the key out",
+        ),
+        ("\n    provenance: native\n    promts: {}", 5, "unknown key 'promts'; did you mean 'prompts'?"),
+    ],
+)
+def test_a_fragment_says_how_its_items_were_made(cli: Cli, entry: str, line: int, told: str) -> None:
+    Path("mine.yaml").write_text(f"extends: xnli\nlanguages:\n  yo:{entry}\n", encoding="utf-8")
+    status, out, err = cli("tasks", "validate", "mine.yaml")
+    assert (status, out) == (2, "")
+    lines = err.splitlines()
+    assert lines[0] == "mine.yaml: 1 fault"
+    assert lines[1].startswith(f"  line {line}: languages.yo")
+    assert told in lines[1]
+
+
+def test_a_language_that_the_table_lacks_brings_its_codes(session_with: SessionWith) -> None:
+    text = _GSW.replace("family:", "flores: gsw_Latn\n    segmentation: character\n    family:")
+    session = session_with(text)
+    language = session.catalog.task("xnli").languages.get("gsw")
+    assert (language.flores, language.segmentation) == ("gsw_Latn", "character")
+    assert session.catalog.languages.get("gsw") == language
+    check_task(session.catalog.task("xnli"), session.registry, session.catalog)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.api import Session, data_options, evaluate, open_session, prepare
 from harness.documents import task_summaries
-from harness.id_alignment import ItemIds, misalignment, pairing_order
+from harness.id_alignment import ItemIds, misalignment, pairing_order, stands_for_source
 from harness.plan import Plan, RunConfig
 from harness.preparing import open_prover
 from harness.proof import proved_entry
@@ -140,6 +140,17 @@ def test_ids_are_aligned_where_all_are_known_and_numbers_only_where_as_many(
         assert told.startswith(
             f"{len(set(own) - set(other))} of its {len(own)} ids are not among the {len(other)}"
         )
+
+
+def test_two_languages_that_are_not_the_source_need_one_common_item(session: Session) -> None:
+    """MLQA has English items in four languages or more: two others may share few of them."""
+    own, other = ItemIds(ids=["a", "b", "c"], numbered=False), ItemIds(ids=["c", "d"], numbered=False)
+    assert misalignment(own, other, "es") is not None
+    assert misalignment(own, other, "es", whole=False) is None
+    assert misalignment(own, ItemIds(ids=["d"], numbered=False), "es", whole=False) is not None
+    mlqa, xcopa = session.catalog.task("mlqa").spec, session.catalog.task("xcopa").spec
+    assert (stands_for_source(mlqa, "en"), stands_for_source(mlqa, "es")) == (True, False)
+    assert stands_for_source(xcopa, "et")  # it has no English
 
 
 def test_items_of_an_unpaired_language_are_draws_of_their_own() -> None:
