@@ -56,12 +56,14 @@ class SplitReader:
         self.findings: list[Finding] = []
         self.missing: dict[str, None] = {}
         """Languages without test items."""
-        self._pool: CandidatePool | Literal["unread"] | None = "unread"
+        self._pool: CandidatePool | None = None
+        self._has_pool: bool | None = None
+        """Whether any candidates are found; None as long as nobody looked."""
 
     @property
     def pool_missing(self) -> tuple[str, ...]:
         """Languages whose candidates are not in the pool of the task."""
-        return self._pool.missing if isinstance(self._pool, CandidatePool) else ()
+        return () if self._pool is None else self._pool.missing
 
     def tests(self) -> Iterator[ProvedSplit]:
         """Yield the test items of every language that is found, under every value of the task's axes."""
@@ -157,9 +159,9 @@ class SplitReader:
 
     def _candidates(self) -> CandidatePool | None:
         """Return the pool of the task, read once; None where none of its files is found."""
-        if self._pool == "unread":
+        if self._has_pool is None:
             self._pool = self._read_pool()
-        assert self._pool != "unread"
+            self._has_pool = self._pool is not None
         return self._pool
 
     def _read_pool(self) -> CandidatePool | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -294,14 +294,7 @@ def validate(
     session = open_session(tasks_from or ())
     with broken_told(session.registry.plugins):
         checked = validate_specs(session.registry, session.catalog, targets or [])
-    for item in checked:
-        if item["problems"]:
-            count = len(item["problems"])
-            typer.echo(f"{item['source']}: {count} {'fault' if count == 1 else 'faults'}", err=True)
-            for problem in item["problems"]:
-                typer.echo(f"  {problem}", err=True)
-        else:
-            typer.echo(f"ok  {item['sort']} {item['name']}")
+    _tell(checked)
     broken = any(item["problems"] for item in checked)
     found = False
     names = [name.strip() for name in (variants or "").split(",") if name.strip()]
@@ -315,6 +308,18 @@ def validate(
     if json_file is not None:
         write_rows(json_file, checked)
     return 2 if broken else int(found)
+
+
+def _tell(checked: Sequence[Mapping[str, Any]]) -> None:
+    """Print a line for every document, and the faults of broken ones."""
+    for item in checked:
+        if item["problems"]:
+            count = len(item["problems"])
+            typer.echo(f"{item['source']}: {count} {'fault' if count == 1 else 'faults'}", err=True)
+            for problem in item["problems"]:
+                typer.echo(f"  {problem}", err=True)
+        else:
+            typer.echo(f"ok  {item['sort']} {item['name']}")
 
 
 def _prove(session: Session, checked: list[dict[str, Any]], prover: Prover, *, prompts: bool) -> bool:

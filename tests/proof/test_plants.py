@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from harness.proof_record import Finding
+from tests.proof import plant_data, plant_prompt, plant_scorer
 from tests.proof.bench import Bench, told
-from tests.proof.plants import PLANTS, Plant
+from tests.proof.plant import Plant
 
+PLANTS = [*plant_data.PLANTS, *plant_scorer.PLANTS, *plant_prompt.PLANTS]
 PAGE = Path(__file__).parents[2] / "docs" / "planted-faults.md"
 HEAD = "| planted in a shipped task | seen in | told |\n|---|---|---|\n"
 
@@ -36,13 +38,9 @@ def test_a_planted_fault_is_told_as_the_page_says(
     text = PAGE.read_text(encoding="utf-8")
     if os.environ.get("HARNESS_UPDATE_GOLDEN") == "1":
         before, after = text.split(HEAD)
-        kept = [
-            own
-            for own in re.findall(r"\|.*\n", after)
-            if not own.startswith(f"| {plant.task}: {plant.fault} |")
-        ]
-        rest = re.sub(r"\|.*\n", "", after)
-        PAGE.write_text(before + HEAD + "".join([*kept, line]) + rest, encoding="utf-8")
+        rows = {own.split(" | ")[0]: own for own in [*re.findall(r"\|.*\n", after), line]}
+        ordered = [rows.get(f"| {own.task}: {own.fault}", "") for own in PLANTS]
+        PAGE.write_text(before + HEAD + "".join(ordered) + re.sub(r"\|.*\n", "", after), encoding="utf-8")
         return
     assert line in text, f"{PAGE.name} lacks it; write the table anew with HARNESS_UPDATE_GOLDEN=1"
 
