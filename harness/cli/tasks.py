@@ -35,8 +35,9 @@ def open_catalog(tasks_from: Sequence[Path] = ()) -> tuple[Plugins, Catalog]:
     from harness.specs.catalog import Catalog
 
     plugins = discover()
-    folders = Registry(plugins).task_spec_folders()
-    return plugins, Catalog(folders, kind_models={}, extra_paths=tasks_from)
+    registry = Registry(plugins)
+    folders, sources = registry.task_spec_folders(), registry.task_sources
+    return plugins, Catalog(folders, kind_models={}, extra_paths=tasks_from, sources=sources)
 
 
 @app.command("list")
@@ -57,7 +58,10 @@ def list_tasks(
     with broken_told(plugins, catalog):
         if language is not None and language not in catalog.language_codes():
             known_languages().get(language)
-        names = [name for name in catalog.names("task") if pattern is None or fnmatch(name, pattern)]
+        if pattern is not None and catalog.is_made(pattern):
+            names = catalog.names_made(pattern)
+        else:
+            names = [name for name in catalog.names("task") if pattern is None or fnmatch(name, pattern)]
         rows = [row for row in task_rows(catalog, names) if language is None or language in row["languages"]]
         suites = _suite_tasks(catalog, pattern)
     table = [
@@ -93,13 +97,13 @@ def _suite_tasks(catalog: Catalog, pattern: str | None) -> dict[str, list[str]]:
 
 
 def task_rows(catalog: Catalog, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield what the list shows of every task; one that two plugins bring is told as a problem of the catalogue."""
-    from harness.errors import DuplicateNameError
+    """Yield what the list shows of every task; one that cannot be had is told as a problem of the catalogue."""
+    from harness.errors import HarnessError
 
     for name in names:
         try:
             entry = catalog.entry("task", name)
-        except DuplicateNameError as error:
+        except HarnessError as error:
             catalog.problems.append(error)
             continue
         data = entry.document.data

@@ -104,13 +104,9 @@ class Catalog:
         for name in names:
             if name not in self._tables["task"]:
                 made = self._sources.get(prefix).open().document(name.partition(":")[2], shots)
-                entry = Entry(
-                    sort="task",
-                    name=name,
-                    plugin=self._sources.plugin_of(prefix),
-                    document=read_yaml(made.text, made.source),
-                    folder=Path(made.source).parent,
-                )
+                document, folder = read_yaml(made.text, made.source), Path(made.source).parent
+                plugin = self._sources.plugin_of(prefix)
+                entry = Entry(sort="task", name=name, plugin=plugin, document=document, folder=folder)
                 self.entries.append(entry)
                 self._tables["task"][name] = [entry]
         return names

@@ -34,6 +34,9 @@ __all__ = [
 ]
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")]
+MadeName = r"[a-z][a-z0-9_]*:[A-Za-z0-9][A-Za-z0-9_.+\-]*"
+"""Of a task that a source makes: ``PREFIX:NAME``."""
+TaskName = Annotated[str, Field(pattern=rf"^(?:[a-z0-9][a-z0-9_\-]*|{MadeName})$")]
 Code = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 Split = Literal["train", "validation", "test"]
 Preset = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")]
@@ -211,7 +214,7 @@ class _WithLanguages(SpecModel):
 class TaskSpec(_WithLanguages):
     """What all tasks have. Every kind adds its own keys in a subclass."""
 
-    task: Name
+    task: TaskName
     kind: Name
     version: Annotated[int, Field(ge=1)]
     description: str

@@ -96,12 +96,13 @@ def _content(
     split = data.get("test_split") or data.get("validation_split")
     source = {"path": f"{PREFIX}:{name}", "split": str(split), "reader": "jsonl"}
     found = read_language(data)
+    told = f" Its language {found[0]!r} was read off {found[1]} ({data[found[1]]})." if found else ""
     language = {"test": {"hub": source | ({"config": "{shots}"} if shots else {})}}
     return {
         "task": f"{PREFIX}:{name}",
         "kind": _KINDS[output_type],
         "version": 1,
-        "description": f"The task {name} of lm-evaluation-harness {version}, asked and scored by it.",
+        "description": f"The task {name} of lm-evaluation-harness {version}, asked and scored by it.{told}",
         "citation": "unknown",
         "license": "unknown",
         "output_type": output_type,

@@ -19,7 +19,6 @@ __all__ = ["KINDS", "GenerationSpec", "LikelihoodSpec", "LmEvalExample", "LmEval
 class LmEvalSpec(TaskSpec):
     """What lm-eval's tasks have; their documents are made, not written by hand."""
 
-    task: Annotated[str, Field(pattern=r"^lm_eval:[A-Za-z0-9][A-Za-z0-9_.+\-]*$")]
     output_type: Literal["multiple_choice", "loglikelihood", "generate_until"]
     shots: Annotated[int, Field(ge=0)]
     """Examples before each item."""

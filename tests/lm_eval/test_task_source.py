@@ -1,0 +1,253 @@
+"""``lm_eval:NAME`` without lm-eval's code: an installed package whose import fails, and folders of the user."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api import open_session
+from harness.errors import SpecError, UnknownNameError, UsageError
+from harness.generation import GenerateOptions
+from harness.metrics.metric import MetricContext
+from harness_lm_eval.answering import generate_options
+from harness_lm_eval.language import read_language
+
+Cli = Callable[..., tuple[int, str, str]]
+
+CHOICE = """\
+dataset_path: someone/weather
+output_type: multiple_choice
+validation_split: dev
+doc_to_text: "{{claim}}"
+doc_to_choice: ["no", "yes"]
+doc_to_target: verdict
+metadata: {version: 2.5}
+"""
+WRITTEN = """\
+task: write_down
+dataset_path: someone/weather
+test_split: test
+doc_to_text: "{{claim}}"
+doc_to_target: reply
+num_fewshot: 3
+generation_kwargs: {until: ["."], max_gen_toks: 5}
+filter_list:
+  - {name: strict, filter: [{function: take_first}]}
+  - {name: loose, filter: [{function: take_first}]}
+metric_list:
+  - {metric: exact_match, aggregation: mean, higher_is_better: true}
+  - {metric: ter, aggregation: ter, higher_is_better: false}
+"""
+FILES = {
+    "weather/_shared": CHOICE,
+    "weather/weather_sw.yaml": "include: _shared\ntask: weather_sw\ntag: skies\n",
+    "weather/weather_hi.yaml": "include: _shared\ntask: weather_hi\ntag: [skies, more]\nnum_fewshot: 0\n",
+    "weather/all.yaml": "group: weather\ntask: [weather_sw, weather_hi]\nmetadata: {version: 1}\n",
+    "weather/changed.yaml": "group: changed\ntask: [{task: weather_sw, num_fewshot: 5}]\nnum_fewshot: 2\n",
+    "write.yaml": WRITTEN,
+    "rolling.yaml": "task: rolling\noutput_type: loglikelihood_rolling\ntest_split: test\n",
+    "own_code.yaml": f"task: own_code\nprocess_docs: !function utils.clean\n{CHOICE}",
+}
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An lm-eval that cannot be imported: what is found out, is found out without running it."""
+    site = tmp_path / "site"
+    files = {f"lm_eval/tasks/{name}": text for name, text in FILES.items()}
+    files["lm_eval/__init__.py"] = "raise RuntimeError('lm-eval was imported')\n"
+    files["lm_eval-0.4.13.dist-info/METADATA"] = "Metadata-Version: 2.1\nName: lm-eval\nVersion: 0.4.13\n"
+    _write(site, files)
+    monkeypatch.syspath_prepend(str(site))
+    importlib.invalidate_caches()
+    for name in ("HARNESS_LM_EVAL_INCLUDE", "HARNESS_LM_EVAL_ALLOW_CODE"):
+        monkeypatch.delenv(name, raising=False)
+    return site
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def test_without_lm_eval_one_sentence_says_how_to_get_it(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    status, _, error = cli("tasks", "show", "lm_eval:xnli_sw")
+    assert status == 2
+    assert error == (
+        "Error: 'lm_eval:xnli_sw' needs the package 'lm-eval', which is not installed here. "
+        'Run: pip install "lm-eval>=0.4.13"\n'
+    )
+
+
+def test_a_task_is_described_by_its_file_alone(installed: Path) -> None:
+    spec = open_session().catalog.task("lm_eval:weather_sw").spec.model_dump()
+    assert (spec["task"], spec["kind"]) == ("lm_eval:weather_sw", "lm_eval_likelihood")
+    assert spec["metrics"] == ("lm_eval:acc", "lm_eval:acc_norm")
+    assert (spec["task_version"], spec["shots"], spec["axes"]) == ("2.5", 0, {})
+    assert list(spec["languages"]) == ["sw"]
+    assert "Its language 'sw' was read off task (weather_sw)" in spec["description"]
+    hub = spec["languages"]["sw"]["test"]["hub"]
+    assert (hub["path"], hub["split"]) == ("lm_eval:weather_sw", "dev")
+
+
+def test_filters_shots_and_other_metrics(installed: Path) -> None:
+    entry = open_session().catalog.task("lm_eval:write_down")
+    spec = entry.spec.model_dump()
+    assert spec["kind"] == "lm_eval_generation"
+    assert spec["metrics"] == ("lm_eval:exact_match,strict", "lm_eval:exact_match,loose")
+    assert spec["further"] == {"ter,strict": "ter", "ter,loose": "ter"}
+    assert spec["axes"] == {"shots": ("3",)}
+    assert list(spec["languages"]) == ["und"]  # no key of the file says it
+    assert entry.languages.get("und").name == "Undetermined"
+
+
+def test_the_number_of_shots_is_the_users_unless_the_task_forbids_it(installed: Path) -> None:
+    catalog = open_session().catalog
+    assert catalog.make("lm_eval:weather_sw", shots=2) == ["lm_eval:weather_sw"]
+    assert catalog.task("lm_eval:weather_sw").spec.axes == {"shots": ("2",)}
+    with pytest.raises(UsageError, match="num_fewshot: 0"):
+        catalog.make("lm_eval:weather_hi", shots=2)
+
+
+@pytest.mark.parametrize("pattern", ["weather", "skies", "weather_*"])
+def test_groups_tags_and_globs_stand_for_their_tasks(installed: Path, pattern: str) -> None:
+    names = open_session().catalog.names_made(f"lm_eval:{pattern}")
+    assert sorted(names) == ["lm_eval:weather_hi", "lm_eval:weather_sw"]
+
+
+def test_listing_a_glob_shows_its_tasks_and_what_cannot_be_taken(installed: Path, cli: Cli) -> None:
+    status, shown, error = cli("tasks", "list", "lm_eval:*")
+    assert status == 0
+    assert "lm_eval:weather_sw" in shown
+    assert "lm_eval:write_down" in shown
+    assert "'loglikelihood_rolling' cannot be asked here" in error
+    status, shown, _ = cli("tasks", "list")
+    assert status == 0
+    assert "lm_eval:" not in shown
+
+
+def test_an_unknown_name_has_near_ones(installed: Path) -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'weather_sw'"):
+        open_session().catalog.task("lm_eval:weather_sv")
+
+
+def test_a_group_that_changes_its_tasks_is_refused(installed: Path) -> None:
+    with pytest.raises(SpecError) as caught:
+        open_session().catalog.make("lm_eval:changed")
+    assert "the group changes this key of its tasks" in str(caught.value)
+    assert "the member with task, num_fewshot changes a task" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("output_type: loglikelihood_rolling\n", "'loglikelihood_rolling' cannot be asked here"),
+        ("unsafe_code: true\n", "the task runs what a model writes"),
+        ("doc_to_image: picture\n", "images; our models get texts"),
+        ("generation_kwargs: {num_beams: 4}\n", "'num_beams' is no option of our models"),
+        ("generation_kwargs: {temprature: 1}\n", "did you mean 'temperature'"),
+        ("metric_list: [{metric: perplexity}]\n", "none of the metrics is a share of the items"),
+        ("process_docs: !function utils.clean\n", "!function utils.clean is Python of this folder"),
+        (
+            "metric_list: [{metric: acc, aggregation: !function utils.agg}]\n",
+            "set HARNESS_LM_EVAL_ALLOW_CODE=1",
+        ),
+        ("metric_list: [{metric: rouge}]\n", "'rouge' is no metric of lm-eval"),
+        ("dataset_kwargs: {trust_remote_code: true}\n", "runs a program of the dataset"),
+    ],
+)
+def test_what_cannot_be_taken_from_a_folder_of_the_user(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    keys = {line.partition(":")[0] for line in text.splitlines()}
+    rest = "".join(line for line in CHOICE.splitlines(keepends=True) if line.partition(":")[0] not in keys)
+    _write(tmp_path / "mine", {"mine.yaml": f"task: mine\n{text}{rest}"})
+    monkeypatch.setenv("HARNESS_LM_EVAL_INCLUDE", str(tmp_path / "mine"))
+    with pytest.raises(SpecError) as caught:
+        open_session().catalog.task("lm_eval:mine")
+    assert told in str(caught.value)
+    assert "line 2" in str(caught.value)
+
+
+def test_python_of_a_folder_runs_only_where_the_user_says_so(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert open_session().catalog.task("lm_eval:own_code").spec.task == "lm_eval:own_code"  # lm-eval's own
+    _write(tmp_path / "mine", {"mine.yaml": FILES["own_code.yaml"]})
+    monkeypatch.setenv("HARNESS_LM_EVAL_INCLUDE", str(tmp_path / "mine"))
+    with pytest.raises(SpecError, match=r"!function utils\.clean"):
+        open_session().catalog.task("lm_eval:own_code")
+    monkeypatch.setenv("HARNESS_LM_EVAL_ALLOW_CODE", "1")
+    assert open_session().catalog.task("lm_eval:own_code").document.source.startswith(str(tmp_path / "mine"))
+
+
+@pytest.mark.parametrize("option", ["--chat", "--constrained"])
+def test_options_that_change_prompts_are_refused(installed: Path, cli: Cli, option: str) -> None:
+    status, _, error = cli(
+        "plan", "--tasks", "lm_eval:weather_sw", "--model", "baseline:random", option, "--data", "sample"
+    )
+    assert status == 2
+    assert f"{option} cannot be given for 'lm_eval:weather_sw'" in error
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, GenerateOptions(max_tokens=256)),
+        (
+            {"until": "\n", "max_new_tokens": 7, "max_gen_toks": 5},
+            GenerateOptions(max_tokens=5, stop=("\n",)),
+        ),
+        (
+            {"until": ["a", ""], "do_sample": False, "temperature": 0.7},
+            GenerateOptions(max_tokens=256, stop=("a",)),
+        ),
+        (
+            {"do_sample": True, "temperature": 0.7, "top_p": 0.9},
+            GenerateOptions(max_tokens=256, temperature=0.7, top_p=0.9),
+        ),
+    ],
+)
+def test_options_are_read_as_lm_eval_reads_them(given: dict[str, Any], expected: GenerateOptions) -> None:
+    assert generate_options(given, 0) == expected
+    assert generate_options(given, 3).seed == 3
+
+
+def test_a_mean_has_its_items_and_what_is_no_share_is_refused() -> None:
+    metric = open_session().registry.metrics.get("lm_eval:acc")
+    context = MetricContext(language="sw", options={"lm_eval:acc": "mean"})
+    predictions = [{"metrics": {"acc,none": value}} for value in (1.0, 0.0, 1.0, 1.0)]
+    result = metric.compute(predictions, [{}] * 4, context)
+    assert result.value == 0.75
+    assert result.items is not None
+    assert result.items.tolist() == [1.0, 0.0, 1.0, 1.0]
+    some = [{"metrics": {}}, *predictions[1:]]
+    assert metric.compute(some, [{}] * 4, context).items is None
+    with pytest.raises(ValueError, match="no item"):
+        metric.compute([{"metrics": {}}], [{}], context)
+    with pytest.raises(ValueError, match="no share of the items"):
+        metric.compute([{"metrics": {"acc,none": 35.5}}], [{}], context)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        ({"task": "xnli_sw"}, ("sw", "task")),
+        ({"task": "belebele_swh_Latn"}, ("sw", "task")),
+        ({"task": "t", "dataset_name": "hi"}, ("hi", "dataset_name")),
+        ({"task": "hellaswag", "dataset_name": None}, None),
+    ],
+)
+def test_languages_are_read_off_names(data: dict[str, Any], found: tuple[str, str] | None) -> None:
+    assert read_language(data) == found
