@@ -63,7 +63,7 @@ def report(
         if matrices:
             console.print(render_matrices(summary))
         elif equity:
-            console.print(render_equity(equity_report(runs)))
+            console.print(render_equity(equity_report(runs), width=console.width))
         elif probing:
             console.print(render_probes(summary, width=console.width))
         else:
