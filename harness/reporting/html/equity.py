@@ -92,9 +92,9 @@ def _row(row: FieldRow) -> Element:
 
 
 def _table(table: EquityTable) -> Iterator[Element]:
-    yield field_table(f"{table.title}, by script", HEADS, cost_rows(table))
+    yield field_table(f"{table.system}: {table.title}, by script", HEADS, cost_rows(table))
     if answers := answer_rows(table):
-        yield field_table(f"{table.title}: language of the answers", ANSWER_HEADS, answers)
+        yield field_table(f"{table.system}: {table.title}, language of the answers", ANSWER_HEADS, answers)
     if (told := notes(table_notes(table))) is not None:
         yield told
 
