@@ -86,11 +86,12 @@ def test_room_of_a_query_is_beside_its_prefix(folders: dict[str, Path], open_fol
     adapter = open_folder(folders["xlm-roberta"], query_prefix="query: ", max_length=20)
     assert isinstance(adapter, CutsTexts)
     room = adapter.text_room(1, EmbedOptions())
+    assert room is not None
     for text in (phrase for phrase in phrases(60) if phrase):
         count = adapter.subword_counts([text])[0].tokens
         whole = adapter._session.encode(["query: " + text], None, 10_000)[0]
         assert (count > room) == (len(whole) > 20)
-    assert adapter.text_room(1, EmbedOptions(prefixes=False)) > room
+    assert (adapter.text_room(1, EmbedOptions(prefixes=False)) or 0) > room
     assert adapter.text_room(1, EmbedOptions(max_length=10)) == room - 10
 
 
