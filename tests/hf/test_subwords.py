@@ -84,7 +84,8 @@ def test_room_of_pairs_is_what_the_model_reads(encoder: Any) -> None:
 
 def test_room_of_a_query_is_beside_its_prefix(folders: dict[str, Path], open_folder: Open) -> None:
     adapter = open_folder(folders["xlm-roberta"], query_prefix="query: ", max_length=20)
-    assert isinstance(adapter, CutsTexts)
+    tells = isinstance(adapter, CutsTexts)
+    assert tells
     room = adapter.text_room(1, EmbedOptions())
     assert room is not None
     for text in (phrase for phrase in phrases(60) if phrase):

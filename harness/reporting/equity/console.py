@@ -24,7 +24,7 @@ from harness.reporting.equity.table import (
     table_notes,
 )
 
-__all__ = ["render_equity"]
+__all__ = ["WIDE", "render_equity"]
 
 LABEL = 18
 SYSTEM = 34
