@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from harness.results import Run
 
 app = typer.Typer(add_completion=False)
 
@@ -39,14 +43,11 @@ def report(
 ) -> None:
     """Print or write the report of a run; baselines that were run beside it are shown too."""
     from harness.api import open_session, published_documents
-    from harness.cli.display import broken_told, stdout, write_file, write_rows
-    from harness.reporting.console import render_matrices, render_probes, render_summary
-    from harness.reporting.equity.console import render_equity
-    from harness.reporting.equity.report import equity_report
-    from harness.reporting.equity.rows import EQUITY_FORMATS, equity_rows
+    from harness.cli.display import broken_told, write_file, write_rows
+    from harness.reporting.equity.formats import equity_format
+    from harness.reporting.equity.rows import equity_rows
     from harness.reporting.probing.rows import probe_rows
     from harness.reporting.rows import cell_rows
-    from harness.reporting.summary import summarise
     from harness.results import Run, with_baselines
 
     session = open_session()
@@ -59,22 +60,34 @@ def report(
     if json_file is not None:
         rows = equity_rows if equity else probe_rows if probing else cell_rows
         write_rows(json_file, rows(runs))
-    render = EQUITY_FORMATS.get(format_name, chosen.render) if equity else chosen.render
+    render = equity_format(format_name, chosen.render) if equity else chosen.render
     if output is not None and chosen.write is not None and not equity:
         for path in chosen.write(runs, output):
             typer.echo(f"wrote {path}")
     elif output is not None:
         write_file(output, render(runs))
     elif format_name == "console":
-        console = stdout()
-        summary = summarise(runs)
-        if matrices:
-            console.print(render_matrices(summary))
-        elif equity:
-            console.print(render_equity(equity_report(runs)))
-        elif probing:
-            console.print(render_probes(summary, width=console.width))
-        else:
-            console.print(render_summary(summary, width=console.width))
+        _print(runs, part="matrices" if matrices else "equity" if equity else "probing" if probing else "")
     else:
         typer.echo(render(runs), nl=False)
+
+
+def _print(runs: Sequence[Run], *, part: str) -> None:
+    """Print the report, or one part of it alone, in all its tables."""
+    from harness.cli.display import stdout
+    from harness.reporting.console import render_matrices, render_probes, render_summary
+    from harness.reporting.equity.console import render_equity
+    from harness.reporting.equity.report import equity_report
+    from harness.reporting.summary import summarise
+
+    console = stdout()
+    if part == "equity":
+        console.print(render_equity(equity_report(runs), width=console.width))
+        return
+    summary = summarise(runs)
+    if part == "matrices":
+        console.print(render_matrices(summary))
+    elif part == "probing":
+        console.print(render_probes(summary, width=console.width))
+    else:
+        console.print(render_summary(summary, width=console.width))

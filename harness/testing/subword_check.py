@@ -27,9 +27,7 @@ class SubwordChecks(ContractSetting):
         """There is one count a text, whatever stands beside it; an empty text has no token."""
         model = _counting(workshop)
         counts = model.subword_counts(TEXTS)
-        assert isinstance(counts, list) and len(counts) == len(TEXTS), (
-            f"{workshop.name} gives {len(counts)} counts to {len(TEXTS)} texts."
-        )
+        assert len(counts) == len(TEXTS), f"{workshop.name} gives {len(counts)} counts to {len(TEXTS)} texts."
         assert model.subword_counts([]) == [], f"{workshop.name} counts something in no text."
         for text, count in zip(TEXTS, counts, strict=True):
             assert model.subword_counts([text]) == [count], (

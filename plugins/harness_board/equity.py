@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from harness.markup.element import Element, element
 from harness.reporting.equity.report import EquityReport, EquityTable
-from harness.reporting.equity.table import LEGEND, SIDE_HEADS, side_rows
-from harness.reporting.html.equity import field_table
+from harness.reporting.equity.table import LEGEND
+from harness.reporting.html.equity import side_table
 from harness.reporting.html.layout import notes
 
 __all__ = ["equity_section"]
@@ -24,14 +24,13 @@ def equity_section(
         language: The language that the page is about.
     """
     tables = [table for table in report.tables if table.task == task] if task else list(report.overall)
-    rows = [row for row in side_rows(tables) if language in {None, row.language}]
-    if not rows:
+    if not any(language in {None, row.code} for table in tables for row in table.rows):
         return None
-    heads = [f"{_system(table, tables)}: {head}" for table in tables for head in SIDE_HEADS]
+    names = [_system(table, tables) for table in tables]
     return element(
         "section",
         element("h2", "What the languages cost"),
-        field_table(f"Of {task or 'all tasks'}, by system", heads, rows),
+        side_table(f"Of {task or 'all tasks'}, by system", tables, names, language=language),
         notes(LEGEND[:3]),
         class_="equity",
     )

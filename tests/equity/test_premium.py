@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.record import ItemTokens
-from harness.reporting.equity.premium import by_id, premium_of
+from harness.reporting.equity.cost import Cost
+from harness.reporting.equity.premium import Premium, by_id, premium_of
+from harness.reporting.equity.report import EquityRow, correlation_of
 
 Counts = st.dictionaries(st.text(min_size=1, max_size=3), st.integers(min_value=1, max_value=500), min_size=1)
 
@@ -81,3 +83,35 @@ def test_the_interval_agrees_with_a_bootstrap_over_clusters(size: int) -> None:
     low, high = np.percentile(ratios, [2.5, 97.5])
     assert found.tokens is not None and found.low is not None and found.high is not None
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.1 * (high - low))
+
+
+def row(code: str, score: float, premium: float | None, tokens: int = 20, unspaced: int = 0) -> EquityRow:
+    cost = Cost(items=1, words=10, characters=50, bytes=50, tokens=tokens, unspaced=unspaced)
+    found = Premium() if premium is None else Premium(tokens=premium)
+    return EquityRow(code=code, name=code, script="Latn", cost=cost, premium=found, score=score)
+
+
+def test_scores_are_correlated_with_the_premium_or_else_with_the_fertility() -> None:
+    rows = [row(str(number), 1 - number / 10, 1 + number**2) for number in range(6)]
+    found = correlation_of(rows, "accuracy")
+    assert found is not None
+    assert (found.of, found.languages) == ("premium", 6)
+    assert found.value == pytest.approx(-1)
+    own = [row(str(number), number / 10, None, tokens=20 + number) for number in range(5)]
+    letters = row("zh", 0.0, None, tokens=1000, unspaced=9)
+    found = correlation_of([*own, letters], "accuracy")
+    assert found is not None
+    assert (found.of, found.languages) == ("fertility", 5)
+    assert found.value == pytest.approx(1)
+    assert correlation_of(own[:4], "accuracy") is None
+    assert correlation_of([row(str(number), 0.5, 1 + number) for number in range(6)], "accuracy") is None
+
+
+def test_sums_of_what_is_not_known_are_not_known() -> None:
+    known = Cost(items=2, tokens=10, unknown=1, truncated=1, truncated_of=2, seconds=1.0)
+    total = known + Cost(items=3, tokens=5, unknown=None, truncated=0, truncated_of=0, is_timed=False)
+    assert (total.items, total.tokens, total.unknown, total.is_timed) == (5, 15, None, False)
+    assert (total.truncated_share, total.unknown_share) == (0.5, None)
+    assert (Cost().fertility, Cost().bytes_per_token, Cost().truncated_share, Cost().tokens_per_second) == (
+        None,
+    ) * 4

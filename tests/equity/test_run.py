@@ -176,6 +176,21 @@ def test_missing_records_leave_the_premium_out(run: RunTasks) -> None:
     assert rows["en"].premium.tokens == 1
 
 
+def test_a_format_without_the_ledger_is_refused(run: RunTasks, cli: Cli, tmp_path: Path) -> None:
+    finished = run("xnli:en+de")
+    code, _, error = cli("report", finished.path, "--equity", "--format", "latex")
+    assert code == 2
+    assert "--equity cannot be written as 'latex'; expected console, csv" in error
+    code, _, error = cli("report", finished.path, "--equity", "--output", tmp_path / "cost.txt")
+    assert code == 0, error
+    assert "de German" in (tmp_path / "cost.txt").read_text(encoding="utf-8")
+    assert cli("report", finished.path, "--equity", "--json", tmp_path / "cost.json")[0] == 0
+    rows = json.loads((tmp_path / "cost.json").read_text(encoding="utf-8"))
+    assert {(row["task"], row["language"]) for row in rows} == {
+        ("", "de"), ("", "en"), ("xnli", "de"), ("xnli", "en")
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("format_name", ["csv", "json", "markdown", "html"])
 def test_every_format_has_the_ledger(run: RunTasks, cli: Cli, format_name: str) -> None:
     finished = run("xnli:en+de+zh")

@@ -166,6 +166,17 @@ def test_token_counts(ranker: Ranker, stand_in: Any, folders: dict[str, Path], h
     assert model.context_length() == 64
 
 
+@pytest.mark.parametrize("here", [True, False], ids=["tokenizer here", "server tokenises"])
+def test_subword_counts(ranker: Ranker, stand_in: Any, folders: dict[str, Path], here: bool) -> None:
+    model = ranker(tokenizer=folders["plain"] if here else None)
+    texts = ["The cat", "", "कख", "The cat"]
+    assert [count.tokens for count in model.subword_counts(texts)] == [
+        len(stand_in.ids(text)) for text in texts
+    ]
+    assert {count.unknown for count in model.subword_counts(texts)} == {None}
+    assert model.subword_counts([]) == []
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [

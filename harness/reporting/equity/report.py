@@ -16,7 +16,7 @@ from harness.reporting.equity.premium import REFERENCE, ItemCost, Premium, by_id
 from harness.reporting.system_name import system_names
 from harness.results import Run, RunFolder
 
-__all__ = ["Correlation", "EquityReport", "EquityRow", "EquityTable", "equity_report"]
+__all__ = ["Correlation", "EquityReport", "EquityRow", "EquityTable", "correlation_of", "equity_report"]
 
 Cell = Mapping[str, Any]
 LEAST_LANGUAGES = 5
@@ -131,7 +131,7 @@ class _Reader:
                 method=method,
                 view=" ".join(f"{name}={value}" for name, value in json.loads(view).items()),
                 rows=_ordered(rows),
-                correlation=_correlation(rows, self._run.manifest["tasks"][task]["headline"][0]),
+                correlation=correlation_of(rows, self._run.manifest["tasks"][task]["headline"][0]),
             )
 
     def overall(self) -> EquityTable:
@@ -241,7 +241,7 @@ def _ordered(rows: Sequence[EquityRow]) -> tuple[EquityRow, ...]:
     return tuple(sorted(rows, key=lambda row: (row.script, row.code)))
 
 
-def _correlation(rows: Sequence[EquityRow], metric: str) -> Correlation | None:
+def correlation_of(rows: Sequence[EquityRow], metric: str) -> Correlation | None:
     """Return how scores go with the premium; without premiums with the fertility, where words are words."""
     with_premium = [(row.score, row.premium.tokens) for row in rows]
     with_fertility = [(row.score, row.cost.fertility) for row in rows if not row.cost.counts_letters]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from harness.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
@@ -22,7 +21,7 @@ from harness.reporting.equity.table import (
 from harness.reporting.rows import inert
 from harness.results import Run
 
-__all__ = ["EQUITY_FORMATS", "equity_csv", "equity_lines", "equity_rows"]
+__all__ = ["equity_csv", "equity_lines", "equity_rows"]
 
 
 def equity_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
@@ -115,19 +114,3 @@ def _escape(text: str) -> str:
     for character in "\\|<>*_`[]":
         text = text.replace(character, f"\\{character}")
     return text.replace("\n", " ")
-
-
-def _json(runs: Sequence[Run]) -> str:
-    return json.dumps(equity_rows(runs), ensure_ascii=False, indent=1) + "\n"
-
-
-def _markdown(runs: Sequence[Run]) -> str:
-    return "\n".join(equity_lines(equity_report(runs))).lstrip() + "\n"
-
-
-EQUITY_FORMATS: Mapping[str, Callable[[Sequence[Run]], str]] = {
-    "csv": equity_csv,
-    "json": _json,
-    "markdown": _markdown,
-}
-"""Formats that can be of the ledger alone; the others have it among the rest, or not at all."""

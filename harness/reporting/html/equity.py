@@ -21,7 +21,7 @@ from harness.reporting.equity.table import (
 from harness.reporting.html.layout import fold, notes, section
 from harness.reporting.html.material import Material
 
-__all__ = ["equity_section", "field_table", "side_table"]
+__all__ = ["equity_section", "side_table"]
 
 TOLD = (
     "What a tokenizer makes of the same content in other languages: the more sub-words, the slower and dearer it is, "
@@ -36,7 +36,8 @@ def equity_section(material: Material) -> Element | None:
         return None
     parts: list[Element] = [element("p", TOLD, class_="note")]
     if len(report.overall) > 1:
-        parts.append(side_table(report.overall))
+        names = [table.system for table in report.overall]
+        parts.append(side_table("Systems beside each other, all tasks", report.overall, names))
     for overall in report.overall:
         own = [table for table in report.tables if table.system == overall.system]
         parts.append(element("h3", overall.system))
@@ -48,27 +49,39 @@ def equity_section(material: Material) -> Element | None:
     return section("equity", "What the languages cost", parts, notes([*LEGEND, *report.notes]))
 
 
-def side_table(tables: Sequence[EquityTable]) -> Element:
-    """Return fertility, premium and truncation of several systems beside each other."""
-    named = [f"{table.system}: {head}" for table in tables for head in SIDE_HEADS]
-    return field_table("Systems beside each other", named, side_rows(tables))
+def side_table(
+    caption: str, tables: Sequence[EquityTable], names: Sequence[str], *, language: str | None = None
+) -> Element:
+    """Return fertility, premium and truncation of tables beside each other.
+
+    Args:
+        caption: What it shows.
+        tables: In the order of their columns.
+        names: What stands over the columns of each.
+        language: The only language that is shown, by default all.
+    """
+    rows = [row for row in side_rows(tables) if language in {None, row.language}]
+    systems = [element("th", name, scope="colgroup", colspan=len(SIDE_HEADS), class_="n") for name in names]
+    over = element("tr", element("th", "language", scope="col", rowspan=2), systems)
+    return _scrolling(caption, [over, element("tr", _heads(SIDE_HEADS * len(tables)))], rows)
 
 
 def field_table(caption: str, heads: Sequence[str], rows: Iterable[FieldRow]) -> Element:
     """Return a table in which a script heads its languages."""
+    return _scrolling(caption, [element("tr", element("th", "language", scope="col"), _heads(heads))], rows)
+
+
+def _heads(names: Iterable[str]) -> list[Element]:
+    return [element("th", name, scope="col", class_="n") for name in names]
+
+
+def _scrolling(caption: str, head: Sequence[Element], rows: Iterable[FieldRow]) -> Element:
     table = element(
         "table",
         element("caption", caption),
-        element(
-            "thead",
-            element(
-                "tr",
-                element("th", "language", scope="col"),
-                [element("th", head, scope="col", class_="n") for head in heads],
-            ),
-        ),
+        element("thead", head),
         element("tbody", [_row(row) for row in rows]),
-        class_="probes",
+        class_="probes cost",
     )
     return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=caption)
 
@@ -79,9 +92,9 @@ def _row(row: FieldRow) -> Element:
 
 
 def _table(table: EquityTable) -> Iterator[Element]:
-    yield field_table(f"{table.title}, by script", HEADS, cost_rows(table))
+    yield field_table(f"{table.system}: {table.title}, by script", HEADS, cost_rows(table))
     if answers := answer_rows(table):
-        yield field_table(f"{table.title}: language of the answers", ANSWER_HEADS, answers)
+        yield field_table(f"{table.system}: {table.title}, language of the answers", ANSWER_HEADS, answers)
     if (told := notes(table_notes(table))) is not None:
         yield told
 
@@ -95,7 +108,7 @@ def _chart(table: EquityTable) -> Element | None:
     scripts = sorted({row.script for row in rows})
     bars = [
         Bar(
-            label=row.name,
+            label=f"{row.name}, {row.script}",
             value=row.premium.tokens,
             low=row.premium.low,
             high=row.premium.high,
@@ -104,5 +117,5 @@ def _chart(table: EquityTable) -> Element | None:
         )
         for row in rows
     ]
-    title = f"{table.title}: premium of {table.system}, colours by script"
+    title = f"{table.title}: premium of {table.system}"
     return interval_bars(title, bars, unit="sub-words relative to English", digits=2)
