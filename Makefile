@@ -7,12 +7,14 @@ STAMP := $(VENV)/.installed
 PEERS := .venv-peers
 VLLM := .venv-vllm
 EXAMPLES := .venv-examples
+LOWEST := .venv-lowest
+LOWEST_EXTRAS := metrics retrieval translate typology
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help setup setup-vllm setup-browser demo test test-slow check fmt bench models examples wheel clean
+.PHONY: help setup setup-vllm setup-browser demo test test-slow test-lowest check fmt bench models examples wheel release-check clean
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## create .venv with the pinned dependencies and the project in editable mode
 
@@ -46,6 +48,16 @@ test: setup ## the tests that need no accelerator and no network
 
 test-slow: setup models ## the tests that take minutes, with real weights
 	$(BIN)/python -m pytest -q -m "slow and not gpu"
+
+test-lowest: $(LOWEST)/.installed ## tests of the core with the lowest versions that pyproject.toml declares
+	$(LOWEST)/bin/python -m pytest @tests/packaging/lowest.args
+
+# What lowest.args leaves out compares with newer versions of scipy, or compares texts and last digits that versions change.
+$(LOWEST)/.installed: $(STAMP) tests/packaging/lowest.py
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(BIN)/python tests/packaging/lowest.py $(LOWEST_EXTRAS) > $(LOWEST)/requirements.txt
+	$(LOWEST)/bin/pip install -q --disable-pip-version-check -r $(LOWEST)/requirements.txt -e .
+	@touch $@
 
 check: setup ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
@@ -84,6 +96,9 @@ examples: setup ## install the wheel and the packages of examples/ in an empty e
 wheel: setup ## build the wheel and the sdist into dist/
 	$(BIN)/python -m build --no-isolation
 
+release-check: setup ## wheel and sdist in an empty environment, from the package registry
+	$(BIN)/python -m pytest -q tests/packaging/test_wheel.py tests/packaging/test_release.py
+
 clean: ## remove what the other targets made
 	rm -rf site
-	rm -rf $(VENV) $(PEERS) $(VLLM) $(EXAMPLES) .venv-explainaboard dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PEERS) $(VLLM) $(EXAMPLES) $(LOWEST) .venv-explainaboard dist build .mypy_cache .ruff_cache .pytest_cache

@@ -147,7 +147,7 @@ def test_the_benchmark_gives_the_scores_of_the_source_tree(bin_folder: Path, fol
     assert run.returncode == 0, run.stderr
     path = os.pathsep.join(str(ROOT / name) for name in ("", "plugins", "model_adapters", "task_specs"))
     source = _run(
-        *(sys.executable, "-m", "harness", *BENCHMARK, "--output", folder / "source"),
+        *(sys.executable, "-m", "harness", *BENCHMARK, "--output", str(folder / "source")),
         folder=folder,
         path=path,
     )
