@@ -164,7 +164,7 @@ def test_a_folder_without_permission_is_told(specs: Path, monkeypatch: pytest.Mo
     def refused(path: Path) -> Iterator[Any]:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(spec_folder.os, "scandir", refused)
+    monkeypatch.setattr("harness.specs.folder.os.scandir", refused)
     names, [told] = _read(specs)
     assert names == []
     assert told.startswith(
