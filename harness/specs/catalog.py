@@ -46,11 +46,6 @@ class Entry:
         given = None if self.sort == "published" else self.document.data.get("languages")
         return list(given) if isinstance(given, Mapping) else []
 
-    def texts(self, key: str) -> list[str]:
-        """Return the texts of a list, without validating it; what is no text is left out."""
-        given = self.document.data.get(key)
-        return [item for item in given if isinstance(item, str)] if isinstance(given, list) else []
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEntry:
@@ -137,7 +132,7 @@ class Catalog:
         fragments: dict[str, Document] = {}
         folders = dict.fromkeys(spec.languages, entry.folder)
         languages = dict(spec.languages)
-        for fragment_entry in _each_once([*self._usable_fragments(name), *further]):
+        for fragment_entry in _each_once([*self._fragments(name), *further]):
             for code, language in self._fragment(fragment_entry).languages.items():
                 if code in languages:
                     raise DuplicateNameError(
@@ -249,7 +244,7 @@ class Catalog:
         return [
             name
             for name in self.names("prompt")
-            if any(task in entry.texts("tasks") for entry in self._tables["prompt"][name])
+            if any(task in entry.document.texts("tasks") for entry in self._tables["prompt"][name])
         ]
 
     def human_performance(self) -> dict[str, dict[str, float]]:
@@ -270,7 +265,7 @@ class Catalog:
         """Return the language codes of a task, fragments included, without validating anything."""
         codes = self.entry("task", name).languages
         return codes + [
-            code for entry in self._fragments(name) for code in entry.languages if code not in codes
+            code for entry in self._found_fragments(name) for code in entry.languages if code not in codes
         ]
 
     def language_codes(self) -> set[str]:
@@ -282,13 +277,13 @@ class Catalog:
         table = frozenset(language.code for language in known_languages())
         return table.union(*(entry.languages for entry in self.entries))
 
-    def _fragments(self, task: str) -> list[Entry]:
+    def _found_fragments(self, task: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.sort == "extends" and entry.name == task]
 
-    def _usable_fragments(self, task: str) -> list[Entry]:
+    def _fragments(self, task: str) -> list[Entry]:
         """Return the fragments of a task without broken ones of plugins: they must not stop who asks for the task."""
         usable = []
-        for entry in self._fragments(task):
+        for entry in self._found_fragments(task):
             try:
                 self._fragment(entry)
             except SpecError as error:
