@@ -17,6 +17,7 @@ from benchmarks import (
     large_vocabulary,
     memory,
     planning,
+    plugins,
     probing,
     processes,
     prompt_building,
@@ -55,6 +56,7 @@ def main() -> None:
     # The last ones end with a status where they miss their limit.
     gap.main([])
     planning.main([])
+    plugins.main([])
     memory.main([])
     translation.main([] if given.data is None else ["--data", given.data])
     generation.main([])

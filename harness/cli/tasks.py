@@ -90,7 +90,7 @@ def _suite_tasks(catalog: Catalog, pattern: str | None) -> dict[str, list[str]]:
     for name in catalog.names("suite"):
         try:
             if pattern is None or fnmatch(name, pattern):
-                found[name] = catalog.entry("suite", name).texts("tasks")
+                found[name] = catalog.entry("suite", name).document.texts("tasks")
         except DuplicateNameError as error:
             catalog.problems.append(error)
     return found

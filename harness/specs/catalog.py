@@ -124,7 +124,7 @@ class Catalog:
 
         `further` are fragments that need not be installed.
         """
-        found = [*self._usable_fragments(spec.task), *further]
+        found = [*self._fragments(spec.task), *further]
         return join_fragments(
             entry,
             spec,
@@ -230,7 +230,7 @@ class Catalog:
         return [
             name
             for name in self.names("prompt")
-            if any(task in entry.texts("tasks") for entry in self._tables["prompt"][name])
+            if any(task in entry.document.texts("tasks") for entry in self._tables["prompt"][name])
         ]
 
     def human_performance(self) -> dict[str, dict[str, float]]:
@@ -251,7 +251,7 @@ class Catalog:
         """Return the language codes of a task, fragments included, without validating anything."""
         codes = self.entry("task", name).languages
         return codes + [
-            code for entry in self._fragments(name) for code in entry.languages if code not in codes
+            code for entry in self._found_fragments(name) for code in entry.languages if code not in codes
         ]
 
     @cached_property
@@ -275,13 +275,13 @@ class Catalog:
         table = frozenset(language.code for language in known_languages())
         return table.union(*(entry.languages for entry in self.entries))
 
-    def _fragments(self, task: str) -> list[Entry]:
+    def _found_fragments(self, task: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.sort == "extends" and entry.name == task]
 
-    def _usable_fragments(self, task: str) -> list[Entry]:
+    def _fragments(self, task: str) -> list[Entry]:
         """Return the fragments of a task without broken ones of plugins: they must not stop who asks for the task."""
         usable = []
-        for entry in self._fragments(task):
+        for entry in self._found_fragments(task):
             try:
                 self._fragment(entry)
             except SpecError as error:

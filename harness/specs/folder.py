@@ -77,7 +77,7 @@ def _children(folder: Traversable, most: int) -> list[tuple[str, Traversable, bo
     if isinstance(folder, Path):
         with os.scandir(folder) as entries:
             for entry in entries:
-                found.append((entry.name, folder / entry.name, entry.is_dir()))
+                found.append((entry.name, folder / entry.name, _is_folder(entry)))
                 if len(found) > most:
                     raise _TooManyError
     else:
@@ -86,6 +86,13 @@ def _children(folder: Traversable, most: int) -> list[tuple[str, Traversable, bo
             if len(found) > most:
                 raise _TooManyError
     return sorted(found, key=lambda child: child[0])
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # such as a link to itself, which is told when it is read
+        return False
 
 
 def _read_path(path: Path) -> bytes:

@@ -84,6 +84,11 @@ class Document:
     text: str
     """What was read. It is parsed again where a line is asked for: most documents have no fault to be told."""
 
+    def texts(self, key: str) -> list[str]:
+        """Return the texts of a list, without validating it; what is no text is left out."""
+        given = self.data.get(key)
+        return [item for item in given if isinstance(item, str)] if isinstance(given, list) else []
+
     def line_of(self, path: Iterable[str | int]) -> int | None:
         """Return the 1-based line of a key path, or of the longest known part of it."""
         lines = _lines(self.text)

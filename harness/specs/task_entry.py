@@ -45,11 +45,6 @@ class Entry:
         given = None if self.sort == "published" else self.document.data.get("languages")
         return list(given) if isinstance(given, Mapping) else []
 
-    def texts(self, key: str) -> list[str]:
-        """Return the texts of a list, without validating it; what is no text is left out."""
-        given = self.document.data.get(key)
-        return [item for item in given if isinstance(item, str)] if isinstance(given, list) else []
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenWords:

@@ -1,0 +1,256 @@
+"""Spec folders and documents that are broken, huge or hostile: told with their place, the others are listed."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import SpecError
+from harness.specs import folder as spec_folder
+from harness.specs.catalog import Catalog
+from harness.specs.loading import MOST_LEVELS, read_yaml
+
+Package = Callable[..., Path]
+Harness = Callable[..., Any]
+
+SPECS = (
+    "from harness import hookimpl\nfrom importlib.resources import files\n@hookimpl\n"
+    "def harness_register_task_specs(): return [files(__name__) / 'specs']\n"
+)
+TASK = """task: {name}
+kind: sequence_classification
+version: 1
+description: d
+citation: c
+license: l
+inputs: [text]
+labels: [friendly, rude]
+metrics: [accuracy]
+protocols: [zero_shot_transfer]
+transfer: {{stages: [{name}]}}
+languages:
+  en:
+    test: {{local: en.jsonl, reader: jsonl}}
+"""
+PLAN = ("plan", "--tasks", "xnli:de", "--model", "baseline:majority", "--data", "sample")
+BOMB = "task: x\na: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{chr(98 + level)}: &{chr(98 + level)} [{', '.join([f'*{chr(97 + level)}'] * 9)}]\n"
+    for level in range(9)
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def specs(tmp_path: Path) -> Path:
+    """A folder with one right document."""
+    made = tmp_path / "specs"
+    made.mkdir()
+    (made / "right.yaml").write_text(TASK.format(name="right"), encoding="utf-8")
+    return made
+
+
+def _read(specs: Any) -> tuple[list[str], list[str]]:
+    """Return the names of the documents of a folder, and what is told about it."""
+    began = time.monotonic()
+    catalog = Catalog([("mine", specs)], kind_models={})
+    assert time.monotonic() - began < 30
+    return [entry.name for entry in catalog.entries], [str(problem) for problem in catalog.problems]
+
+
+def test_every_broken_document_is_told_and_the_others_are_listed_and_run(
+    package: Package, harness: Harness, site: Path
+) -> None:
+    package(
+        "strange",
+        {
+            "strange/__init__.py": SPECS,
+            "strange/specs/a_right.yaml": TASK.format(name="greetings"),
+            "strange/specs/syntax.yaml": "task: x\nkind: [\n",
+            "strange/specs/bytes.yaml": b"task: \xff\xfe\n",
+            "strange/specs/bomb.yaml": BOMB,
+            "strange/specs/large.yaml": "task: x\ndescription: |\n" + "  text\n" * 400_000,
+            "strange/specs/odd.yaml": "task: odd\nkind: [a]\nlicense: {b: 1}\nlanguages: [en]\nmetrics: 5\n",
+            "strange/specs/prompt.yaml": "prompt: strange/default\ntasks: 5\n",
+            "strange/specs/suite.yaml": "suite: strange\ntasks: 7\n",
+            "strange/specs/scores.yaml": "published: strange\nsuite: xtreme_r\nscores: 5\n",
+            "strange/specs/added.yaml": "extends: xnli\nlanguages: {yo: {tset: {local: a.tsv}}}\n",
+        },
+    )
+    folder = site / "strange" / "specs"
+    listed = harness("tasks", "list")
+    assert listed.status == 0
+    assert {"xnli", "greetings", "odd"} <= {line.split()[0] for line in listed.out.splitlines()}
+    for name, fault in {
+        "syntax.yaml": "\n  line 3: ",
+        "bytes.yaml": "\n  is not UTF-8: ",
+        "bomb.yaml": "\n  line 2: it stands for more than 200,000 values",
+        "large.yaml": "\n  has more than 2,000,000 bytes, the most that a spec may have",
+    }.items():
+        assert f"Warning: {folder / name} has 1 fault:{fault}" in listed.err
+    assert listed.err.count("Warning: ") == 4
+    planned = harness(*PLAN)
+    assert planned.status == 0
+    assert (
+        f"{folder / 'added.yaml'} has 1 fault:\n  line 2: languages.yo.tset: unknown key 'tset'"
+        in planned.err
+    )
+    assert harness("plan", "--tasks", "odd", *PLAN[3:]).status == 2
+    checked = harness("tasks", "validate")
+    assert checked.status == 2
+    for name in ("syntax", "odd", "prompt", "suite", "scores", "added"):
+        assert f"{folder / f'{name}.yaml'}: " in checked.err
+    assert "ok  task xnli\n" in checked.out
+
+
+def test_a_language_of_a_broken_fragment_is_unknown_and_the_reason_is_told(
+    package: Package, harness: Harness
+) -> None:
+    fragment = "extends: xnli\nlanguages: {yo: {tset: {local: a.tsv}}}\n"
+    package("strange", {"strange/__init__.py": SPECS, "strange/specs/added.yaml": fragment})
+    planned = harness("plan", "--tasks", "xnli:yo+de", *PLAN[3:])
+    assert planned.status == 0
+    assert "1 cells, 1 models to fit, 1 skipped" in planned.out
+    assert "skipped xnli yo: " in planned.out
+    assert "unknown key 'tset'" in planned.err
+
+
+def test_published_scores_that_are_broken_stop_no_other(specs: Path) -> None:
+    (specs / "scores.yaml").write_text("published: x\nsuite: s\nscores: 5\n", encoding="utf-8")
+    catalog = Catalog([("mine", specs)], kind_models={})
+    assert catalog.published_for("s") == []
+    assert "scores.yaml has" in str(catalog.problems[0])
+
+
+# Files ---------------------------------------------------------------------------------------------------
+
+
+def test_files_that_cannot_be_read(specs: Path) -> None:
+    (specs / "dangling.yaml").symlink_to(specs / "nowhere")
+    (specs / "loop.yaml").symlink_to(specs / "loop.yaml")
+    (specs / "device.yaml").symlink_to("/dev/zero")
+    (specs / "folder.yaml").mkdir()
+    os.mkfifo(specs / "pipe.yaml")
+    names, told = _read(specs)
+    assert names == ["right"]
+    faults = {line.split(" ", 1)[0].rpartition("/")[2]: line.rpartition("\n  ")[2] for line in told}
+    assert faults == {
+        "dangling.yaml": "cannot be read: No such file or directory",
+        "device.yaml": "cannot be read: it is no regular file",
+        "loop.yaml": "cannot be read: Too many levels of symbolic links",
+        "pipe.yaml": "cannot be read: it is no regular file",
+    }
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_and_a_file_without_permission(specs: Path) -> None:
+    (specs / "right.yaml").chmod(0)
+    assert "cannot be read: Permission denied" in _read(specs)[1][0]
+    specs.chmod(0)
+    assert "cannot be read: Permission denied" in _read(specs)[1][0]
+    specs.chmod(stat.S_IRWXU)
+
+
+def test_a_folder_without_permission_is_told(specs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> Iterator[Any]:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("harness.specs.folder.os.scandir", refused)
+    names, [told] = _read(specs)
+    assert names == []
+    assert told.startswith(
+        f"The folder {str(specs)!r} of the plugin 'mine' cannot be read: Permission denied. "
+    )
+
+
+def test_a_file_and_a_missing_folder_are_no_folders(specs: Path) -> None:
+    assert "cannot be read: Not a directory" in _read(specs / "right.yaml")[1][0]
+    assert "cannot be read: No such file or directory" in _read(specs / "none")[1][0]
+
+
+def test_a_folder_with_too_many_files(specs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spec_folder, "MOST_ENTRIES", 20)
+    for number in range(4):
+        (specs / f"inner{number}").mkdir()
+        for name in range(4):
+            (specs / f"inner{number}" / f"{name}.txt").write_text("", encoding="utf-8")
+    names, [told] = _read(specs)
+    assert names == []
+    assert (
+        f"The folder {str(specs)!r} of the plugin 'mine' holds more than 20 files: expected one of YAML"
+        in told
+    )
+
+
+def test_a_traversable_that_raises(specs: Path) -> None:
+    class Strange:
+        name = "strange"
+
+        def iterdir(self) -> Iterator[Any]:
+            raise RuntimeError("no")
+
+        def __str__(self) -> str:
+            return "strange"
+
+    names, [told] = _read(Strange())
+    assert (names, told.split(". ")[0]) == (
+        [],
+        "The folder 'strange' of the plugin 'mine' cannot be read: RuntimeError: no",
+    )
+
+
+# YAML ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a: " + "[" * 200_000, "line 1: mappings and lists stand more than 100 levels inside each other"),
+        (
+            "a:\n" + "- " * 100_000 + "x",
+            "line 2: mappings and lists stand more than 100 levels inside each other",
+        ),
+        ("{a: " * 200 + "1", "line 2: did not find expected ',' or '}'"),
+        (
+            "{a: " * 200 + "1" + "}" * 200,
+            "line 1: mappings and lists stand more than 100 levels inside each other",
+        ),
+        ("a: " + "9" * 5000, "Exceeds the limit (4300 digits)"),
+        (BOMB, "line 2: it stands for more than 200,000 values"),
+        ("a: &a [*a]", "line 1: an alias stands inside what it names"),
+        ("a: !!python/object/apply:os.system [ls]", "line 1: tags such as"),
+        ("a: \x00", "control characters are not allowed"),
+    ],
+    ids=["lists", "dashes", "open", "braces", "digits", "bomb", "loop", "tag", "zero"],
+)
+def test_hostile_yaml_ends_in_a_sentence(text: str, fault: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(SpecError) as caught:
+        read_yaml(text, "x.yaml")
+    assert time.monotonic() - began < 20
+    assert fault.lower() in str(caught.value).lower()
+
+
+def test_usual_depth_and_aliases_are_fine() -> None:
+    depth = MOST_LEVELS - 2
+    text = "a: " + "[" * depth + "1" + "]" * depth + "\nb: &b {c: 1}\nd: [*b, *b]\n"
+    assert read_yaml(text, "x").data["d"] == [{"c": 1}, {"c": 1}]
+    many = "a: [" + ", ".join("[1]" for _ in range(3000)) + "]\n"
+    assert len(read_yaml(many, "x").data["a"]) == 3000
+
+
+def test_a_broken_fragment_that_the_user_gave_is_an_error(harness: Harness, specs: Path) -> None:
+    (specs / "added.yaml").write_text("extends: right\nlanguages: {de: {tset: 1}}\n", encoding="utf-8")
+    planned = harness("plan", "--tasks", "right", "--tasks-from", specs, *PLAN[3:])
+    assert planned.status == 2
+    assert f"Error: {specs / 'added.yaml'} has" in planned.err
+    assert "unknown key 'tset'" in planned.err
