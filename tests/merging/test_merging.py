@@ -341,3 +341,26 @@ def test_the_command(cli: Cli, xnli: Run, udpos: Run) -> None:
     assert (status, err[:6]) == (2, "Error:")
     status, _, err = cli("merge", xnli.path, "none", "--output", "other")
     assert (status, "'none' does not exist" in err) == (2, True)
+
+
+def test_runs_with_languages_that_different_files_add(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
+    """Each run knows the language of its own fragment; the merged run knows all."""
+    items = open_session().catalog.entry("task", "xnli").folder.joinpath("sample/xnli/sw.jsonl")
+    runs = [xnli]
+    for code, further in (("yo", ""), ("gsw", "name: Swiss German, script: Latn, family: Indo-European, ")):
+        folder = tmp_path / code
+        (folder / "sample/xnli").mkdir(parents=True)
+        (folder / f"sample/xnli/{code}.jsonl").write_text(items.read_text(encoding="utf-8"), encoding="utf-8")
+        text = f"{further}provenance: native, parallel: false, test: {{sample: xnli/{code}.jsonl}}"
+        path = folder / f"{code}.yaml"
+        path.write_text(f"extends: xnli\nlanguages:\n  {code}: {{{text}}}\n", encoding="utf-8")
+        runs.append(make_run(f"xnli:{code}", tasks_from=(path,)))
+    merged = _merged(runs, tmp_path / "merged")
+    summary = merged.manifest["tasks"]["xnli"]
+    assert {code: Path(file).name for code, file in summary["added"].items()} == {
+        "yo": "yo.yaml",
+        "gsw": "gsw.yaml",
+    }
+    assert (summary["names"], sorted(summary["unpaired"])) == ({"gsw": "Swiss German"}, ["gsw", "yo"])
+    [row] = merged.results["tasks"]
+    assert sorted(row["by_language"]) == ["en", "gsw", "sw", "yo"]
