@@ -21,7 +21,7 @@ from harness_lm_eval.live_task import LiveTask, aggregated, live_task
 from harness_lm_eval.task_document import GENERATION, LIKELIHOOD
 from harness_lm_eval.task_kind import LmEvalExample, LmEvalSpec
 
-__all__ = ["METHODS", "generate_options"]
+__all__ = ["METHODS", "generate_options", "likelihood_request"]
 
 MAX_TOKENS = 256
 """``DEFAULT_MAX_GEN_TOKS`` of ``lm_eval/defaults.py``."""
@@ -46,14 +46,19 @@ def generate_options(given: Mapping[str, Any], repetition: int) -> GenerateOptio
     )
 
 
+def likelihood_request(before: str, text: str) -> LikelihoodRequest:
+    """Return the request of a context and a continuation as ``TemplateLM._encode_pair`` of lm-eval reads them.
+
+    White space at the end of the context is scored with the continuation (``lm_eval/api/model.py``).
+    """
+    kept = before.rstrip()
+    return LikelihoodRequest(context=kept, continuation=before[len(kept) :] + text)
+
+
 def _rank(
     adapter: ScoresContinuations, examples: Sequence[LmEvalExample], context: MethodContext
 ) -> list[Prediction]:
-    asked = [
-        LikelihoodRequest(context=before, continuation=text)
-        for example in examples
-        for before, text in example.requests
-    ]
+    asked = [likelihood_request(before, text) for example in examples for before, text in example.requests]
     answers = adapter.loglikelihood(asked)
     if len(answers) != len(asked):
         raise ContractError(f"loglikelihood() returned {len(answers)} answers to {len(asked)} requests.")

@@ -39,7 +39,7 @@ TASKS = {
 include: _shared
 task: nli_sw
 output_type: multiple_choice
-doc_to_text: "{{premise}} "
+doc_to_text: ""
 doc_to_target: label
 doc_to_choice: "{{[premise+', sahihi? Ndiyo, '+hypothesis, premise+', sahihi? Hapana, '+hypothesis+'!']}}"
 target_delimiter: ""
