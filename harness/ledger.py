@@ -65,6 +65,7 @@ class CellLedger:
         self._answers = AnswerLanguages(language) if method.requires is Capability.GENERATES else None
         self._written = 0
         self._sums = dict.fromkeys(("items", "words", "unspaced", "characters", "bytes", "tokens"), 0)
+        self._prompts: int | None = 0 if method.prompted else None
         self._unknown: int | None = 0
         self._truncated: int | None = 0
 
@@ -76,6 +77,7 @@ class CellLedger:
     def add(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[int | None]:
         """Count the next items; return the sub-words of each, or None for each where the model counts none."""
         self._add_answers(predictions)
+        self._prompts = _added(self._prompts, [prediction.prompt_tokens for prediction in predictions])
         if self._kind.texts is None or self._count is None:
             return [None] * len(examples)
         texts = [self._kind.texts(example, self._spec) for example in examples]
@@ -99,6 +101,8 @@ class CellLedger:
         found: dict[str, Any] = {}
         if self.is_kept:
             found = {**self._sums, "unknown": self._unknown, "truncated": self._truncated}
+        if self._prompts is not None:
+            found["prompt_tokens"] = self._prompts
         if self._answers is not None and self._written:
             found["answers"] = self._answers.to_json()
         return found

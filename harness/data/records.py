@@ -216,3 +216,5 @@ class Prediction:
     """Shots that were left out, since the prompt would have been too long."""
     tokens: int = 0
     """Tokens that were generated."""
+    prompt_tokens: int | None = None
+    """Tokens of its prompt, of a method that asks with prompts; None where the adapter cannot tell."""

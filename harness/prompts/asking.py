@@ -15,8 +15,8 @@ from harness.capabilities import (
     ScoresContinuations,
 )
 from harness.data.records import Prediction
-from harness.errors import ContractError
-from harness.generation import Generated, LikelihoodAnswer
+from harness.errors import AdapterError, ContractError
+from harness.generation import Generated, LikelihoodAnswer, Prompt
 from harness.prompts.preset import ChoicePrompt
 from harness.prompts.prompter import Prompter
 
@@ -49,9 +49,10 @@ def rank_choices(
     ]
     answers = _likelihoods(adapter, requests)
     alone = _unconditional(adapter, asked)
+    lengths = _prompt_lengths(adapter, [item.context for item in asked])
     predictions = []
     start = 0
-    for example, item, count in zip(examples, asked, shots, strict=True):
+    for example, item, count, length in zip(examples, asked, shots, lengths, strict=True):
         end = start + len(item.continuations)
         names = prompter.item(example).choices
         own = answers[start:end]
@@ -62,6 +63,7 @@ def rank_choices(
                 output=output,
                 truncated=any(answer.truncated for answer in own),
                 dropped_shots=min(prompter.shots, len(prompter.pool)) - count,
+                prompt_tokens=length,
             )
         )
         start = end
@@ -140,8 +142,9 @@ def generate_answers(
     answers = adapter.generate(prompts, [options(example) for example in examples])
     if len(answers) != len(examples) or not all(isinstance(answer, Generated) for answer in answers):
         raise ContractError(f"generate() returned {len(answers)} answers to {len(examples)} prompts.")
+    lengths = _prompt_lengths(adapter, prompts)
     predictions = []
-    for example, answer, count in zip(examples, answers, shots, strict=True):
+    for example, answer, count, length in zip(examples, answers, shots, lengths, strict=True):
         output, is_read = read(example, answer.text)
         predictions.append(
             Prediction(
@@ -151,9 +154,20 @@ def generate_answers(
                 unparsed=not is_read,
                 dropped_shots=min(prompter.shots, len(prompter.pool)) - count,
                 tokens=answer.tokens,
+                prompt_tokens=length,
             )
         )
     return predictions
+
+
+def _prompt_lengths(adapter: Any, prompts: Sequence[Prompt]) -> Sequence[int | None]:
+    """Return the tokens of every prompt; None for all where the adapter, or the server behind it, cannot tell."""
+    if not isinstance(adapter, CountsTokens):
+        return [None] * len(prompts)
+    try:
+        return adapter.token_counts(prompts)
+    except AdapterError:
+        return [None] * len(prompts)
 
 
 def _fitting_shots(

@@ -101,6 +101,13 @@ class Counts:
         text = self._options.says
         return [Generated(text=text, tokens=len(text.split()) + 1, finished=True) for _ in prompts]
 
+    def token_counts(self, prompts: Sequence[Prompt]) -> list[int]:
+        """Return the characters of every prompt."""
+        return [len(str(prompt)) for prompt in prompts]
+
+    def context_length(self) -> int | None:
+        """Return None."""
+
 
 @hookimpl
 def harness_register_adapters() -> list[AdapterEntry]:

@@ -154,6 +154,19 @@ def test_the_language_of_written_answers_is_counted(run: RunTasks) -> None:
         assert kept["languages"] == {"target": 0, "english": 5, "other": 0, "undetermined": 0}
 
 
+def test_the_tokens_of_prompts_and_answers_are_counted(run: RunTasks, cli: Cli) -> None:
+    finished = run("xnli:en+zh", "counts:writes", prompt="mega", options={"says": "a b"}, limit=3)
+    rows = {row.code: row.cost for row in table_of(finished).rows}
+    plain = run("xnli:en", "counts:writes", prompt="mega", options={"says": "a b"}, limit=2)
+    assert 0 < (table_of(plain).rows[0].cost.prompts or 0) < (rows["en"].prompts or 0)
+    assert {cost.generated for cost in rows.values()} == {9}
+    assert all((cost.prompts or 0) > cost.characters for cost in rows.values())
+    code, out, _ = cli("report", finished.path, "--equity")
+    assert code == 0
+    assert f"{rows['zh'].prompts:,}" in out
+    assert "tokens of prompts and answers" in out
+
+
 def test_a_run_of_an_older_version_is_reported_without_a_ledger(run: RunTasks, cli: Cli) -> None:
     finished = run("xnli:en")
     results = json.loads((finished.path / "results.json").read_text(encoding="utf-8"))

@@ -16,10 +16,12 @@ from harness.reporting.equity.table import (
     ANSWER_HEADS,
     HEADS,
     LEGEND,
+    PROMPT_HEADS,
     SIDE_HEADS,
     FieldRow,
     answer_rows,
     cost_rows,
+    prompt_rows,
     side_rows,
     table_notes,
 )
@@ -61,6 +63,9 @@ def render_equity(report: EquityReport, *, width: int) -> RenderableType:
 def _task(table: EquityTable, width: int) -> list[RenderableType]:
     size = len(HEADS) if width >= WIDE else RATIOS
     parts: list[RenderableType] = [Text(table.title), *_tables(HEADS, list(cost_rows(table)), size)]
+    if prompts := prompt_rows(table):
+        parts += [Text(f"{table.title}: tokens of prompts and answers")]
+        parts += _tables(PROMPT_HEADS, prompts, len(PROMPT_HEADS))
     if answers := answer_rows(table):
         size = len(ANSWER_HEADS) if width >= WIDE else -(-len(ANSWER_HEADS) // 2)
         parts += [Text(f"{table.title}: language of the answers"), *_tables(ANSWER_HEADS, answers, size)]

@@ -27,6 +27,8 @@ class Cost:
     truncated: int = 0
     truncated_of: int = 0
     """Items of which it is known whether the model saw all of them."""
+    prompts: int | None = 0
+    """Tokens of the prompts, with their instructions and shots; None where nobody counted them."""
     generated: int = 0
     seconds: float = 0.0
     is_timed: bool = True
@@ -45,6 +47,7 @@ class Cost:
             unknown=known,
             truncated=self.truncated + other.truncated,
             truncated_of=self.truncated_of + other.truncated_of,
+            prompts=None if self.prompts is None or other.prompts is None else self.prompts + other.prompts,
             generated=self.generated + other.generated,
             seconds=self.seconds + other.seconds,
             is_timed=self.is_timed and other.is_timed,
@@ -103,6 +106,7 @@ def cost_of(run: Run, cell: Mapping[str, Any]) -> Cost | None:
         unknown=ledger["unknown"],
         truncated=truncated or 0,
         truncated_of=0 if truncated is None else ledger["items"],
+        prompts=ledger.get("prompt_tokens"),
         generated=cell.get("tokens", 0),
         seconds=cell["seconds"],
         is_timed=_reused(run, cell) == 0,

@@ -13,9 +13,11 @@ from harness.reporting.equity.table import (
     ANSWER_HEADS,
     HEADS,
     LEGEND,
+    PROMPT_HEADS,
     FieldRow,
     answer_rows,
     cost_rows,
+    prompt_rows,
     table_notes,
 )
 from harness.reporting.rows import inert
@@ -52,6 +54,7 @@ def _row(table: EquityTable, row: EquityRow) -> dict[str, Any]:
         "truncated": cost.truncated if cost.truncated_of else None,
         "seconds": round(cost.seconds, 3),
         "seconds_of_all_items": cost.is_timed,
+        "prompt_tokens": cost.prompts,
         "generated_tokens": cost.generated,
         "fertility": cost.fertility,
         "tokens_per_character": cost.tokens_per_character,
@@ -96,6 +99,8 @@ def equity_lines(report: EquityReport) -> list[str]:
         for table in [*([overall] if len(own) > 1 else []), *own]:
             lines += ["", f"### {_escape(f'{table.system}: {table.title}')}"]
             lines += _table(HEADS, cost_rows(table))
+            if prompts := prompt_rows(table):
+                lines += _table(PROMPT_HEADS, prompts)
             if answers := answer_rows(table):
                 lines += _table(ANSWER_HEADS, answers)
             lines += ["", *(f"- {_escape(note)}" for note in table_notes(table))]

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
 from harness.reporting.equity.cost import Cost
-from harness.reporting.equity.premium import Premium
+from harness.reporting.equity.premium import REFERENCE, Premium
 from harness.reporting.equity.report import EquityRow, EquityTable
 from harness.reporting.number import NOTHING, percent
 
@@ -16,11 +16,13 @@ __all__ = [
     "ANSWER_HEADS",
     "HEADS",
     "LEGEND",
+    "PROMPT_HEADS",
     "SIDE_HEADS",
     "FieldRow",
     "answer_rows",
     "cost_rows",
     "premium_text",
+    "prompt_rows",
     "side_rows",
     "table_notes",
 ]
@@ -31,6 +33,7 @@ ANSWER_HEADS = (
     *(f"{group} %" for group in LANGUAGE_GROUPS),
     *(f"{group} script %" for group in SCRIPT_GROUPS),
 )
+PROMPT_HEADS = ("prompts", "tok/prompt", "to English", "generated", "tok/answer")
 SIDE_HEADS = ("fertility", "premium", "cut %")
 LEGEND = (
     "fertility: sub-words a word; with ^ the script puts no space between words and every letter counts as one, so "
@@ -73,6 +76,34 @@ def answer_rows(table: EquityTable) -> list[FieldRow]:
         FieldRow(label=f"{row.code} {row.name}", fields=_answer_fields(row.answers), language=row.code)
         for row in table.rows
         if row.answers is not None
+    ]
+
+
+def prompt_rows(table: EquityTable) -> list[FieldRow]:
+    """Return the lines on prompts and what was generated; none where no prompt was counted.
+
+    A prompt is as the model gets it, with instruction, shots and special tokens; where items are parallel its length
+    is compared with the English one.
+    """
+    if not table.task or any(not row.cost.prompts for row in table.rows):
+        return []
+    lengths = {row.code: row.cost.prompts / row.cost.items for row in table.rows if row.cost.prompts}
+    english = lengths.get(REFERENCE)
+    return [
+        FieldRow(
+            label=f"{row.code} {row.name}",
+            fields=(
+                f"{row.cost.prompts:,}",
+                f"{lengths[row.code]:,.1f}",
+                NOTHING
+                if row.premium.tokens is None or not english
+                else f"{lengths[row.code] / english:.2f}",
+                f"{row.cost.generated:,}",
+                f"{row.cost.generated / row.cost.items:,.1f}",
+            ),
+            language=row.code,
+        )
+        for row in table.rows
     ]
 
 

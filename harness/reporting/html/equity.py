@@ -11,10 +11,12 @@ from harness.reporting.equity.table import (
     ANSWER_HEADS,
     HEADS,
     LEGEND,
+    PROMPT_HEADS,
     SIDE_HEADS,
     FieldRow,
     answer_rows,
     cost_rows,
+    prompt_rows,
     side_rows,
     table_notes,
 )
@@ -93,6 +95,10 @@ def _row(row: FieldRow) -> Element:
 
 def _table(table: EquityTable) -> Iterator[Element]:
     yield field_table(f"{table.system}: {table.title}, by script", HEADS, cost_rows(table))
+    if prompts := prompt_rows(table):
+        yield field_table(
+            f"{table.system}: {table.title}, tokens of prompts and answers", PROMPT_HEADS, prompts
+        )
     if answers := answer_rows(table):
         yield field_table(f"{table.system}: {table.title}, language of the answers", ANSWER_HEADS, answers)
     if (told := notes(table_notes(table))) is not None:
