@@ -85,9 +85,17 @@ def test_a_version_that_will_not_do_is_told_with_the_command(
 
 
 def test_what_is_too_old_is_missing_to_its_feature(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {
+        "accelerate": "99",
+        "datasets": "99",
+        "huggingface-hub": "99",
+        "safetensors": "99",
+        "torch": "99",
+    }
+    versions["transformers"] = "4.57.1"
     real = importlib.metadata.version
     monkeypatch.setattr(
-        importlib.metadata, "version", lambda name: "4.57.1" if name == "transformers" else real(name)
+        importlib.metadata, "version", lambda name: versions[name] if name in versions else real(name)
     )
     row = _rows(cli)["feature", "hf"]
     assert row["state"] == "missing"
