@@ -61,6 +61,7 @@ class Catalog:
         extra = [entry for path in extra_paths for entry in _read_extra(path)]
         self.entries += extra
         self._given = {id(entry) for entry in extra}
+        self._extending = self._table("extends")
         self._tables = {sort: self._table(sort) for sort in SORTS if sort != "extends"}
         for entry in extra:
             self._refuse_lost_fragment(entry)
@@ -250,9 +251,8 @@ class Catalog:
     def languages_of(self, name: str) -> list[str]:
         """Return the language codes of a task, fragments included, without validating anything."""
         codes = self.entry("task", name).languages
-        return codes + [
-            code for entry in self._found_fragments(name) for code in entry.languages if code not in codes
-        ]
+        added = [code for entry in self._found_fragments(name) for code in entry.languages]
+        return list(dict.fromkeys([*codes, *added]))
 
     @cached_property
     def languages(self) -> LanguageTable:
@@ -276,7 +276,7 @@ class Catalog:
         return table.union(*(entry.languages for entry in self.entries))
 
     def _found_fragments(self, task: str) -> list[Entry]:
-        return [entry for entry in self.entries if entry.sort == "extends" and entry.name == task]
+        return self._extending.get(task, [])
 
     def _fragments(self, task: str) -> list[Entry]:
         """Return the fragments of a task without broken ones of plugins: they must not stop who asks for the task."""
