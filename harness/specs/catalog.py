@@ -197,6 +197,8 @@ class Catalog:
                 try:
                     specs.append(self.published(name))
                 except HarnessError as error:
+                    if any(id(entry) in self._given for entry in self._tables["published"][name]):
+                        raise
                     self.problems.append(error)
         order = [*get_args(ProtocolName), "human"]
         return sorted(specs, key=lambda spec: (order.index(spec.protocol), spec.published))

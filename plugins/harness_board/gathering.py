@@ -65,10 +65,7 @@ def gather(
         found = published_systems(catalog, published)
         systems += found
         known += published_metadata(published)
-        names = [
-            *catalog.suite(published).tasks,
-            *(score.task for system in found for score in system.scores),
-        ]
+        names = [*catalog.suite(published).tasks, *(score.task for each in found for score in each.scores)]
         columns = _with_tasks(columns, catalog_tasks(catalog, names))
     if scores and catalog is not None:
         rows = [row for path in scores for row in read_scores(path)]
