@@ -65,6 +65,13 @@ filter_list:
   - {name: word, filter: [{function: regex, regex_pattern: "(\\\\w)"}, {function: take_first}]}
 metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true, ignore_case: true}]
 """,
+    "escape.yaml": """\
+include: _shared
+task: escape
+output_type: loglikelihood
+doc_to_text: "{{premise.__class__.__mro__}}"
+doc_to_target: hypothesis
+""",
     "all.yaml": "group: everything\ntask: [nli_sw, last_word, written]\n",
 }
 NAMES = ["nli_sw", "last_word", "written"]
@@ -77,13 +84,14 @@ class Peer:
     folder: Path
     environment: Mapping[str, str]
 
-    def run(self, *arguments: str | Path) -> None:
-        """Run lm-eval's Python; fails with the end of what it said."""
+    def run(self, *arguments: str | Path) -> str:
+        """Run lm-eval's Python and return what it printed; fails with the end of what it said."""
         command = [str(PEERS / "bin" / "python"), *map(str, arguments)]
         done = subprocess.run(
             command, capture_output=True, encoding="utf-8", env=self.environment, timeout=600, check=False
         )
         assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +220,14 @@ def test_what_was_answered_is_not_asked_again(both: tuple[Run, dict[str, Any], P
     assert requests["asked"] == 0
     assert requests["reused"] == requests["planned"] > 0
     assert [cell["metrics"] for cell in again.cells] == [cell["metrics"] for cell in run.cells]
+
+
+def test_templates_of_a_folder_cannot_reach_into_python(peer: Peer) -> None:
+    """The task is left out with the reason; lm-eval itself would render it."""
+    shown = peer.run(
+        *("-m", "harness", "plan", "--tasks", "lm_eval:escape,lm_eval:last_word"),
+        *("--model", f"hf-causal:{peer.folder / 'model'}"),
+    )
+    told = " ".join(shown.split())
+    assert "1 cells" in told
+    assert "SecurityError: access to attribute '__class__'" in told

@@ -32,6 +32,7 @@ from harness.capabilities import (
     Side,
     SpanAnswer,
     SpanQuestion,
+    SubwordCount,
     TextInput,
     WordCoverage,
 )
@@ -151,6 +152,14 @@ class Planted:
         rows = [vector(text, *self.seen(side)) for text in texts]
         vectors = np.stack(rows) if rows else np.zeros((0, 32), dtype=np.float32)
         return self.spoil(texts, vectors)
+
+    def subword_counts(self, texts: Sequence[str]) -> list[SubwordCount]:
+        more = 2 if self.ref == "counts-special-tokens" else 0
+        more += len(texts) - 1 if self.ref == "counts-neighbours" else 0
+        return [SubwordCount(tokens=len(text.split()) + more if text else 0, unknown=0) for text in texts]
+
+    def text_room(self, texts: int, options: EmbedOptions | None = None) -> int | None:
+        return 0 if self.ref == "no-room" else None
 
     def seen(self, side: Side) -> list[Any]:
         return self.knowledge if self.ref == "fits-in-place" else []

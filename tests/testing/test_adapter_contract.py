@@ -36,6 +36,8 @@ CAUGHT_BY: dict[str, set[str]] = {
     "changing-blocks": {"test_blocks_have_one_size"},
     "chokes-on-empty-text": {"test_unusual_text_is_answered", "test_vectors_have_length_one"},
     "closes-once": {"test_closing_twice_is_fine"},
+    "counts-neighbours": {"test_subwords_are_counted_text_by_text"},
+    "counts-special-tokens": {"test_no_special_token_is_counted"},
     "covers-all": {"test_coverage_tells_which_words_have_no_vector"},
     "deaf-to-sentences": {"test_the_vector_of_the_sentence_depends_on_it"},
     "deaf-streamer": {"test_stopping_ends_a_stream"},
@@ -73,6 +75,7 @@ CAUGHT_BY: dict[str, set[str]] = {
     "missing-capability": {"test_model_does_what_it_declares"},
     "missing-head-capability": {"test_fitted_model_is_what_was_declared"},
     "nan": {"test_answers_are_finite", "test_vectors_have_length_one"},
+    "no-room": {"test_room_is_a_number_of_subwords"},
     "nondeterministic": {
         "test_asking_again_changes_nothing",
         "test_batch_size_changes_nothing",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from rich.console import Console
 
 from harness.errors import UsageError
-from harness.reporting.equity.console import WIDE, render_equity
+from harness.reporting.equity.console import WIDTH, render_equity
 from harness.reporting.equity.report import equity_report
 from harness.reporting.equity.rows import equity_csv, equity_lines, equity_rows
 from harness.results import Run
@@ -37,7 +37,7 @@ def equity_format(name: str, whole: Render) -> Render:
 
 def _text(runs: Sequence[Run]) -> str:
     out = io.StringIO()
-    console = Console(file=out, width=WIDE + 2, color_system=None, legacy_windows=False)
+    console = Console(file=out, width=WIDTH, color_system=None, legacy_windows=False)
     console.print(render_equity(equity_report(runs), width=console.width))
     return out.getvalue()
 

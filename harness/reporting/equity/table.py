@@ -27,7 +27,7 @@ __all__ = [
     "table_notes",
 ]
 
-HEADS = ("fertility", "tok/char", "bytes/tok", "unk %", "cut %", "premium", "tokens", "seconds", "tok/s")
+HEADS = ("fertility", "tok/char", "B/tok", "unk %", "cut %", "premium", "tokens", "seconds", "tok/s")
 ANSWER_HEADS = (
     "answers",
     *(f"{group} %" for group in LANGUAGE_GROUPS),
@@ -38,7 +38,7 @@ SIDE_HEADS = ("fertility", "premium", "cut %")
 LEGEND = (
     "fertility: sub-words a word; with ^ the script puts no space between words and every letter counts as one, so "
     "compare tok/char, sub-words a character. Marks are no characters of their own.",
-    "bytes/tok: UTF-8 bytes a sub-word. unk: sub-words that are the unknown token. cut: items that the model did not "
+    "B/tok: UTF-8 bytes a sub-word. unk: sub-words that are the unknown token. cut: items that the model did not "
     "see all of.",
     "premium: sub-words of the items relative to the same items in English, with half the 95 % interval; only where "
     "items are parallel.",
