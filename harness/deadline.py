@@ -66,10 +66,15 @@ class Watch:
         self._since = 0.0
         self._modules = 0
         self._armed = False
+        self._notes_stops = False
+        self._stopped = False
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Watch:
+        if _is_main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._stop)
+            self._notes_stops = True
         if self._seconds:
             self._armed = self._interrupts and _alarm_is_free()
             if self._armed:
@@ -86,6 +91,16 @@ class Watch:
             self._thread.join()
         if self._armed and self._is_ours():
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        if self._notes_stops and signal.getsignal(signal.SIGINT) == self._stop:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def is_stop(self, error: BaseException) -> bool:
+        """Return whether an error is the user's Ctrl-C, and not a plugin's own `KeyboardInterrupt`."""
+        return isinstance(error, KeyboardInterrupt) and (self._stopped or not self._notes_stops)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._stopped = True
+        signal.default_int_handler(number, frame)
 
     @contextmanager
     def over(self, name: str, may_interrupt: Callable[[], bool] = lambda: True) -> Iterator[None]:
@@ -137,7 +152,11 @@ def _alarm_is_free() -> bool:
     """Return whether nobody else in this process uses the alarm, and signals can be handled here at all."""
     return (
         hasattr(signal, "setitimer")
-        and threading.current_thread() is threading.main_thread()
+        and _is_main_thread()
         and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
         and signal.getitimer(signal.ITIMER_REAL)[0] == 0
     )
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

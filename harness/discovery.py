@@ -50,7 +50,9 @@ class Plugins:
                 try:
                     with watch.over(name, self._may_interrupt(name)):
                         declared = list(implementation.function())
-                except BaseException as error:  # noqa: BLE001, RUF100  a stranger's hook may raise anything
+                except BaseException as error:  # a stranger's hook may raise anything
+                    if watch.is_stop(error):
+                        raise
                     self._raised(name, hook, error)
                     continue
                 self._tell(hook, name, f"{len(declared)} declared")
@@ -183,7 +185,9 @@ def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins, watch: W
             module = load_entry_point(entry_point)
             check_hooks(module)
             plugins.manager.register(module, name=name)
-    except BaseException as error:  # noqa: BLE001, RUF100  a stranger's import may raise anything
+    except BaseException as error:  # a stranger's import may raise anything
+        if watch.is_stop(error):
+            raise
         if plugins.manager.get_plugin(name) is not None and taken is None:
             plugins.manager.unregister(name=name)
         message, hint = fault_of(error, "its import")

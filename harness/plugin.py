@@ -75,12 +75,7 @@ class Plugin:
 
 
 def fault_of(error: BaseException, doing: str) -> tuple[str, str | None]:
-    """Return what is wrong with a plugin that raised, and what to do where that is not to repair it.
-
-    Raises `KeyboardInterrupt` again: it is the user who presses Ctrl-C.
-    """
-    if isinstance(error, KeyboardInterrupt):
-        raise error
+    """Return what is wrong with a plugin that raised, and what to do where that is not to repair it."""
     if isinstance(error, HangingError):
         return (
             f"{doing} was not done after {patience():g} s",

@@ -132,17 +132,18 @@ def _load(name: str) -> Any:
         )
 
     subject = f"The command {name!r} of the package {owners[0]!r} cannot be loaded"
+    # Not interrupted: the user asked for this command, and its package may well be a slow one.
+    watch = Watch(patience(), hangs, interrupts=False)
     try:
-        # Not interrupted: the user asked for this command, and its package may well be a slow one.
-        with Watch(patience(), hangs, interrupts=False) as watch, watch.over(name):
+        with watch, watch.over(name):
             app = load_entry_point(found[0])
     except BrokenPluginError as error:
         raise BrokenPluginError(
             f"{subject}: {error.message}.", hint=f"{error.hint or 'Repair it'}."
         ) from error
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
+        if watch.is_stop(error):
+            raise
         raise BrokenPluginError(
             f"{subject}: {type(error).__name__}: {error}.", hint="Repair or uninstall it."
         ) from error

@@ -128,6 +128,23 @@ def test_in_another_thread_it_is_told_only() -> None:
     assert _state() == before
 
 
+def test_the_users_stop_is_told_from_a_plugins() -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    with Watch(5.0, print) as watch:
+        assert not watch.is_stop(KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt) as caught:
+            signal.raise_signal(signal.SIGINT)
+        assert watch.is_stop(caught.value)
+        assert not watch.is_stop(SystemExit())
+    assert signal.getsignal(signal.SIGINT) is handler
+    signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        with Watch(5.0, print) as watch:
+            assert watch.is_stop(KeyboardInterrupt())
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
 def test_one_inside_another_leaves_the_outer_one() -> None:
     with Watch(0.3, print) as outer:
         with pytest.raises(HangingError), outer.over("first"):

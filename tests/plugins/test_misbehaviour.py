@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +46,7 @@ FAULTS = {
     "leaves": ("import sys; sys.exit()", "SystemExit: . Repair it, or"),
     "generates": ("raise GeneratorExit", "GeneratorExit: . Repair it, or"),
     "cancelled": ("import asyncio; raise asyncio.CancelledError('x')", "CancelledError: x. Repair it, or"),
+    "stopping": ("raise KeyboardInterrupt", "KeyboardInterrupt: . Repair it, or"),
     "newer": (
         "HARNESS_HOOKS = 2",
         "it needs hooks of version 2, this harness 0.1.0 has hooks of version 1. Run 'pip install --upgrade "
@@ -95,6 +101,28 @@ def test_what_cannot_be_loaded_is_told_and_all_others_work(
     assert {name for name, state in states.items() if state == "broken"} == set(FAULTS)
     assert (states["zz_fine"], states["core"]) == ("ok", "ok")
     assert harness("tasks", "list", HARNESS_DISABLE_PLUGINS=",".join(FAULTS)).err == ""
+
+
+def test_ctrl_c_stops_the_command_while_a_plugin_is_loaded(
+    package: Package, site: Path, tmp_path: Path
+) -> None:
+    package(
+        "endless", f"import pathlib, time\npathlib.Path({str(tmp_path / 'on')!r}).touch()\ntime.sleep(60)\n"
+    )
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), str(site)]))
+    command = subprocess.Popen(
+        [sys.executable, "-m", "harness", *LIST],
+        env={**os.environ, "PYTHONPATH": path, "HARNESS_PLUGIN_TIMEOUT": "0"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (tmp_path / "on").exists():
+        assert command.poll() is None
+        time.sleep(0.05)
+    command.send_signal(signal.SIGINT)
+    _, told = command.communicate(timeout=60)
+    assert command.returncode == 130
+    assert told == "Stopped. What was finished is kept in the run folder.\n"
 
 
 def test_debug_shows_where_a_plugin_failed(package: Package, harness: Harness) -> None:
