@@ -76,7 +76,7 @@ def test_a_row_becomes_a_gap() -> None:
         ({"wrong": []}, "a right one and at least one wrong one"),
         ({"wrong": ["is", ""]}, "expected forms without spaces"),
         ({"wrong": ["is", 3]}, "expected forms without spaces"),
-        ({"wrong": "are"}, r"the forms 'are', 'are' are not all different"),
+        ({"wrong": ["is", "is"]}, r"the wrong forms 'is', 'is' are not all different"),
         ({"wrong": None}, "expected the text field 'wrong' of 'mine'"),
         ({"before": None}, "expected the text field 'before' of 'mine'"),
     ],
@@ -84,6 +84,11 @@ def test_a_row_becomes_a_gap() -> None:
 def test_bad_rows_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         example(**changes)
+
+
+def test_nothing_is_right_where_the_wrong_form_is_the_right_one() -> None:
+    [found] = predict("rank", Model(answer(-1.0), answer(-1.0)), example(wrong="are"))
+    assert (found.output["label"], found.tied, found.unparsed) == (None, True, False)
 
 
 def test_a_causal_model_sees_what_precedes_the_form() -> None:
