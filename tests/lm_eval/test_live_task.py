@@ -63,7 +63,9 @@ generation_kwargs: {until: ["a", "\\n"], max_gen_toks: 6, do_sample: false}
 filter_list:
   - {name: raw, filter: [{function: take_first}]}
   - {name: word, filter: [{function: regex, regex_pattern: "(\\\\w)"}, {function: take_first}]}
-metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true, ignore_case: true}]
+metric_list:
+  - {metric: exact_match, aggregation: mean, higher_is_better: true, ignore_case: true}
+  - {metric: chrf, aggregation: chrf, higher_is_better: true}
 """,
     "escape.yaml": """\
 include: _shared
@@ -175,7 +177,8 @@ def test_scores_and_standard_errors_are_those_of_lm_eval(
         expected = theirs["results"][name]
         for metric, score in cell["metrics"].items():
             key = result_key(metric)
-            assert score["value"] == pytest.approx(expected[key], abs=1e-12), key
+            scale = 100 if key.startswith("chrf") else 1
+            assert score["value"] * scale == pytest.approx(expected[key], abs=1e-9), key
             error = expected[key.replace(",", "_stderr,")]
             if score["se"] is not None:
                 assert score["se"] == pytest.approx(error, abs=1e-9), key
@@ -183,7 +186,9 @@ def test_scores_and_standard_errors_are_those_of_lm_eval(
         for key, value in cell.get("details", {}).get("lm_eval", {}).items():
             assert value == pytest.approx(expected[key], rel=CLOSE), key
             compared += 1
-    assert compared == 9  # acc, acc_norm, acc_mutual_info, f1, brier_score; acc, perplexity; two filters
+    assert (
+        compared == 11
+    )  # acc, acc_norm, acc_mutual_info, f1, brier_score; acc, perplexity; two by two filters
     assert 0 < run.cells[0]["metrics"]["lm_eval:acc"]["value"] < 1
 
 
