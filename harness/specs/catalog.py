@@ -193,13 +193,12 @@ class Catalog:
 
         specs = []
         for name in self.names("published"):
-            if any(entry.document.data.get("suite") == suite for entry in self._tables["published"][name]):
+            entries = self._tables["published"][name]
+            if any(entry.document.data.get("suite") == suite for entry in entries):
                 try:
                     specs.append(self.published(name))
                 except HarnessError as error:
-                    if any(id(entry) in self._given for entry in self._tables["published"][name]):
-                        raise
-                    self.problems.append(error)
+                    self._note(error, entries)
         order = [*get_args(ProtocolName), "human"]
         return sorted(specs, key=lambda spec: (order.index(spec.protocol), spec.published))
 
@@ -287,13 +286,17 @@ class Catalog:
             try:
                 self._fragment(entry)
             except SpecError as error:
-                if id(entry) in self._given:
-                    raise
-                if all(str(error) != str(problem) for problem in self.problems):
-                    self.problems.append(error)
-                continue
-            usable.append(entry)
+                self._note(error, [entry])
+            else:
+                usable.append(entry)
         return usable
+
+    def _note(self, error: HarnessError, entries: Iterable[Entry]) -> None:
+        """Keep a problem of plugins' documents; raise that of one which the user gave."""
+        if any(id(entry) in self._given for entry in entries):
+            raise error
+        if all(str(error) != str(problem) for problem in self.problems):
+            self.problems.append(error)
 
     def _fragment(self, entry: Entry) -> FragmentSpec:
         from harness.specs.fragment import FragmentSpec

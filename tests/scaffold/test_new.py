@@ -52,7 +52,7 @@ def test_a_package_is_named_after_its_folder(cli: Cli) -> None:
         (["task", "xnli"], "The name 'xnli' is taken by a task of the plugin 'task_specs'"),
         (["task", "mnli"], "The name 'mnli' is taken by a training set of the plugin"),
         (["plugin", "xtreme-r"], "The name 'xtreme_r' is taken by a plugin of the package"),
-        (["plugin", "markdown"], "The name 'markdown' is taken by a report format"),
+        (["plugin", "latex"], "The name 'latex' is taken by a report format"),
         (["plugin", "vllm"], "The name 'vllm' is taken by a plugin"),
         (["task", "harness"], "The name 'harness' is taken by the module at "),
         (
