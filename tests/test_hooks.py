@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from harness.api import evaluate, open_session
+from harness.registry import Registry
 from harness.results import Run
-from harness.specs.selection import select
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]
+Declare = Callable[[str, str, str], Registry]
 
 IMPORTS = "from harness import hookimpl\n"
 SPEC = """
@@ -258,20 +259,10 @@ def harness_register_launchers():
     assert not Path("runs").exists()
 
 
-def test_hook_register_reports(
-    install_plugin: InstallPlugin, evaluated: Callable[..., Run], cli: Cli
-) -> None:
-    install_plugin(
-        "with_report",
-        IMPORTS
-        + """
-from harness.reporting.formats import ReportFormat
-
-@hookimpl
-def harness_register_reports():
-    return [ReportFormat(name="haiku", suffix=".txt", render=lambda runs: f"{runs[0].manifest['model']}\\n")]
-""",
-    )
+def test_hook_register_reports(declare: Declare, evaluated: Callable[..., Run], cli: Cli) -> None:
+    render = "lambda runs: runs[0].manifest['model'] + chr(10)"
+    made = f"ReportFormat(name='haiku', suffix='.txt', render={render})"
+    declare("reports", "harness.reporting.formats", made)
     run = evaluated(_spec())
     assert cli("report", run.path, "--format", "haiku") == (0, "baseline:majority\n", "")
 
@@ -304,70 +295,35 @@ def harness_register_features():
     assert "politeness" in out
 
 
-def test_hook_register_transliterators(install_plugin: InstallPlugin) -> None:
-    imports = IMPORTS + "from harness.transliterators import Transliterator\n@hookimpl\n"
+def test_hook_register_transliterators(declare: Declare) -> None:
     shout = "transliterate=lambda words, language: [word.upper() for word in words]"
     made = f"Transliterator(name='shout', version='1', licence='MIT', languages=None, summary='s', {shout})"
-    install_plugin("with_script", imports + f"def harness_register_transliterators(): return [{made}]\n")
-    engine = open_session().registry.transliterators.get("shout")
+    registry = declare("transliterators", "harness.transliterators", made)
+    engine = registry.transliterators.get("shout")
     assert engine.transliterate(["ok", "no"], "hi") == ["OK", "NO"]
 
 
-def test_hook_register_translators(install_plugin: InstallPlugin) -> None:
-    made = "TranslatorEntry(name='x', target='with_translator:open', summary='s')"
-    imports = IMPORTS + "from harness.translators import TranslatorEntry\n@hookimpl\n"
-    install_plugin("with_translator", imports + f"def harness_register_translators(): return [{made}]\n")
-    assert {"identity", "hf-seq2seq", "x"} <= set(open_session().registry.translators.names)
+def test_hook_register_translators(declare: Declare) -> None:
+    made = "TranslatorEntry(name='x', target='with_translators:open', summary='s')"
+    registry = declare("translators", "harness.translators", made)
+    assert {"identity", "hf-seq2seq", "x"} <= set(registry.translators.names)
 
 
-def test_hook_register_importers(install_plugin: InstallPlugin) -> None:
+def test_hook_register_importers(declare: Declare) -> None:
     made = "TaskImporter(name='x', target='builtins:print', summary='s')"
-    imports = IMPORTS + "from harness.importers import TaskImporter\n@hookimpl\n"
-    install_plugin("with_importer", imports + f"def harness_register_importers(): return [{made}]\n")
-    assert str(open_session().registry.importers.get("x").open()) == str(print)
+    registry = declare("importers", "harness.importers", made)
+    assert str(registry.importers.get("x").open()) == str(print)
 
 
-def test_hook_register_task_sources(install_plugin: InstallPlugin, cli: Cli) -> None:
-    """A source makes a task when it is named: it is shown, listed by a glob, and has its own metrics."""
-    source = IMPORTS + (
-        "import json\n"
-        "from harness.task_sources import MadeTask, TaskSource\n"
-        "class Source:\n"
-        "    def names(self, pattern): return ['one', 'two'] if pattern == '*' else [pattern]\n"
-        "    def document(self, name, shots):\n"
-        "        hub = {'path': f'made:{name}', 'split': 'test'}\n"
-        "        head = {'task': f'made:{name}', 'description': f'with {shots} shots', 'version': 1}\n"
-        "        head |= dict(kind='multiple_choice', citation='c', license='l', metrics=['accuracy', 'made:m'])\n"
-        "        head |= dict(inputs=['question'], labels=['a', 'b'], languages={'sw': {'test': {'hub': hub}}})\n"
-        "        return MadeTask(text=json.dumps(head), source='/from/somewhere.yaml')\n"
-        "def metric(name):\n"
-        "    from dataclasses import replace\n"
-        "    from harness.metrics.catalog import METRICS\n"
-        "    [own] = [metric for metric in METRICS if metric.name == 'accuracy']\n"
-        "    return replace(own, name=name)\n"
-        "SOURCE = Source()\n"
-        "@hookimpl\n"
-        "def harness_register_task_sources():\n"
-        "    return [TaskSource(name='made', target='with_source:SOURCE', metric='with_source:metric')]\n"
-    )
-    install_plugin("with_source", source)
-    session = open_session()
-    assert session.registry.metrics.get("made:m").name == "made:m"
-    assert session.catalog.make("made:x", shots=2) == ["made:x"]
-    assert session.catalog.task("made:x").spec.description == "with 2 shots"
-    assert session.catalog.task("made:x").plugin == "with_source"
-    assert [item.entry.spec.task for item in select(session.catalog, ["made:*"])] == ["made:one", "made:two"]
-    status, shown, _ = cli("tasks", "show", "made:three")
-    assert status == 0
-    assert "made:three" in shown
-    assert "/from/somewhere.yaml" in shown
+def test_hook_register_task_sources(declare: Declare) -> None:
+    made = "TaskSource(name='x', target='builtins:print')"
+    registry = declare("task_sources", "harness.task_sources", made)
+    assert str(registry.task_sources.get("x").open()) == str(print)
 
 
-def test_hook_register_aligners(install_plugin: InstallPlugin) -> None:
-    made = "Aligner(name='x', target='with_aligner:open', licence='MIT', summary='s', reference='R')"
-    imports = IMPORTS + "from harness.aligners import Aligner\n@hookimpl\n"
-    install_plugin("with_aligner", imports + f"def harness_register_aligners(): return [{made}]\n")
-    assert {"own", "x"} <= set(open_session().registry.aligners.names)
+def test_hook_register_aligners(declare: Declare) -> None:
+    made = "Aligner(name='x', target='with_aligners:open', licence='MIT', summary='s', reference='R')"
+    assert {"own", "x"} <= set(declare("aligners", "harness.aligners", made).aligners.names)
 
 
 def test_hook_register_grammars(install_plugin: InstallPlugin) -> None:
