@@ -139,6 +139,18 @@ def install_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     importlib.invalidate_caches()
 
 
+@pytest.fixture
+def declare(install_plugin: InstallPlugin) -> Callable[[str, str, str], Registry]:
+    """Install a plugin that declares one thing, and return what all plugins declare: hook, module, expression."""
+
+    def install(hook: str, module: str, made: str) -> Registry:
+        head = f"from harness import hookimpl\nfrom {module} import {made.partition('(')[0]}\n@hookimpl\n"
+        install_plugin(f"with_{hook}", head + f"def harness_register_{hook}(): return [{made}]\n")
+        return open_session().registry
+
+    return install
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Chromium, headless and without network services; one for all tests, since a process can drive only one."""

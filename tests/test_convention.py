@@ -23,7 +23,6 @@ LONGEST_FUNCTION = 60
 LONG_FILES: frozenset[str] = frozenset()
 """Files that may be longer: none, and it shall stay so."""
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc", "stuff", "tools"}
-HOOK_TESTS = [ROOT / "tests" / "test_hooks.py", ROOT / "tests" / "test_source_hook.py"]
 HOOKS = [name for name, _ in inspect.getmembers(HookSpecs, inspect.isfunction) if name.startswith("harness_")]
 
 
@@ -187,15 +186,15 @@ def test_every_hook_is_documented_and_tested(hook: str) -> None:
     function = getattr(HookSpecs, hook)
     assert function.__doc__, f"{hook} has no docstring"
     assert "eturn" in function.__doc__ or "bserve" in function.__doc__
-    names = {node.name for path in HOOK_TESTS for node in _functions(path)}
+    tests = ROOT / "tests" / "test_hooks.py"
+    names = {node.name for node in _functions(tests)}
     assert f"test_hook_{hook.removeprefix('harness_')}" in names
 
 
 def test_every_test_of_a_hook_has_a_hook() -> None:
     tested = {
         node.name.removeprefix("test_hook_")
-        for path in HOOK_TESTS
-        for node in _functions(path)
+        for node in _functions(ROOT / "tests" / "test_hooks.py")
         if node.name.startswith("test_hook_")
     }
     assert tested == {hook.removeprefix("harness_") for hook in HOOKS}

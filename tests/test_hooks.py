@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from harness.api import evaluate, open_session
+from harness.registry import Registry
 from harness.results import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]
+Declare = Callable[[str, str, str], Registry]
 
 IMPORTS = "from harness import hookimpl\n"
 SPEC = """
@@ -257,20 +259,10 @@ def harness_register_launchers():
     assert not Path("runs").exists()
 
 
-def test_hook_register_reports(
-    install_plugin: InstallPlugin, evaluated: Callable[..., Run], cli: Cli
-) -> None:
-    install_plugin(
-        "with_report",
-        IMPORTS
-        + """
-from harness.reporting.formats import ReportFormat
-
-@hookimpl
-def harness_register_reports():
-    return [ReportFormat(name="haiku", suffix=".txt", render=lambda runs: f"{runs[0].manifest['model']}\\n")]
-""",
-    )
+def test_hook_register_reports(declare: Declare, evaluated: Callable[..., Run], cli: Cli) -> None:
+    render = "lambda runs: runs[0].manifest['model'] + chr(10)"
+    made = f"ReportFormat(name='haiku', suffix='.txt', render={render})"
+    declare("reports", "harness.reporting.formats", made)
     run = evaluated(_spec())
     assert cli("report", run.path, "--format", "haiku") == (0, "baseline:majority\n", "")
 
@@ -303,34 +295,35 @@ def harness_register_features():
     assert "politeness" in out
 
 
-def test_hook_register_transliterators(install_plugin: InstallPlugin) -> None:
-    imports = IMPORTS + "from harness.transliterators import Transliterator\n@hookimpl\n"
+def test_hook_register_transliterators(declare: Declare) -> None:
     shout = "transliterate=lambda words, language: [word.upper() for word in words]"
     made = f"Transliterator(name='shout', version='1', licence='MIT', languages=None, summary='s', {shout})"
-    install_plugin("with_script", imports + f"def harness_register_transliterators(): return [{made}]\n")
-    engine = open_session().registry.transliterators.get("shout")
+    registry = declare("transliterators", "harness.transliterators", made)
+    engine = registry.transliterators.get("shout")
     assert engine.transliterate(["ok", "no"], "hi") == ["OK", "NO"]
 
 
-def test_hook_register_translators(install_plugin: InstallPlugin) -> None:
-    made = "TranslatorEntry(name='x', target='with_translator:open', summary='s')"
-    imports = IMPORTS + "from harness.translators import TranslatorEntry\n@hookimpl\n"
-    install_plugin("with_translator", imports + f"def harness_register_translators(): return [{made}]\n")
-    assert {"identity", "hf-seq2seq", "x"} <= set(open_session().registry.translators.names)
+def test_hook_register_translators(declare: Declare) -> None:
+    made = "TranslatorEntry(name='x', target='with_translators:open', summary='s')"
+    registry = declare("translators", "harness.translators", made)
+    assert {"identity", "hf-seq2seq", "x"} <= set(registry.translators.names)
 
 
-def test_hook_register_importers(install_plugin: InstallPlugin) -> None:
+def test_hook_register_importers(declare: Declare) -> None:
     made = "TaskImporter(name='x', target='builtins:print', summary='s')"
-    imports = IMPORTS + "from harness.importers import TaskImporter\n@hookimpl\n"
-    install_plugin("with_importer", imports + f"def harness_register_importers(): return [{made}]\n")
-    assert str(open_session().registry.importers.get("x").open()) == str(print)
+    registry = declare("importers", "harness.importers", made)
+    assert str(registry.importers.get("x").open()) == str(print)
 
 
-def test_hook_register_aligners(install_plugin: InstallPlugin) -> None:
-    made = "Aligner(name='x', target='with_aligner:open', licence='MIT', summary='s', reference='R')"
-    imports = IMPORTS + "from harness.aligners import Aligner\n@hookimpl\n"
-    install_plugin("with_aligner", imports + f"def harness_register_aligners(): return [{made}]\n")
-    assert {"own", "x"} <= set(open_session().registry.aligners.names)
+def test_hook_register_task_sources(declare: Declare) -> None:
+    made = "TaskSource(name='x', target='builtins:print')"
+    registry = declare("task_sources", "harness.task_sources", made)
+    assert str(registry.task_sources.get("x").open()) == str(print)
+
+
+def test_hook_register_aligners(declare: Declare) -> None:
+    made = "Aligner(name='x', target='with_aligners:open', licence='MIT', summary='s', reference='R')"
+    assert {"own", "x"} <= set(declare("aligners", "harness.aligners", made).aligners.names)
 
 
 def test_hook_register_grammars(install_plugin: InstallPlugin) -> None:

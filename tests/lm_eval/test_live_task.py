@@ -131,7 +131,10 @@ def peer(tmp_path_factory: pytest.TempPathFactory) -> Peer:
     return Peer(folder=folder, environment=environment)
 
 
-@pytest.fixture(scope="module", params=[0, 2], ids=["0-shot", "2-shot"])
+SHOTS = [pytest.param(2, id="2-shot"), pytest.param(0, id="0-shot", marks=pytest.mark.slow)]
+
+
+@pytest.fixture(scope="module", params=SHOTS)
 def both(peer: Peer, request: pytest.FixtureRequest) -> tuple[Run, dict[str, Any], Peer, int]:
     """Our run and lm-eval's answer on all three tasks."""
     shots: int = request.param
@@ -212,7 +215,7 @@ def test_result_files_are_read_by_lm_evals_tools(both: tuple[Run, dict[str, Any]
             assert kept["target"] == str(sample["target"])
 
 
-@pytest.mark.parametrize("both", [0], ids=["0-shot"], indirect=True)
+@pytest.mark.parametrize("both", [2], ids=["2-shot"], indirect=True)
 def test_what_was_answered_is_not_asked_again(both: tuple[Run, dict[str, Any], Peer, int]) -> None:
     """The journal is ours: a second run that reuses the first asks nothing."""
     run, _, peer, shots = both

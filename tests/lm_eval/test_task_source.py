@@ -13,7 +13,7 @@ from harness.api import open_session
 from harness.errors import SpecError, UnknownNameError, UsageError
 from harness.generation import GenerateOptions
 from harness.metrics.metric import MetricContext
-from harness_lm_eval.answering import generate_options
+from harness_lm_eval.answering import generate_options, likelihood_request
 from harness_lm_eval.language import read_language
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -222,6 +222,17 @@ def test_options_that_change_prompts_are_refused(installed: Path, cli: Cli, opti
 def test_options_are_read_as_lm_eval_reads_them(given: dict[str, Any], expected: GenerateOptions) -> None:
     assert generate_options(given, 0) == expected
     assert generate_options(given, 3).seed == 3
+
+
+@pytest.mark.parametrize(
+    ("context", "continuation", "expected"),
+    [("a b", " c", ("a b", " c")), ("a b\n\n", "c", ("a b", "\n\nc")), ("", "c", ("", "c"))],
+)
+def test_white_space_before_a_continuation_is_scored_with_it(
+    context: str, continuation: str, expected: tuple[str, str]
+) -> None:
+    asked = likelihood_request(context, continuation)
+    assert (asked.context, asked.continuation) == expected
 
 
 def test_a_mean_has_its_items_and_what_is_no_share_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The hook of task sources, through a plugin that is really installed; the other hooks are in `test_hooks`."""
+"""Tasks named ``PREFIX:NAME``, made by a source that a plugin registered."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ InstallPlugin = Callable[..., Path]
 IMPORTS = "from harness import hookimpl\n"
 
 
-def test_hook_register_task_sources(install_plugin: InstallPlugin, cli: Cli) -> None:
-    """A source makes a task when it is named: it is shown, listed by a glob, and has its own metrics."""
+def test_a_source_makes_tasks_when_they_are_named(install_plugin: InstallPlugin, cli: Cli) -> None:
+    """They are shown, stand for a glob, and have metrics of their own."""
     source = IMPORTS + (
         "import json\n"
         "from harness.task_sources import MadeTask, TaskSource\n"
