@@ -63,7 +63,7 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
             "transformers",
             "6.0.1",
             "transformers  6.0.1: too new, a version below 6 is needed",
-            "'transformers>=5,<6'",
+            "'transformers>=5.14,<6'",
         ),
     ],
 )
