@@ -52,7 +52,7 @@ class Example:
 EVERY = (
     Example(
         folder="xnli-portuguese",
-        shown={"plugins": "xnli_portuguese", "languages": " pt", "prompts": "portuguese"},
+        shown={"plugins": "xnli_portuguese", "languages": " pt", "prompts": "words in pt"},
         works=(
             "--tasks",
             "xnli:pt",

@@ -209,7 +209,9 @@ def test_truncated_answers_that_score_are_found() -> None:
 
 
 def test_all_kinds_have_trials() -> None:
-    assert set(open_session().registry.kinds.names) == set(kinds_with_answers())
+    # lm-eval's own tasks are answered and scored by lm-eval, as whole sets of requests.
+    own = {name for name in open_session().registry.kinds.names if not name.startswith("lm_eval_")}
+    assert own == set(kinds_with_answers())
     assert set(kinds_with_answers()) == {
         "sequence_classification", "multiple_choice", "form_preference", "token_tagging", "word_labelling",
         "span_extraction", "text_marking", "bitext_retrieval", "ranked_retrieval",

@@ -32,8 +32,6 @@ class TestXnli(SpecContract):
         english = {item.id: item.label for item in sample["en",]}
         assert {item.id: item.label for item in sample["pt",]} == english
 
-    def test_its_prompt_has_words_of_its_own_and_those_of_the_default(self, session: Session) -> None:
-        own, default = (session.catalog.prompt("xnli", preset) for preset in ("portuguese", "default"))
-        assert own.item == default.item
-        assert set(own.literals) == {"pt"}
-        assert own.literals_from == default.prompt
+    def test_the_prompt_has_words_of_its_own(self, session: Session, entry: TaskEntry) -> None:
+        worded = entry.worded(session.catalog.prompt("xnli", "default"), "pt")
+        assert worded.literals["pt"].words["label.entailment"] == "Sim"

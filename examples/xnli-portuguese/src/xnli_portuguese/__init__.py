@@ -11,5 +11,5 @@ from harness import hookimpl
 
 @hookimpl
 def harness_register_task_specs() -> Iterable[Traversable]:
-    """Return the folder with the language and its prompt."""
+    """Return the folder with the language and the words of its prompt."""
     return [files("xnli_portuguese") / "specs"]
