@@ -41,6 +41,7 @@ from harness.proof_prompt import (
 from harness.proof_prompt import label_findings as prompt_label_findings
 from harness.proof_reading import SplitReader
 from harness.proof_record import Finding, Note, ProvedSplit, TaskProof
+from harness.proof_translation import translation_results
 from harness.proof_trial import Trial, goodness
 from harness.proof_variant import VariantProver
 from harness.proof_word import WordTable, word_results
@@ -125,6 +126,7 @@ class Prover:
             results += self._split(entry, kind, split, parts)
         results += _collapse_notes(entry, parts)
         results += parallel_findings(spec, tests, kind.reference)
+        results += translation_results(spec, tests, entry.languages, language_detector())
         results += id_findings(
             spec, tests, pairing_order(entry), lambda split: is_numbered(split.found, self._finder)
         )
