@@ -33,7 +33,7 @@ def source_language(spec: TaskSpec) -> str:
 def translation_results(
     spec: TaskSpec, tests: Sequence[ProvedSplit], languages: LanguageTable, detector: Detector | None
 ) -> Iterator[Finding | Note]:
-    """Yield languages of a parallel task with items whose text is that of the source language's; most of them is a fault.
+    """Yield languages of a parallel task with items that have the source language's text; most of them is a fault.
 
     Texts are compared whole, without case and outer spaces; those of fewer than four ordinary words may be equal.
     Without equal items the language of all the text is asked of the detector, where there is one.

@@ -15,7 +15,7 @@ Data = dict[str, Sequence[tuple[str, str]]]
 
 def told(prove: Prove) -> list[str]:
     proof = prove()
-    return [str(item) for item in [*proof.findings, *proof.notes] if item.check == "not translated"]
+    return [str(item) for item in (*proof.findings, *proof.notes) if item.check == "not translated"]
 
 
 def test_a_file_with_the_english_items_is_a_fault(prove: Prove, data: Data) -> None:
