@@ -41,6 +41,7 @@ from harness.proof_prompt import (
 from harness.proof_prompt import label_findings as prompt_label_findings
 from harness.proof_reading import SplitReader
 from harness.proof_record import Finding, Note, ProvedSplit, TaskProof
+from harness.proof_translation import source_language, translation_results
 from harness.proof_trial import Trial, goodness
 from harness.proof_variant import VariantProver
 from harness.proof_word import WordTable, word_results
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from harness.locking import LockFile
     from harness.registry import Registry
     from harness.specs.catalog import Catalog, TaskEntry
+    from harness.specs.schema import TaskSpec
     from harness.translation_planning import VariantPlanner
 
 __all__ = ["Prover", "proved_entry"]
@@ -110,31 +112,27 @@ class Prover:
         self._planner = planner
         self._word_table: WordTable | None = None
 
-    def prove(self, entry: TaskEntry) -> TaskProof:
-        """Return what is found of a task; raises no error for faults of its data, which are findings."""
+    def prove(self, entry: TaskEntry, *, only: Sequence[str] = ()) -> TaskProof:
+        """Return what is found of a task; raises no error for faults of its data, which are findings.
+
+        `only` are the languages that the user asks about: what is found of others alone is left out.
+        """
         spec = entry.spec
         reader = SplitReader(entry, self._registry, self._catalog, self._finder)
         tests = list(reader.tests())
         results: list[Finding | Note] = [*label_map_findings(spec), *self._literals(entry)]
-        skipped: list[str] = []
-        if reader.missing:
-            skipped.append(f"no test items were found in {' '.join(reader.missing)}")
         kind = self._registry.kinds.get(spec.kind)
         parts: Parts = {}
         for split in tests:
             results += self._split(entry, kind, split, parts)
         results += _collapse_notes(entry, parts)
         results += parallel_findings(spec, tests, kind.reference)
+        results += translation_results(spec, tests, entry.languages, language_detector())
         results += id_findings(
             spec, tests, pairing_order(entry), lambda split: is_numbered(split.found, self._finder)
         )
         results += overlap_findings(spec, tests, reader.learned())
-        if reader.pool_missing:
-            skipped.append(f"the pool lacks the candidates of {' '.join(reader.pool_missing)}")
-        if spec.kind not in kinds_with_answers():
-            skipped.append(f"answers: it is not known what answers of the kind {spec.kind} are worth")
-        elif tests and not any(kind.reference(split.examples[0]) is not None for split in tests):
-            skipped.append("answers: the test items have no labels")
+        skipped = list(_skipped(spec, kind, reader, tests, only))
         versions = VariantProver(entry, kind, self._finder, tests)
         results += versions.named()
         if self._planner is not None:
@@ -143,14 +141,16 @@ class Prover:
         results += self._prompts(entry, kind, tests)
         results += self._lock(entry)
         results += reader.findings
+        told = [item for item in results if not only or not item.languages or {*item.languages} & {*only}]
+        shown = [split for split in tests if not only or split.language in only]
         return TaskProof(
             task=spec.task,
-            languages=tuple(dict.fromkeys(split.language for split in tests)),
-            items=sum(len(split.examples) for split in tests),
-            findings=joined_findings(item for item in results if isinstance(item, Finding)),
-            notes=[item for item in results if isinstance(item, Note)],
+            languages=tuple(dict.fromkeys(split.language for split in shown)),
+            items=sum(len(split.examples) for split in shown),
+            findings=joined_findings(item for item in told if isinstance(item, Finding)),
+            notes=[item for item in told if isinstance(item, Note)],
             skipped=skipped,
-            prompts=list(self._rendered(entry, kind, tests)),
+            prompts=list(self._rendered(entry, kind, shown)),
         )
 
     def translations_told(self) -> list[str]:
@@ -304,6 +304,33 @@ class Prover:
                 expected=f"the data of {split.title} that {str(self._locked.path)!r} locks",
                 found=found,
             )
+
+
+def _skipped(
+    spec: TaskSpec,
+    kind: TaskKind,
+    reader: SplitReader,
+    tests: Sequence[ProvedSplit],
+    only: Sequence[str],
+) -> Iterator[str]:
+    """Yield what was not proved because its data are not there, each with the reason."""
+    missing = [code for code in reader.missing if not only or code in only]
+    if missing:
+        files = "" if reader.has_tests(only) else f" (of {reader.test_files(missing[0])})"
+        yield f"no test items were found in {' '.join(missing)}{files}"
+    if not tests:
+        return
+    if learned := reader.missing_learned():
+        yield f"overlap: {' and '.join(learned)} {'was' if len(learned) == 1 else 'were'} not found"
+    source, read = source_language(spec), {split.language for split in tests}
+    if source in spec.languages and source not in read and any(map(spec.pairs, read)):
+        yield f"labels and texts are not compared with the items in {source}, of which there are none"
+    if reader.pool_missing:
+        yield f"the pool lacks the candidates of {' '.join(reader.pool_missing)}"
+    if spec.kind not in kinds_with_answers():
+        yield f"answers: it is not known what answers of the kind {spec.kind} are worth"
+    elif not any(kind.reference(split.examples[0]) is not None for split in tests):
+        yield "answers: the test items have no labels"
 
 
 def _judged(

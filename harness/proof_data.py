@@ -11,7 +11,7 @@ from typing import Any
 from harness.id_alignment import ItemIds, misalignment, stands_for_source
 from harness.languages import LanguageTable
 from harness.proof_overlap import TextIndex, item_text
-from harness.proof_record import Finding, Note, ProvedSplit
+from harness.proof_record import Finding, Note, ProvedSplit, named_ids
 from harness.scripts import text_scripts
 from harness.specs.schema import SPLITS, Source, TaskSpec
 
@@ -159,17 +159,23 @@ def parallel_findings(
         first = next((key for key in labelled if key[1] == axes), (code, axes))
         gold = labelled.get((source, axes), labelled[first])
         common = own.keys() & gold.keys()
-        same = sum(own[identifier] == gold[identifier] for identifier in common)
+        others = [name for name in own if name in gold and own[name] != gold[name]]
+        same = len(common) - len(others)
+        compared = source if (source, axes) in labelled else first[0]
+        shown = "".join(
+            f" (first: item {name!r} is {own[name]!r}, and {gold[name]!r} in {compared})"
+            for name in others[:1]
+        )
         if common and same < LEAST_AGREEMENT * len(common):
             yield Finding(
                 task=spec.task,
                 languages=(code,),
                 check="parallel labels",
-                expected=f"the labels of the same items in {source if (source, axes) in labelled else first[0]}",
-                found=f"{same:,} of {len(common):,} that agree",
+                expected=f"the labels of the same items in {compared}",
+                found=f"{same:,} of {len(common):,} that agree{shown}",
             )
         elif same < len(common):
-            told = f"{len(common) - same:,} of {len(common):,} labels differ from those of the same items in {source}"
+            told = f"{len(others):,} of {len(common):,} labels differ from those of the same items in {compared}{shown}"
             yield Note(task=spec.task, languages=(code,), check="parallel labels", told=told)
 
 
@@ -240,10 +246,10 @@ def stand_in_notes(spec: TaskSpec, split: ProvedSplit) -> Iterator[Note]:
 def placeholder_notes(spec: TaskSpec, split: ProvedSplit) -> Iterator[Note]:
     """Yield how many items have an input that stands for a missing text."""
     names: Counter[str] = Counter()
-    items = 0
+    items = []
     for example in split.examples:
         found = {text for text in _inputs(example) if text.strip().casefold() in PLACEHOLDERS}
-        items += bool(found)
+        items += [example.id] if found else []
         names.update(found)
     if items:
         told = ", ".join(f"{name!r}" for name, _ in names.most_common(3))
@@ -251,8 +257,8 @@ def placeholder_notes(spec: TaskSpec, split: ProvedSplit) -> Iterator[Note]:
             task=spec.task,
             languages=(split.language,),
             check="placeholder",
-            told=f"{items:,} of {len(split.examples):,} items of the {split.title} split have a placeholder for a text "
-            f"({told})",
+            told=f"{len(items):,} of {len(split.examples):,} items of the {split.title} split have a placeholder for a "
+            f"text ({told}; {named_ids(items)})",
         )
 
 
@@ -271,10 +277,15 @@ def script_results(spec: TaskSpec, split: ProvedSplit, languages: LanguageTable)
     Not where the task has axes: one of their conditions may be another script, as that of code-switched text.
     """
     expected = languages.get(split.language).script
-    found = [script for script in _scripts(split.examples) if not script_matches(script, expected)]
+    found = {
+        name: script
+        for name, script in _scripts(split.examples).items()
+        if not script_matches(script, expected)
+    }
     if not found:
         return
-    scripts = ", ".join(f"{count:,} in {script}" for script, count in Counter(found).most_common(3))
+    counts = Counter(found.values()).most_common(3)
+    scripts = ", ".join(f"{count:,} in {script}" for script, count in counts) + f" ({named_ids(list(found))})"
     size = len(split.examples)
     if 2 * len(found) > size and not split.axes:
         yield Finding(
@@ -289,16 +300,17 @@ def script_results(spec: TaskSpec, split: ProvedSplit, languages: LanguageTable)
     yield Note(task=spec.task, languages=(split.language,), check="script", told=told)
 
 
-def _scripts(examples: Sequence[Any]) -> list[str]:
-    """Return the scripts of items with letters; of a pair of sentences, that of the one not in Latin letters."""
+def _scripts(examples: Sequence[Any]) -> dict[str, str]:
+    """Return, by id, the scripts of items with letters; of two sentences, that of the one not in Latin letters."""
     sides = [[item_text(example) for example in examples]]
     targets = [getattr(example, "target", None) for example in examples]
     if all(isinstance(target, str) for target in targets):
         sides.append([str(target) for target in targets])
-    found = []
-    for scripts in zip(*map(text_scripts, sides), strict=True):
-        known = [script for script in scripts if script not in {None, "Zyyy"}]
-        found += sorted((script for script in known if script is not None), key="Latn".__eq__)[:1]
+    found = {}
+    for example, *scripts in zip(examples, *map(text_scripts, sides), strict=True):
+        known = [script for script in scripts if script is not None and script != "Zyyy"]
+        if known:
+            found[example.id] = min(known, key="Latn".__eq__)
     return found
 
 
@@ -331,5 +343,5 @@ def overlap_findings(
                     expected=f"no item of the {test.title} split in the {split.title} split of {split.owner!r} "
                     f"({split.language})",
                     found=f"of {overlap.of:,} items {overlap.exact:,} exact and {overlap.near:,} near duplicates "
-                    f"(first: {own!r} is {other!r})",
+                    f"(first: {test.split} item {own!r} = {split.split} item {other!r}, {overlap.text!r})",
                 )

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 from zlib import crc32
 
@@ -22,6 +23,8 @@ LEAST_TOKENS = 8
 """Tokens of the shortest text for which a near duplicate is looked for: shorter ones are alike by chance."""
 MOST_COMPARED = 64
 """Texts with the same hash that are compared: a hash that more share is that of a formula."""
+SHOWN = 60
+"""Characters of the text that a finding shows."""
 # Where writing has no spaces, every character is a token.
 _TOKEN = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
 
@@ -35,6 +38,8 @@ class Overlap:
     of: int
     example: tuple[str, str] | None
     """Ids of the first pair: in this split, in the other."""
+    text: str = ""
+    """The beginning of that item's text in this split."""
 
 
 def item_text(example: Any) -> str:
@@ -86,6 +91,7 @@ class TextIndex:
         """Return how many of the items stand here, each counted once."""
         exact = near = size = 0
         first: tuple[str, str] | None = None
+        text = ""
         for example in examples:
             size += 1
             tokens = _tokens(item_text(example))
@@ -96,7 +102,8 @@ class TextIndex:
                 near += 1
             if other is not None and first is None:
                 first = (example.id, other)
-        return Overlap(exact=exact, near=near, of=size, example=first)
+                text = shorten(item_text(example), SHOWN, placeholder=" ...") or item_text(example)[:SHOWN]
+        return Overlap(exact=exact, near=near, of=size, example=first, text=text)
 
     def _near(self, shingles: frozenset[int]) -> str | None:
         for value in sorted(shingles)[:SKETCH]:

@@ -56,6 +56,8 @@ class SplitReader:
         self.findings: list[Finding] = []
         self.missing: dict[str, None] = {}
         """Languages without test items."""
+        self._asked: dict[tuple[str, str], bool] = {}
+        """Whether any file was found of a split, by owner and name."""
         self._pool: CandidatePool | None = None
         self._has_pool: bool | None = None
         """Whether any candidates are found; None as long as nobody looked."""
@@ -64,6 +66,28 @@ class SplitReader:
     def pool_missing(self) -> tuple[str, ...]:
         """Languages whose candidates are not in the pool of the task."""
         return () if self._pool is None else self._pool.missing
+
+    def has_tests(self, codes: Sequence[str] = ()) -> bool:
+        """Return whether test items of any of the languages (none means all) were found, once `tests` was read."""
+        return any(code not in self.missing for code in codes or self._entry.spec.languages)
+
+    def test_files(self, code: str) -> str:
+        """Return how a spec names the test items of a language."""
+        source = self._entry.spec.source(code, "test")
+        if source is None:
+            return "no source"
+        paths = [path for files in source.alternatives for path in files.paths]
+        if not paths:
+            return "the Hub" if source.hub is not None else "no source"
+        return " or ".join(dict.fromkeys(map(repr, paths)))
+
+    def missing_learned(self) -> list[str]:
+        """Return the splits to learn from that the specs name and nobody found, once `learned` was read."""
+        return [
+            f"the {split} split of {owner!r}"
+            for (owner, split), found in self._asked.items()
+            if split in LEARNED and not found
+        ]
 
     def tests(self) -> Iterator[ProvedSplit]:
         """Yield the test items of every language that is found, under every value of the task's axes."""
@@ -76,7 +100,6 @@ class SplitReader:
                 language = self._entry.languages.get(code)
                 split = self._read(spec, spec.task, spec.kind, language, "test", folder, conditions)
                 if split is not None:
-                    self.missing.pop(code, None)
                     yield split
 
     def learned(self) -> Iterator[ProvedSplit]:
@@ -123,10 +146,14 @@ class SplitReader:
         source = spec.source(language.code, split)
         if source is None:
             return None
+        self._asked.setdefault((owner, split), False)
         try:
             found = find_split(self._finder, source, owner, language, split, folder, conditions)
         except MissingDataError:
             return None
+        self._asked[owner, split] = True
+        if split == "test":
+            self.missing.pop(language.code, None)
         own = self._entry.spec
         ranks = split == "test" and owner == own.task and own.pool_source is not None
         context = _context(spec, owner, language.code, split, found)

@@ -9,7 +9,16 @@ from typing import Any
 from harness.data.sources import FoundData
 from harness.prompt_rendering import Rendering
 
-__all__ = ["Finding", "Note", "ProvedSplit", "TaskProof"]
+__all__ = ["Finding", "Note", "ProvedSplit", "TaskProof", "named_ids"]
+
+NAMED = 3
+"""Items that a sentence names."""
+
+
+def named_ids(ids: Sequence[str]) -> str:
+    """Return the first ids of items, as a sentence names them: their own, or their number in the file."""
+    more = ", ..." if len(ids) > NAMED else ""
+    return f"{'items' if len(ids) > 1 else 'item'} {', '.join(map(repr, ids[:NAMED]))}{more}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +36,8 @@ class Finding:
     def __str__(self) -> str:
         """Return the sentence."""
         where = f" [{' '.join(self.languages)}]" if self.languages else ""
-        return f"{self.task}{where}: expected {self.expected}, found {self.found}."
+        end = "" if self.found.endswith(("?", "!")) else "."
+        return f"{self.task}{where}: expected {self.expected}, found {self.found}{end}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +95,18 @@ class TaskProof:
     prompts: Sequence[Rendering] = field(default_factory=tuple)
     """One item of every language as every preset presents it."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no test item was found, so that nothing was proved."""
+        return not self.items
+
     def told(self) -> str:
         """Return one line: how much was proved, and how many faults were found."""
         count = len(self.findings)
-        faults = "no fault" if not count else f"{count:,} {'fault' if count == 1 else 'faults'}"
-        return f"{self.task}: {len(self.languages)} languages, {self.items:,} items, {faults}"
+        none = "nothing to prove: no test item was found" if self.is_empty else "no fault"
+        faults = none if not count else _counted(count, "fault")
+        size = f"{_counted(len(self.languages), 'language')}, {_counted(self.items, 'item')}"
+        return f"{self.task}: {size}, {faults}"
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``--json`` writes of it."""
@@ -127,3 +144,7 @@ class TaskProof:
         for rendering in self.prompts:
             if rendering.prompt.prompt == names[0]:
                 yield f"    {rendering.line()}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

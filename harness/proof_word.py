@@ -60,6 +60,7 @@ def word_results(
     A fault where several others agree on another word; a note where they do not, and in presets that are copied to the
     character from elsewhere.
     """
+    yield from _english_words(task, spec, inherited)
     told: dict[str, list[tuple[str, str, str]]] = {}
     for english, code, word in _label_words(spec, inherited):
         others = table.others(spec, english, code)
@@ -85,6 +86,23 @@ def word_results(
             check="word",
             told=f"the prompt {spec.prompt!r} has other words for {english!r} than other prompts: {named}{more}",
         )
+
+
+def _english_words(task: str, spec: PromptSpec, inherited: PromptSpec | None) -> Iterator[Note]:
+    """Yield languages in which every label word is the English one; a single letter is a name of a choice."""
+    pairs: dict[str, list[tuple[str, str]]] = {}
+    for english, code, word in _label_words(spec, inherited):
+        if len(plain_word(english)) > 1:
+            pairs.setdefault(code, []).append((plain_word(english), plain_word(word)))
+    codes = [
+        code
+        for code, own in pairs.items()
+        if all(english == word for english, word in own) and spec.literals[code].provenance != "copied"
+    ]
+    if codes:
+        words = ", ".join(repr(english) for english, _ in pairs[codes[0]])
+        told = f"the prompt {spec.prompt!r} has the English label words ({words}), not translated"
+        yield Note(task=task, languages=tuple(codes), check="word", told=told)
 
 
 def plain_word(word: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,6 @@ from harness.errors import UsageError
 if TYPE_CHECKING:
     from harness.api import Session
     from harness.discovery import Plugins
-    from harness.proof import Prover
     from harness.specs.catalog import Catalog, TaskEntry
     from harness.specs.schema import TaskSpec
 
@@ -291,17 +290,18 @@ def validate(
     """Check specs: schema, names, labels. All faults of a file are shown, with lines; exit status 2 where one is.
 
     With --data the tasks are proved on it: gold scores 100, trivial answers no more than chance, prompts and data are
-    what they say. Exit status 1 where they are not.
+    what they say. Exit status 1 where they are not, or where a named task has no test items there.
     """
     from harness.api import open_session
     from harness.cli.display import broken_told, write_rows
+    from harness.cli.proving import prove_checked, tell_checked
     from harness.preparing import open_prover
     from harness.validation import validate_specs
 
     session = open_session(tasks_from or ())
     with broken_told(session.registry.plugins):
         checked = validate_specs(session.registry, session.catalog, targets or [])
-    _tell(checked)
+    tell_checked(checked, spec_alone=not data)
     broken = any(item["problems"] for item in checked)
     found = False
     names = [name.strip() for name in (variants or "").split(",") if name.strip()]
@@ -311,52 +311,10 @@ def validate(
         raise UsageError("--variants are proved on test items: name the data with --data.")
     if data:
         prover = open_prover(session, data, locked, variants=names, translators=translator or (), limit=limit)
-        found = _prove(session, checked, prover, prompts=prompts)
+        found = prove_checked(session, checked, prover, named=bool(targets), prompts=prompts)
     if json_file is not None:
         write_rows(json_file, checked)
     return 2 if broken else int(found)
-
-
-def _tell(checked: Sequence[Mapping[str, Any]]) -> None:
-    """Print a line for every document, and the faults of broken ones."""
-    for item in checked:
-        if item["problems"]:
-            count = len(item["problems"])
-            typer.echo(f"{item['source']}: {count} {'fault' if count == 1 else 'faults'}", err=True)
-            for problem in item["problems"]:
-                typer.echo(f"  {problem}", err=True)
-        else:
-            typer.echo(f"ok  {item['sort']} {item['name']}")
-
-
-def _prove(session: Session, checked: list[dict[str, Any]], prover: Prover, *, prompts: bool) -> bool:
-    """Prove the tasks without problems, add what is found to their rows, and return whether there is a finding."""
-    from harness.proof import proved_entry
-
-    found = False
-    for row in checked:
-        entry = (
-            None
-            if row["problems"]
-            else proved_entry(session.catalog, row["sort"], row["name"], row["source"])
-        )
-        if entry is None:
-            continue
-        proof = prover.prove(entry)
-        row["proof"] = proof.to_json()
-        found = found or bool(proof.findings)
-        typer.echo(proof.told())
-        for finding in proof.findings:
-            typer.echo(f"  fault    {finding}", err=True)
-        for note in proof.notes:
-            typer.echo(f"  note     {note}")
-        for reason in proof.skipped:
-            typer.echo(f"  skipped  {proof.task}: {reason}.")
-        for line in proof.prompt_lines(whole=prompts):
-            typer.echo(line)
-    for told in prover.translations_told():
-        typer.echo(f"  note     {told}")
-    return found
 
 
 @app.command()

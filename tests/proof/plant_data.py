@@ -88,6 +88,16 @@ def wrong_file(bench: Bench) -> None:
     bench.write("xnli/ar", bench.rows("xnli/en"))
 
 
+@planted("xnli", "English file under the name of a language in Latin letters", "not translated", "sw")
+def not_translated(bench: Bench) -> None:
+    bench.write("xnli/sw", bench.rows("xnli/en"))
+
+
+@planted("pawsx", "two items that nobody translated", "not translated", "es", note=True)
+def partly_translated(bench: Bench) -> None:
+    bench.write("pawsx/es", bench.rows("pawsx/en")[:2] + bench.rows("pawsx/es")[2:])
+
+
 @planted("xnli", "item in Latin letters", "script", "hi", seen="XNLI in ur, hi, sw", note=True)
 def romanised(bench: Bench) -> None:
     [first, *rows] = bench.rows("xnli/hi")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from functools import cache
 from pathlib import Path
 
@@ -47,6 +48,8 @@ def known_findings() -> dict[str, set[Known]]:
 def finding_of(item: Finding) -> Known:
     # The message of unreadable data names a path, and quotes the data.
     found = "unreadable" if item.check == "data" else item.found
+    # Texts of released data stay where they are.
+    found = re.sub(r"(= \w+ item '[^']*'), .*\)$", r"\1)", found)
     split = item.expected.partition(" in the ")[2] if item.check == "overlap" else ""
     return (item.check, " ".join(item.languages), f"{split}: {found}" if split else found)
 
@@ -92,7 +95,7 @@ def test_placeholders_and_romanised_items_of_released_data_are_counted() -> None
             f"{count} of 2,000 items of the test split have a placehold"
         )
     assert ("placeholder", "en") not in notes
-    assert notes[("script", "ja")].endswith("in another script than Jpan: 14 in Latn")
+    assert notes[("script", "ja")].partition(" (")[0].endswith("in another script than Jpan: 14 in Latn")
 
 
 def test_the_command_is_as_before_without_data(capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,7 +104,7 @@ def test_the_first_language_that_is_there_is_what_others_are_compared_with(tmp_p
 def test_validation_on_data_tells_the_same(tmp_path: Path, cli: Cli) -> None:
     _plan(tmp_path, list("abcdef"))
     status, out, err = cli("tasks", "validate", str(tmp_path / "yo.yaml"), "--data", str(tmp_path / "data"))
-    assert (status, out.splitlines()[0]) == (1, "ok  extends xnli")
+    assert (status, out.splitlines()[0]) == (1, "spec ok  extends xnli")
     assert (
         "xnli [yo]: expected the ids of 'en' in the test split, or 'parallel: false' below 'yo', found 6 of"
         in err
