@@ -412,10 +412,9 @@ def refuse_empty(plan: Plan) -> None:
         alike.setdefault((skip.task, shape), {}).setdefault(skip.reason, skip.language)
     reasons = []
     for told, *others in (found.items() for found in alike.values()):
-        likewise = f" (Likewise: {', '.join(language for _, language in others)}.)" if others else ""
-        reasons.append(told[0] + likewise)
+        reasons.append(told[0] + (f" (Likewise: {', '.join(code for _, code in others)}.)" if others else ""))
     shown = " ".join(f"({number}) {reason}" for number, reason in enumerate(reasons[:3], start=1))
     more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
-    first = plan.skipped[0]
-    adding = f". Run 'harness new language {first.language} --task {first.task}' to begin adding it."
-    raise CapabilityError(f"Nothing is left to run. {shown}{more}{adding if first.lacking else ''}")
+    if (first := plan.skipped[0]).lacking:
+        more += f". Run 'harness new language {first.language} --task {first.task}' to begin adding it."
+    raise CapabilityError(f"Nothing is left to run. {shown}{more}")
