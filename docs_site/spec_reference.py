@@ -29,6 +29,24 @@ WORDS = {
     "number": "number",
     "boolean": "true or false",
 }
+SHARED = {
+    "citation": "Whom to cite, as a key of a bibliography.",
+    "columns": "Names of the columns in order, or field -> column.",
+    "description": "One sentence on what it is.",
+    "inputs": "The fields that a model gets, in order.",
+    "kind": "The kind of task whose items it has.",
+    "label_map": "Label in the file -> label of the task.",
+    "labels": "The labels, in order.",
+    "license": "Of the data, as an SPDX code in small letters where there is one.",
+    "output_type": "That of lm-evaluation-harness.",
+    "options": "What the reader is told.",
+    "phrases": "Field -> value in the file -> the words that a model gets for it.",
+    "protocol": "How the systems are trained or asked.",
+    "reader": "How the files are read: a registered reader.",
+    "split": "The name that the split has there.",
+    "version": "Raised when items or scoring change.",
+}
+"""What keys mean that many documents have alike."""
 DOCUMENTS = (
     ("FragmentSpec", "A fragment: languages for a task of another package"),
     ("TrainingSpec", "A training set"),
@@ -71,7 +89,7 @@ def _keys(name: str, one: Mapping[str, Any], wanted: Callable[[str], bool] = lam
             code(key) + (" **required**" if key in one.get("required", ()) else ""),
             _type(value),
             "" if value.get("default") in (None, [], {}, "") else code(json.dumps(value["default"])),
-            prose(value.get("description")) or said.get(key, ""),
+            prose(value.get("description")) or said.get(key) or SHARED.get(key, ""),
         )
         for key, value in one.get("properties", {}).items()
         if wanted(key)

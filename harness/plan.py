@@ -356,6 +356,8 @@ class Skip:
     reason: str
     protocol: str | None = None
     view: Mapping[str, str] = field(default_factory=dict)
+    lacking: bool = False
+    """Whether the task does not have the language at all, so that someone could add it."""
 
 
 def reason_without_language(reason: str, language: str) -> str:
@@ -402,9 +404,17 @@ def refuse_empty(plan: Plan) -> None:
     """Raise `UsageError` when a plan has no cell; the message gives the first reasons."""
     if plan.cells:
         return
-    reasons = list(dict.fromkeys(skip.reason for skip in plan.skipped))
-    if not reasons:
+    if not plan.skipped:
         raise UsageError("Nothing is left to run. No language is both in --tasks and in --languages.")
+    alike: dict[tuple[str, str], dict[str, str]] = {}
+    for skip in plan.skipped:
+        shape = skip.reason if skip.lacking else reason_without_language(skip.reason, skip.language)
+        alike.setdefault((skip.task, shape), {}).setdefault(skip.reason, skip.language)
+    reasons = []
+    for told, *others in (found.items() for found in alike.values()):
+        reasons.append(told[0] + (f" (Likewise: {', '.join(code for _, code in others)}.)" if others else ""))
     shown = " ".join(f"({number}) {reason}" for number, reason in enumerate(reasons[:3], start=1))
     more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
+    if (first := plan.skipped[0]).lacking:
+        more += f". Run 'harness new language {first.language} --task {first.task}' to begin adding it."
     raise CapabilityError(f"Nothing is left to run. {shown}{more}")

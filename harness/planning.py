@@ -130,7 +130,8 @@ class _Planner:
             named = (
                 f"{known_languages().get(code).name} ({code})" if code in known_languages() else repr(code)
             )
-            self._skip(spec, code, f"task {spec.task!r} has no {named}")
+            reason = f"task {spec.task!r} has no {named}"
+            self._skipped.append(Skip(task=spec.task, language=code, reason=reason, lacking=True))
         kind = self._registry.kinds.get(spec.kind)
         pairings = self._pairings(spec, kind, selected)
         self._suites |= dict.fromkeys(selected.suites)

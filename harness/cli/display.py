@@ -108,7 +108,9 @@ class ConsoleProgress:
 def show_plan(plan: Plan, *, brief: bool) -> None:
     """Print what will be run, fitted and skipped; the brief form leaves the table of cells out."""
     console = Console(stderr=True, highlight=False) if brief else stdout()
-    counts = f"{len(plan.cells)} cells, {len(plan.fits)} models to fit, {len(plan.skipped)} skipped"
+    cells = f"{len(plan.cells)} {'cell' if len(plan.cells) == 1 else 'cells'}"
+    fits = f"{len(plan.fits)} {'model' if len(plan.fits) == 1 else 'models'} to fit"
+    counts = f"{cells}, {fits}, {len(plan.skipped)} skipped"
     console.print(escape(f"{plan.model.reference} ({plan.model.description.adapter}): {counts}"))
     for fit in plan.fits:
         console.print(escape(f"  fit {fit.title}, recipe {fit.recipe}"), soft_wrap=True)

@@ -179,10 +179,9 @@ def show(
 
 def _further_rows(spec: TaskSpec) -> list[list[str]]:
     """Return what only some tasks have: a pool, axes, variants, known releases."""
-    rows = []
-    if spec.parallel:
-        apart = f", but in {' '.join(spec.unpaired)}" if spec.unpaired else ""
-        rows.append(["parallel", f"an id is the same item in every language{apart}"])
+    apart = f", but in {' '.join(spec.unpaired)}" if spec.unpaired else ""
+    told = f"yes: an id is the same item in every language{apart}" if spec.parallel else "no"
+    rows = [["parallel", told]]
     if spec.pool_source is not None:
         files = " | ".join(" + ".join(item.paths) for item in spec.pool_source.alternatives)
         rows.append(["candidates", f"{files}{', of all languages' if spec.pools_languages else ''}"])

@@ -11,6 +11,7 @@ from functools import lru_cache
 from glob import escape
 from importlib.resources.abc import Traversable
 from io import FileIO
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -217,13 +218,25 @@ def _missing_locally(ref: DataRef, folders: Sequence[Path]) -> MissingDataError:
         return MissingDataError(f"No local file is known for {ref}.", hint=_other_way(ref))
     wanted = " or ".join(" with ".join(files.paths) for files in ref.local)
     looked = ", ".join(str(folder) for folder in folders) or "no folder (none was given)"
-    return MissingDataError(f"No data of {ref}: looked for {wanted} in {looked}.", hint=_other_way(ref))
+    nearby = _folder_nearby(ref, folders)
+    hint = _other_way(ref) if nearby is None else f"It is in {nearby}: run with --data {nearby}."
+    return MissingDataError(f"No data of {ref}: looked for {wanted} in {looked}.", hint=hint)
+
+
+def _folder_nearby(ref: DataRef, folders: Sequence[Path]) -> Path | None:
+    """Return the folder above or below a given one that has the files, where the user took the wrong level."""
+    for folder in folders:
+        below = islice((path for path in folder.iterdir() if path.is_dir()), 20) if folder.is_dir() else ()
+        for near in (folder.parent, *sorted(below)):
+            if any(_files_in(near, files.paths) is not None for files in ref.local):
+                return near
+    return None
 
 
 def _other_way(ref: DataRef) -> str:
     if ref.hub is not None:
         return f"Put it there, or run with --data hub ({_hub_name(ref.hub)})."
-    return "Put it there: its documentation says where to get it (harness tasks show " + ref.owner + ")."
+    return f"Put it there, or give the folder that has it with --data ('harness tasks show {ref.owner}' has the paths)."
 
 
 # The embedded sample ----------------------------------------------------------------------------------

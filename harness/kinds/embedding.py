@@ -18,9 +18,13 @@ class EmbeddingSpec(SpecModel):
     """How texts are embedded under one protocol; keys that are left out are the adapter's choice."""
 
     pooling: Literal["mean", "cls", "last", "pooler"] | None = None
+    """How the states of a text become one vector."""
     layer: int | Literal["last", "xtreme_r"] | None = None
+    """Whose states: a number, ``last``, or ``xtreme_r``, the layer of the published baselines."""
     max_length: int | None = None
+    """Tokens that a text is cut at."""
     prefixes: bool = True
+    """Whether texts get the prefixes that a model was trained with, such as ``query:``."""
 
 
 def embed_options(embedding: Mapping[ProtocolName, EmbeddingSpec], protocol: str) -> EmbedOptions:

@@ -59,7 +59,7 @@ def origin_notes(run: Run) -> list[str]:
     if added:
         told = ", ".join(f"{title} ({origin})" if origin else title for title, origin in added.items())
         notes.append(
-            f"{ADDED} added to the task by another package or file, not in the published mean: {told}"
+            f"{ADDED} added to the task by another package or file, left out of the mean without {ADDED}: {told}"
         )
     return notes
 
@@ -80,7 +80,7 @@ def published_means(
     ):
         return []
     means = [None if row is None else _published_mean(row, tasks[row["task"]]) for row in rows]
-    return [(f"{label}, published", tuple(Score(value=mean) for mean in means))]
+    return [(f"{label} without {ADDED}", tuple(Score(value=mean) for mean in means))]
 
 
 def _published_mean(row: Mapping[str, Any], spec: Mapping[str, Any]) -> float | None:

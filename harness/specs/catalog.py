@@ -80,7 +80,8 @@ class Catalog:
             known = self.names(sort)
             raise UnknownNameError(SHOWN.get(sort, sort), name, known, hint=_list_hint(sort))
         if len(entries) > 1:
-            raise DuplicateNameError(sort, name, entries[0].plugin, entries[1].plugin)
+            paths = [one.plugin for one in entries if one.given]
+            raise DuplicateNameError(sort, name, entries[0].plugin, entries[1].plugin, given=paths)
         return entries[0]
 
     def is_made(self, name: str) -> bool:
@@ -215,8 +216,9 @@ class Catalog:
         if not found:
             raise UnknownNameError(f"prompt of {task!r}", preset, self.presets(task))
         if len(found) > 1:
-            first, second = (self.entry("prompt", name).plugin for name in found[:2])
-            raise DuplicateNameError(f"prompt {preset!r} of", task, first, second)
+            first, second = (self.entry("prompt", name) for name in found[:2])
+            paths = [one.plugin for one in (first, second) if one.given]
+            raise DuplicateNameError(f"prompt {preset!r} of", task, first.plugin, second.plugin, given=paths)
         return validate_document(PromptSpec, self.entry("prompt", found[0]).document)
 
     def inherited_prompt(self, spec: PromptSpec) -> PromptSpec | None:
@@ -359,7 +361,9 @@ def read_entry(plugin: str, file: Traversable, folder: Traversable, index: SpecI
     if len(sorts) != 1 or not isinstance(document.data[sorts[0]], str):
         expected = ", ".join(f"'{sort}: NAME'" for sort in SORTS)
         raise SpecError(str(file), [Problem(message=f"expected exactly one of {expected}", line=1)])
-    return Entry(sort=sorts[0], name=document.data[sorts[0]], plugin=plugin, document=document, folder=folder)
+    given = plugin in {str(file), str(folder)}  # a plugin is never named as its files are
+    name = document.data[sorts[0]]
+    return Entry(sort=sorts[0], name=name, plugin=plugin, document=document, folder=folder, given=given)
 
 
 def _read_extra(path: Path) -> list[Entry]:

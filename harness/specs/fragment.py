@@ -20,11 +20,17 @@ class AddedWords(SpecModel):
     """The words of a task's prompt in one language, and templates where the language needs its own."""
 
     provenance: LiteralProvenance
+    """Who wrote the words, not how the items were made: ``native``, ``translated`` or ``copied``."""
     source: str = ""
+    """The words were taken from it, where they are ``copied``."""
     words: dict[str, str] = Field(min_length=1)
+    """Name -> text; ``label.X`` is the word for the label X."""
     item: str | None = None
+    """In place of the template `item`."""
     choice: str | None = None
+    """In place of the template `choice`."""
     answer: str | None = None
+    """In place of the template `answer`."""
 
 
 class AddedLanguage(LanguageEntry):
@@ -55,7 +61,9 @@ class FragmentSpec(SpecModel):
     """Further languages of a task that someone else ships."""
 
     extends: Name
+    """The name of the task."""
     languages: dict[Code, Annotated[AddedLanguage | None, AfterValidator(_not_empty)]] = Field(min_length=1)
+    """By code: what the task gets."""
 
     @property
     def entries(self) -> dict[str, AddedLanguage]:

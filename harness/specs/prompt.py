@@ -24,6 +24,7 @@ class Literals(SpecModel):
     provenance: LiteralProvenance
     """`native`: written by a speaker; `translated`: translated, not reviewed; `copied`: taken from the named source."""
     source: str = ""
+    """The words were taken from it, where they are ``copied``."""
     words: dict[str, str] = Field(min_length=1)
     """Name -> text; ``label.X`` is the word for the label X, ``connective.cause`` one of a table."""
 
@@ -32,14 +33,18 @@ class LanguageTemplates(SpecModel):
     """Templates that differ in one language; None takes the prompt's."""
 
     item: str | None = None
+    """In place of `item`."""
     choice: str | None = None
+    """In place of `choice`."""
     answer: str | None = None
+    """In place of `answer`."""
 
 
 class PromptSpec(SpecModel):
     """One preset for one or several tasks of the same kind: ``prompt: xnli/lm_eval``."""
 
     prompt: PromptName
+    """Family and preset: ``xnli/default``."""
     tasks: tuple[Name, ...] = Field(min_length=1)
     """Tasks and training sets whose items it renders."""
     kind: Name
@@ -64,10 +69,13 @@ class PromptSpec(SpecModel):
     between: str = "\n\n"
     """What stands between shots."""
     stop: tuple[str, ...] = ("\n",)
+    """A written answer ends before the first of them."""
     max_tokens: Annotated[int, Field(ge=1)] = 32
+    """A written answer has at most so many."""
     temperature: Annotated[float, Field(ge=0)] = 0.0
     """0 is greedy; above it every item is sampled with a seed of its own."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Of sampling."""
     parser: Name | None = None
     """How a generated text is read; None takes the kind's."""
     literals_from: PromptName | None = None

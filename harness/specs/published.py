@@ -17,7 +17,9 @@ class PublishedSpec(SpecModel):
     """The published scores of one system, in percent as printed; shown beside a run's and never mixed with them."""
 
     published: Name
+    """The name."""
     suite: Name
+    """The suite whose tasks were scored."""
     label: str
     """The name of the system in tables: ``XLM-R Large``."""
     protocol: ProtocolName | Literal["human"]

@@ -61,6 +61,7 @@ class LocalSource(SpecModel):
     """One alternative among local files: paths that are read together, and what differs for them."""
 
     path: str | tuple[str, ...]
+    """Below a folder that ``--data`` names; ``{language}`` is the code, and ``*`` takes many files."""
     split: Split | None = None
     """The split that this file really is, where it stands in for another one."""
     reader: str | None = None
@@ -93,8 +94,10 @@ class HubSource(SpecModel):
     """A split of a dataset on the Hugging Face Hub."""
 
     path: str
+    """The dataset, as ``owner/name``."""
     split: str
     config: str | None = None
+    """The dataset's configuration; often ``{language}``."""
     revision: str | None = None
     """A commit hash; null means that nobody has pinned it yet."""
     reader: str = "parquet"
@@ -111,7 +114,9 @@ class Source(SpecModel):
     """Where one split of one language comes from. ``{code}`` names in paths are filled from the language table."""
 
     local: str | tuple[str | LocalSource, ...] | None = None
+    """Files below the folders that ``--data`` names; of a list, the first whose files exist."""
     hub: HubSource | None = None
+    """What ``--data hub`` reads."""
     sample: str | LocalSource | None = None
     """Below the folder ``sample`` beside the spec: JSON lines, or what the reader that it names reads."""
     reader: str = "tsv"
@@ -132,12 +137,19 @@ class LanguageEntry(SpecModel):
     """What a task has for one language. A split that is not given is taken from the task's `splits`."""
 
     train: Source | None = None
+    """The training items."""
     validation: Source | None = None
+    """The items of the development set."""
     test: Source | None = None
+    """The items that are scored."""
     provenance: Provenance | None = None
+    """How the test items were made; must be given in a fragment."""
     name: str | None = None
+    """Of a language that the table (``harness languages``) lacks: its name."""
     script: Annotated[str, Field(pattern=r"^[A-Z][a-z]{3}$")] | None = None
+    """Of such a language: its script as ISO 15924 code, ``Latn``."""
     family: str | None = None
+    """Of such a language: its family."""
     flores: Annotated[str, Field(pattern=r"^[a-z]{3}_[A-Z][a-z]{3}$")] | None = None
     """FLORES-200 code of a language that the table lacks, which NLLB and its like go by: ``gsw_Latn``."""
     segmentation: Literal["space", "character"] | None = None
@@ -150,8 +162,11 @@ class Transfer(SpecModel):
     """How a model is fine-tuned for a task: which training sets, in which language, by which recipe."""
 
     source: Code = "en"
+    """The language of the training data."""
     stages: tuple[str, ...] = Field(min_length=1)
+    """Training sets one after the other: names of documents with `training`, or of tasks with a `train` split."""
     recipe: Name = "xtreme_r"
+    """The training settings."""
 
 
 class Release(SpecModel):
@@ -171,7 +186,9 @@ class Variant(SpecModel):
     """Other files for the same items, chosen with ``--variants``."""
 
     description: str
+    """What is different in it."""
     splits: dict[Split, Source] = Field(min_length=1)
+    """Its files by split."""
 
 
 class Translate(SpecModel):
@@ -191,7 +208,9 @@ class Translate(SpecModel):
 
 class _WithLanguages(SpecModel):
     splits: dict[Split, Source] = {}
+    """By split: the source of all languages that give none themselves."""
     languages: dict[Code, LanguageEntry | None] = Field(min_length=1)
+    """By code: what a language has of its own; null or ``{}`` where that is nothing."""
 
     def source(self, language: str, split: Split) -> Source | None:
         """Return the source of a split in a language, or None where the spec has none."""
@@ -215,6 +234,7 @@ class TaskSpec(_WithLanguages):
     """What all tasks have. Every kind adds its own keys in a subclass."""
 
     task: TaskName
+    """The name."""
     kind: Name
     version: Annotated[int, Field(ge=1)]
     description: str
@@ -225,6 +245,7 @@ class TaskSpec(_WithLanguages):
     score_metrics: tuple[str, ...] = ()
     """Metrics whose mean is the task's score; the first metric where nothing is given."""
     metric_options: dict[str, str] = {}
+    """Options of the metrics, by name."""
     cluster: str | None = None
     """Field whose equal values mark items that are resampled together."""
     draw: Literal["items", "clusters"] = "items"
@@ -234,6 +255,7 @@ class TaskSpec(_WithLanguages):
     protocols: tuple[ProtocolName, ...] = ("zero_shot_transfer",)
     """The protocols that are run when the user names none, as far as a model can."""
     transfer: Transfer | None = None
+    """How models are fine-tuned for it; null where they are not."""
     chance: Annotated[float, Field(ge=0, le=1)] | None = None
     """The score of guessing, where it is known."""
     variants: dict[Name, Variant] = {}
@@ -322,6 +344,7 @@ class TrainingSpec(_WithLanguages):
     """A training set that tasks share: ``stages: [mnli]`` names it."""
 
     training: Name
+    """The name."""
     kind: Name
     version: Annotated[int, Field(ge=1)]
     description: str
@@ -353,11 +376,14 @@ class SuiteSpec(SpecModel):
     """A named list of tasks with the categories of its published average."""
 
     suite: Name
+    """The name."""
     description: str
     citation: str
     protocol: ProtocolName
     tasks: tuple[Name, ...] = Field(min_length=1)
+    """Their names, in the order of tables."""
     categories: dict[str, tuple[Name, ...]] = {}
+    """By category: its tasks; the score averages over them."""
     views: dict[Name, dict[str, str]] = {}
     """Task -> the values of its axes with which it counts, where other tasks do not have the axis."""
     notes: dict[Literal["script", "datasets", "family_index", "typology_index"], str] = {}

@@ -70,7 +70,10 @@ def _tasks_of(catalog: Catalog, name: str) -> list[tuple[str, str | None]]:
         if matching:
             return [(task, None) for task in matching]
     raise UnknownNameError(
-        "task or suite", name, [*tasks, *suites], hint="Run 'harness tasks list' to see all."
+        "task or suite",
+        name,
+        [*tasks, *suites],
+        hint="Run 'harness tasks list' to see all, or give the file of a task with --tasks-from.",
     )
 
 

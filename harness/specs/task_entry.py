@@ -37,6 +37,8 @@ class Entry:
     document: Document
     folder: Traversable
     """The registered folder that it came from; samples lie in its ``sample``."""
+    given: bool = False
+    """Whether the user gave it as a file or folder; `plugin` is then its path."""
 
     @property
     def languages(self) -> list[str]:
@@ -117,6 +119,7 @@ def join_fragments(
     folders = dict.fromkeys(spec.languages, entry.folder)
     languages = dict(spec.languages)
     words: dict[tuple[str, str], GivenWords] = {}
+    paths = [one.plugin for one in (entry, *(fragment for fragment, _ in fragments)) if one.given]
     for fragment, content in fragments:
         for code, language in content.entries.items():
             for preset, given in language.prompts.items():
@@ -124,7 +127,7 @@ def join_fragments(
                 first = plugin_with_words(spec.task, preset, code) if known is None else known.plugin
                 if first is not None:
                     kind = f"table of words in {code!r} for the prompt {preset!r} of task"
-                    raise DuplicateNameError(kind, spec.task, first, fragment.plugin)
+                    raise DuplicateNameError(kind, spec.task, first, fragment.plugin, given=paths)
                 words[preset, code] = GivenWords(
                     words=given, plugin=fragment.plugin, document=fragment.document
                 )
@@ -132,7 +135,8 @@ def join_fragments(
                 continue
             if code in languages:
                 kind = f"language {code!r} of task"
-                raise DuplicateNameError(kind, spec.task, added.get(code, entry.plugin), fragment.plugin)
+                first = added.get(code, entry.plugin)
+                raise DuplicateNameError(kind, spec.task, first, fragment.plugin, given=paths)
             languages[code] = language
             added[code] = fragment.plugin
             documents[code] = fragment.document

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,7 +27,7 @@ import pytest
 from harness.api import Session, data_options, evaluate, open_session, prepare
 from harness.checking import task_problems
 from harness.data.sources import DataFinder
-from harness.errors import MissingDataError
+from harness.errors import MissingDataError, UnknownNameError
 from harness.fit_planning import find_split
 from harness.kinds.kind import ReadContext, read_examples
 from harness.methods import FITTING_PROTOCOLS
@@ -59,9 +60,11 @@ class SpecContract:
         raise NotImplementedError("Override the fixture 'task' with one that returns the name of the task.")
 
     @pytest.fixture
-    def session(self) -> Session:
-        """Return the plugins and specs of this environment."""
-        return open_session()
+    def session(self, task: str) -> Session:
+        """Return the plugins and specs of this environment; fails where the task is not among them."""
+        session = open_session()
+        _refuse_missing(session, task)
+        return session
 
     @pytest.fixture
     def entry(self, session: Session, task: str) -> TaskEntry:
@@ -122,7 +125,9 @@ class SpecContract:
         scripts = {entry.languages.get(code).script for code in languages}
         assert len(scripts) >= self.sample_scripts
         small = {cell: len(items) for cell, items in sample.items() if len(items) < self.sample_items}
-        assert small == {}, "these languages have too few items"
+        told = ", ".join(f"{' '.join(cell)} has {count}" for cell, count in small.items())
+        expected = f"at least {self.sample_items} (sample_items of {type(self).__name__})"
+        assert not small, f"these languages have too few items: {told}; expected {expected}"
 
     def test_the_sample_is_labelled(self, session: Session, entry: TaskEntry, sample: Sample) -> None:
         """Every item of the sample has a reference."""
@@ -131,15 +136,21 @@ class SpecContract:
             assert all(kind.reference(item) is not None for item in items)
 
     def test_parallel_items_have_the_same_ids(self, entry: TaskEntry, sample: Sample) -> None:
-        """In a parallel task the ids of all languages are the same."""
+        """In a parallel task the ids of all languages are the same; those that others added may have some of them."""
         ids = {
-            cell: sorted(item.id for item in items)
+            cell: Counter(item.id for item in items)
             for cell, items in sample.items()
             if entry.spec.pairs(cell[0])
         }
-        if ids:
-            first = next(iter(ids))
-            assert {cell: own for cell, own in ids.items() if own != ids[first]} == {}
+        if not ids:
+            return
+        whole = next(
+            (own for cell, own in ids.items() if cell[0] not in entry.added), next(iter(ids.values()))
+        )
+        for cell, own in ids.items():
+            further, lacking = sorted(own - whole), sorted(whole - own)
+            assert not further, f"{' '.join(cell)} has ids that the other languages lack: {further[:5]}"
+            assert not lacking or cell[0] in entry.added, f"{' '.join(cell)} lacks the ids {lacking[:5]}"
 
     def test_the_baseline_gets_a_score_in_every_language_of_the_sample(
         self, task: str, entry: TaskEntry, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -177,6 +188,14 @@ class SpecContract:
             values = [score["value"] for score in cell["metrics"].values()]
             assert values
             assert all(math.isfinite(value) and 0 <= value <= 1 for value in values)
+
+
+def _refuse_missing(session: Session, task: str) -> None:
+    """Fail, in one sentence for every test, where a task is not there: most likely its package is not installed."""
+    known = session.catalog.names("task")
+    if task not in known:
+        error = UnknownNameError("task", task, known)
+        pytest.fail(f"{error} Its package must be installed: run 'pip install -e .' in it.", pytrace=False)
 
 
 def _is_fitted(entry: TaskEntry) -> bool:

@@ -146,5 +146,9 @@ def _items(entry: TaskEntry, origin: str) -> tuple[str, str]:
         raise UsageError(
             f"The task {spec.task!r} has no sample in {origin!r}.", hint="Name another language with --from."
         )
-    mapped = f"\n      label_map: {json.dumps(dict(sample.label_map))}" if sample.label_map else ""
-    return file.read_text(encoding="utf-8").rstrip("\n"), mapped
+    items = file.read_text(encoding="utf-8").rstrip("\n")
+    values = {
+        value for line in items.splitlines() for value in json.loads(line).values() if isinstance(value, str)
+    }
+    needed = {name: label for name, label in (sample.label_map or {}).items() if name in values}
+    return items, f"\n      label_map: {json.dumps(needed)}" if needed else ""

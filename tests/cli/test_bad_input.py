@@ -315,6 +315,21 @@ def test_token_and_tag_counts_that_differ(cli: Cli) -> None:
     assert "mine:de failed: data/de.jsonl:2: the sentence has 2 tokens and 1 tags." in err
 
 
+@pytest.mark.parametrize(("given", "right"), [("data/xnli", "data"), ("up", "up/data")])
+def test_a_data_folder_one_level_off_is_told_with_the_right_one(cli: Cli, given: str, right: str) -> None:
+    Path(right, "xnli").mkdir(parents=True)
+    for code in ("de", "fr"):
+        Path(right, f"xnli/test-{code}.tsv").write_text(_TSV, encoding="utf-8")
+    status, _, err = cli(
+        "eval", "--tasks", "xnli:de,xnli:fr", "--model", "baseline:majority", "--data", given
+    )
+    assert status == 2
+    assert err.splitlines()[-1] == (
+        "Error: Nothing is left to run. (1) No data of 'xnli' in 'de' (test): looked for xnli/test-de.tsv in "
+        f"{given}. It is in {right}: run with --data {right}. (Likewise: fr.)"
+    )
+
+
 def test_no_training_split(cli: Cli) -> None:
     Path("data/xnli").mkdir(parents=True)
     Path("data/xnli/test-de.tsv").write_text(_TSV, encoding="utf-8")

@@ -60,7 +60,7 @@ def test_the_command_line_wins_over_the_file(cli: Cli) -> None:
         "plan", "--config", "run.yaml", "--tasks", "xquad:de", "--seeds", "7", "--json", "plan.json"
     )
     assert status == 0
-    assert "baseline:char-ngram (baseline): 1 cells" in out
+    assert "baseline:char-ngram (baseline): 1 cell" in out
     [cell] = json.loads(Path("plan.json").read_text(encoding="utf-8"))
     assert (cell["task"], cell["seed"]) == ("xquad", 7)
 

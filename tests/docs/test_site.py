@@ -19,6 +19,7 @@ from docs_site.generated import GENERATED, ROOT
 from docs_site.hook_reference import hooks, implementations
 from docs_site.navigation import home, indexed_pages, navigation
 from docs_site.page_text import site_text
+from docs_site.spec_reference import spec_page
 from harness.hookspecs import HookSpecs
 from tests.docs.command_line import LEAVES, OPTIONS
 from tests.docs.page import DOCS, PAGES
@@ -49,6 +50,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def text_of(page: Path) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")))
+
+
+def test_every_key_of_a_spec_is_explained() -> None:
+    rows = [line for line in spec_page().splitlines() if line.startswith("| `")]
+    assert len(rows) > 150
+    assert [row for row in rows if row.endswith("|  |") or row.count(" | ") < 2] == []
 
 
 # What is in it ----------------------------------------------------------------------------------------

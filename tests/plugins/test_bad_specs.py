@@ -119,7 +119,7 @@ def test_a_language_of_a_broken_fragment_is_unknown_and_the_reason_is_told(
     package("strange", {"strange/__init__.py": SPECS, "strange/specs/added.yaml": fragment})
     planned = harness("plan", "--tasks", "xnli:yo+de", *PLAN[3:])
     assert planned.status == 0
-    assert "1 cells, 1 models to fit, 1 skipped" in planned.out
+    assert "1 cell, 1 model to fit, 1 skipped" in planned.out
     assert "skipped xnli yo: " in planned.out
     assert "unknown key 'tset'" in planned.err
 

@@ -237,7 +237,8 @@ def test_a_plan_without_cells_is_refused_with_its_first_reasons(make_plan: MakeP
     with pytest.raises(CapabilityError) as caught:
         refuse_empty(plan)
     assert str(caught.value) == (
-        "Nothing is left to run. (1) task 'xquad' has no Swahili (sw) (2) task 'xquad' has no Yoruba (yo)"
+        "Nothing is left to run. (1) task 'xquad' has no Swahili (sw) (2) task 'xquad' has no Yoruba (yo). "
+        "Run 'harness new language sw --task xquad' to begin adding it."
     )
     plan = make_plan("xnli:de", languages=("sw",))
     with pytest.raises(UsageError, match=r"^Nothing is left to run\. No language is both"):

@@ -261,5 +261,5 @@ def test_the_plan_tells_what_is_not_asked(cli: Callable[..., Any], calls: Calls)
     command = ("plan", "--tasks", "xnli:de,udpos_raw:de", "--model", "asks:both", "--data", "sample")
     status, out, _ = cli(*command)
     assert status == 0
-    assert "asks:both (asks): 1 cells, 0 models to fit, 1 skipped" in out
+    assert "asks:both (asks): 1 cell, 0 models to fit, 1 skipped" in out
     assert "udpos_raw de: No prompt of 'udpos_raw' named 'default'" in " ".join(out.split())

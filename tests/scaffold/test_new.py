@@ -135,6 +135,14 @@ def test_a_language_that_nobody_lists_is_described(cli: Cli) -> None:
     assert '"Schwiizer \\"Tüütsch\\": $x"' in (folder / "gsw.yaml").read_text(encoding="utf-8")
 
 
+def test_a_language_has_no_label_map_that_its_items_do_not_need(cli: Cli) -> None:
+    """XNLI's `contradictory` stands in files of the Hub and of XTREME, never in the sample."""
+    assert cli("new", "language", "nl", "--task", "xnli")[0] == 0
+    specs = Path("xnli-nl/src/xnli_nl/specs")
+    assert "label_map" not in (specs / "nl.yaml").read_text(encoding="utf-8")
+    assert (specs / "sample/xnli/nl.jsonl").read_text(encoding="utf-8").endswith("}\n")
+
+
 @pytest.mark.parametrize(("given", "package"), [("a", "a"), ("my-mood_2", "my_mood_2"), ("x1", "x1")])
 def test_both_spellings(given: str, package: str) -> None:
     name = package_name(given)

@@ -114,9 +114,25 @@ def test_two_packages_that_add_one_language_are_both_named(
 def test_a_language_that_the_task_has_cannot_be_replaced(session_with: SessionWith) -> None:
     session = session_with("extends: xnli\nlanguages: {sw: {test: {local: a}, provenance: native}}\n")
     with pytest.raises(
-        DuplicateNameError, match="'sw' of task 'xnli' is registered by both plugin 'task_specs'"
-    ):
+        DuplicateNameError,
+        match=r"'sw' of task 'xnli' is registered by both plugin 'task_specs' and file '.*yaml'",
+    ) as caught:
         session.catalog.task("xnli")
+    assert "Leave the file " in str(caught.value)
+    assert "HARNESS_DISABLE_PLUGINS" not in str(caught.value)
+
+
+def test_two_files_that_add_one_language_are_not_told_to_be_uninstalled(tmp_path: Path) -> None:
+    text = "extends: xnli\nlanguages: {yo: {test: {local: a}, provenance: native}}\n"
+    (tmp_path / "folder").mkdir()
+    for name in ("folder/one.yaml", "two.yaml"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(DuplicateNameError) as caught:
+        open_session([tmp_path / "folder", tmp_path / "two.yaml"]).catalog.task("xnli")
+    assert str(caught.value) == (
+        f"The language 'yo' of task 'xnli' is registered by both file {str(tmp_path / 'folder')!r} and "
+        f"file {str(tmp_path / 'two.yaml')!r}. Leave one of them out (--tasks-from)."
+    )
 
 
 def test_a_file_adds_a_known_language(session_with: SessionWith) -> None:

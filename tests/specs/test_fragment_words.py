@@ -160,7 +160,7 @@ def test_words_that_are_shipped_cannot_be_replaced(session_with: SessionWith) ->
             session_with(text).catalog.task("xnli")
         assert str(caught.value).startswith(
             f"The table of words in 'sw' for the prompt '{preset}' of task 'xnli' is registered by both plugin "
-            "'task_specs' and plugin "
+            "'task_specs' and file "
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from harness.api import Session, open_session
 from harness.errors import SpecError
 from harness.specs.loading import read_yaml
-from harness.testing.spec_contract import SpecContract
+from harness.testing.spec_contract import SpecContract, _refuse_missing
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -231,14 +232,20 @@ def test_the_contract_finds_what_a_spec_lacks(tmp_path: Path) -> None:
     few: dict[tuple[str, ...], list[int]] = {
         (code,): [1] * 11 for code in ("ar", "de", "en", "es", "hi", "ru", "sw", "zh")
     }
-    with pytest.raises(AssertionError, match="too few items"):
+    with pytest.raises(
+        AssertionError, match=r"too few items: ar has 11, .* at least 12 \(sample_items of SpecCon"
+    ):
         contract.test_the_sample_covers_languages_and_scripts(session.catalog.task("xnli"), few)
     items: dict[tuple[str, ...], list[_Item]] = {
         ("de",): [_Item("1"), _Item("2")],
         ("sw",): [_Item("1"), _Item("3")],
     }
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"sw has ids that the other languages lack: \['3'\]"):
         contract.test_parallel_items_have_the_same_ids(entry, items)
+    items["sw",] = [_Item("2")]
+    with pytest.raises(AssertionError, match=r"sw lacks the ids \['1'\]"):
+        contract.test_parallel_items_have_the_same_ids(entry, items)
+    contract.test_parallel_items_have_the_same_ids(replace(entry, added={"sw": "mine_too"}), items)
     path.write_text(path.read_text(encoding="utf-8").replace("top1_accuracy", "f1"), encoding="utf-8")
     session = open_session([path])
     with pytest.raises(AssertionError):
@@ -248,6 +255,13 @@ def test_the_contract_finds_what_a_spec_lacks(tmp_path: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace("version: 1", "version: no"), encoding="utf-8")
     with pytest.raises(SpecError):
         open_session([path]).catalog.task("mine")
+
+
+def test_the_contract_says_that_a_package_must_be_installed(session: Session) -> None:
+    told = r"No task named 'toone'\. .*Its package must be installed: run 'pip install -e \.' in it\."
+    with pytest.raises(pytest.fail.Exception, match=told):
+        _refuse_missing(session, "toone")
+    _refuse_missing(session, "xnli")
 
 
 class _Item:

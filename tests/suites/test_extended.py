@@ -102,11 +102,12 @@ def test_the_console_shows_both_and_marks_them(run: Run) -> None:
     assert "gsw Swiss German 0.0†⁺" in text
     assert "yo Yoruba 100.0⁺" in text
     assert "sw Swahili 33.3 ±" in text
-    assert "mean, published 58.3" in text
+    assert "mean without ⁺ 58.3" in text
     assert "majority 58.3~ 58.3~ 58.3~ majority ⁺ 54.2⁺ 54.2⁺ 54.2⁺" in text
     assert "† machine-translated test items: xnli:gsw" in text
     assert (
-        "⁺ added to the task by another package or file, not in the published mean: xnli:yo (human-" in text
+        "⁺ added to the task by another package or file, left out of the mean without ⁺: xnli:yo (human-"
+        in text
     )
     assert "not comparable with published scores: xnli gsw yo." in text
 
@@ -114,11 +115,11 @@ def test_the_console_shows_both_and_marks_them(run: Run) -> None:
 def test_markdown_html_and_latex_show_both_and_mark_them(run: Run) -> None:
     markdown = render_markdown([run])
     assert "| gsw Swiss German | 0.0†⁺" in markdown
-    assert "| **mean, published** | 58.3 |" in markdown
+    assert "| **mean without ⁺** | 58.3 |" in markdown
     assert "| majority ⁺ | 54.2⁺ | 54.2⁺ | 54.2⁺ |" in markdown
     page = render_html([run])
     assert "0.0†⁺" in page
-    assert "† machine-translated, ⁺ added to the task by others, not in the published mean." in page
+    assert "† machine-translated, ⁺ added to the task by others, left out of the mean without ⁺." in page
     assert "majority ⁺" in page
     assert "human-translated: xnli (added by others)" in page
     assert page.count(">machine-translated<") == 1  # in the table of data

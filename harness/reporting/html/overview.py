@@ -68,7 +68,7 @@ def _origin_legend(summary: Summary) -> str:
     }
     meanings = {
         **{mark: made for made, mark in PROVENANCE_MARKS.items()},
-        ADDED: "added to the task by others, not in the published mean",
+        ADDED: "added to the task by others, left out of the mean without ⁺",
     }
     told = [f"{mark} {meaning}" for mark, meaning in meanings.items() if mark in marks]
     return f" {', '.join(told)}." if told else ""
