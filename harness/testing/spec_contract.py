@@ -29,6 +29,7 @@ from harness.checking import task_problems
 from harness.data.sources import DataFinder
 from harness.errors import MissingDataError, UnknownNameError
 from harness.fit_planning import find_split
+from harness.id_alignment import AlignmentCheck
 from harness.kinds.kind import ReadContext, read_examples
 from harness.methods import FITTING_PROTOCOLS
 from harness.plan import RunConfig
@@ -134,6 +135,12 @@ class SpecContract:
         kind = session.registry.kinds.get(entry.spec.kind)
         for items in sample.values():
             assert all(kind.reference(item) is not None for item in items)
+
+    def test_added_languages_have_the_ids_of_the_task(self, session: Session, entry: TaskEntry) -> None:
+        """In a parallel task a language whose ids are not those of the source's items would be skipped."""
+        finder = DataFinder(data_options(["sample"]), session.registry, Path("unused"))
+        check = AlignmentCheck(session.registry, finder)
+        assert list(filter(None, (check.reason(entry, code) for code in entry.added))) == []
 
     def test_parallel_items_have_the_same_ids(self, entry: TaskEntry, sample: Sample) -> None:
         """In a parallel task the ids of all languages are the same; those that others added may have some of them."""

@@ -61,11 +61,11 @@ def test_the_tests_of_the_language_can_fail(python: Run, site: Path) -> None:
     right = sample.read_text(encoding="utf-8")
     sample.write_text(right.replace('"1-e"', '"1-x"', 1), encoding="utf-8")
     try:
-        told = python(*_tests("xnli-portuguese", "-k", "same_ids"), path=(site,))
+        told = python(*_tests("xnli-portuguese", "-k", "have_the_ids"), path=(site,))
     finally:
         sample.write_text(right, encoding="utf-8")
     assert told.returncode == 1, told.stdout
-    assert "FAILED" in told.stdout and "test_parallel_items_have_the_same_ids" in told.stdout
+    assert "FAILED" in told.stdout and "test_added_languages_have_the_ids_of_the_task" in told.stdout
 
 
 def test_they_are_declared_without_their_engines(python: Run, site: Path) -> None:
