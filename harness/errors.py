@@ -166,6 +166,7 @@ class DuplicateNameError(PluginError):
         else:
             hint = f"Uninstall one of them, or run with HARNESS_DISABLE_PLUGINS={second}."
         super().__init__(f"The {kind} {name!r} is registered by both {both}.", hint=hint)
+        self.both = (first, second)
 
 
 class MissingExtraError(PluginError):

@@ -122,17 +122,25 @@ class Catalog:
         return known
 
     def joined(self, entry: Entry, spec: TaskSpec, *, further: Sequence[Entry] = ()) -> TaskEntry:
-        """Return a task with the languages of the fragments that extend it; raises `DuplicateNameError`.
+        """Return a task with the languages of the fragments that extend it.
 
-        `further` are fragments that need not be installed.
+        Packages that bring the same thing are told with the problems, and bring nothing: neither is the right one, and
+        the task's other languages are nobody's quarrel. `further` are fragments that need not be installed.
+
+        Raises:
+            DuplicateNameError: A fragment that the user gave brings what is there already.
         """
-        found = [*self._fragments(spec.task), *further]
-        return join_fragments(
-            entry,
-            spec,
-            [(fragment, self._fragment(fragment)) for fragment in _each_once(found)],
-            self._plugin_with_words,
-        )
+        fragments = list(_each_once([*self._fragments(spec.task), *further]))
+        while True:
+            contents = [(fragment, self._fragment(fragment)) for fragment in fragments]
+            try:
+                return join_fragments(entry, spec, contents, self._plugin_with_words)
+            except DuplicateNameError as error:
+                disputed = [fragment for fragment in fragments if fragment.plugin in error.both]
+                if not disputed or any(fragment in further for fragment in disputed):
+                    raise
+                self._note(error, disputed)
+                fragments = [fragment for fragment in fragments if fragment not in disputed]
 
     def _plugin_with_words(self, task: str, preset: str, language: str) -> str | None:
         """Return the plugin whose prompt document has the words of a language itself, or None."""
