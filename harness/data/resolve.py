@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from glob import escape
@@ -225,11 +226,14 @@ def _missing_locally(ref: DataRef, folders: Sequence[Path]) -> MissingDataError:
 
 def _folder_nearby(ref: DataRef, folders: Sequence[Path]) -> Path | None:
     """Return the folder above or below a given one that has the files, where the user took the wrong level."""
-    for folder in folders:
-        below = islice((path for path in folder.iterdir() if path.is_dir()), 20) if folder.is_dir() else ()
-        for near in (folder.parent, *sorted(below)):
-            if any(_files_in(near, files.paths) is not None for files in ref.local):
-                return near
+    with suppress(OSError):  # a folder that may not be read is nowhere that could be advised
+        for folder in folders:
+            below = (
+                islice((path for path in folder.iterdir() if path.is_dir()), 20) if folder.is_dir() else ()
+            )
+            for near in (folder.parent, *sorted(below)):
+                if any(_files_in(near, files.paths) is not None for files in ref.local):
+                    return near
     return None
 
 
@@ -244,9 +248,10 @@ def _other_way(ref: DataRef) -> str:
 
 def _sample(ref: DataRef) -> ResolvedData:
     if ref.sample is None or ref.sample_root is None:
-        raise MissingDataError(
-            f"No embedded sample of {ref} exists.", hint="Run with --data hub or --data DIR."
-        )
+        hint = "Run with --data hub or --data DIR."
+        if _is_made(ref):
+            hint = "Leave --data sample out: where its data are is said in its own file."
+        raise MissingDataError(f"No embedded sample of {ref} exists.", hint=hint)
     root = ref.sample_root
     if not isinstance(root, Path):
         raise MissingDataError(

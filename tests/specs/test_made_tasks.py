@@ -48,3 +48,5 @@ def test_a_source_makes_tasks_when_they_are_named(install_plugin: InstallPlugin,
     assert status == 0
     assert "made:three" in shown
     assert "/from/somewhere.yaml" in shown
+    _, told, _ = cli("plan", "--tasks", "made:three", "--model", "baseline:majority", "--data", "sample")
+    assert "Leave --data sample out" in " ".join(told.split())
