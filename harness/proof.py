@@ -27,6 +27,7 @@ from harness.proof_data import (
     overlap_findings,
     parallel_findings,
     placeholder_notes,
+    provenance_notes,
     script_results,
     stand_in_notes,
 )
@@ -127,6 +128,7 @@ class Prover:
             results += self._split(entry, kind, split, parts)
         results += _collapse_notes(entry, parts)
         results += parallel_findings(spec, tests, kind.reference)
+        results += provenance_notes(spec, tests)
         results += translation_results(spec, tests, entry.languages, language_detector())
         results += id_findings(
             spec, tests, pairing_order(entry), lambda split: is_numbered(split.found, self._finder)

@@ -6,14 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from harness.id_alignment import ItemIds, misalignment, stands_for_source
 from harness.languages import LanguageTable
 from harness.proof_overlap import TextIndex, item_text
 from harness.proof_record import Finding, Note, ProvedSplit, named_ids
 from harness.scripts import text_scripts
-from harness.specs.schema import SPLITS, Source, TaskSpec
+from harness.specs.schema import SPLITS, Provenance, Source, TaskSpec
 
 __all__ = [
     "PLACEHOLDERS",
@@ -25,6 +25,7 @@ __all__ = [
     "overlap_findings",
     "parallel_findings",
     "placeholder_notes",
+    "provenance_notes",
     "script_matches",
     "script_results",
     "stand_in_notes",
@@ -259,6 +260,19 @@ def placeholder_notes(spec: TaskSpec, split: ProvedSplit) -> Iterator[Note]:
             check="placeholder",
             told=f"{len(items):,} of {len(split.examples):,} items of the {split.title} split have a placeholder for a "
             f"text ({told}; {named_ids(items)})",
+        )
+
+
+def provenance_notes(spec: TaskSpec, tests: Sequence[ProvedSplit]) -> Iterator[Note]:
+    """Yield the languages of which nobody says how their test items were made."""
+    unsaid = [code for code in dict.fromkeys(split.language for split in tests) if not spec.provenance(code)]
+    if unsaid:
+        yield Note(
+            task=spec.task,
+            languages=tuple(unsaid),
+            check="provenance",
+            told=f"it is not said how the test items were made: give 'provenance', one of "
+            f"{', '.join(get_args(Provenance))}",
         )
 
 

@@ -46,6 +46,13 @@ def test_missing_training_items_are_told(prove: Prove, data: Data) -> None:
     assert proof.skipped == ["overlap: the train split of 'mood' was not found"]
 
 
+def test_languages_without_a_provenance_are_told(prove: Prove) -> None:
+    proof = prove(spec=SPEC.replace("  de: {provenance: human-translated}", "  de: {}"))
+    [note] = [note for note in proof.notes if note.check == "provenance"]
+    assert note.languages == ("de",)
+    assert "one of native, human-translated, machine-translated, post-edited" in note.told
+
+
 def test_a_missing_source_language_is_told(prove: Prove, data: Data) -> None:
     del data["test-en"]
     data["test-de"] = remarks("de")
