@@ -338,6 +338,21 @@ def _prompt_notes(scored: Sequence[Mapping[str, Any]]) -> list[str]:
     return notes
 
 
+def _seed_notes(scored: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the languages whose score is the mean over fewer seeds than that of others, since some cells failed."""
+    seeds: dict[str, dict[str, set[int]]] = {}
+    for cell in scored:
+        view = (f"{key}={value}" for key, value in sorted(cell["view"].items()))
+        name = " ".join([cell["task"], cell["protocol"], cell["method"], *view])
+        seeds.setdefault(name, {}).setdefault(cell["language"], set()).add(cell["seed"])
+    return [
+        f"{name} {code}: the mean of {len(own)} of {len(set().union(*by.values()))} seeds; the others have no score"
+        for name, by in seeds.items()
+        for code, own in by.items()
+        if own < set().union(*by.values())
+    ]
+
+
 def _release_notes(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return which release each test set is, where the task knows several or this one is none of them."""
     found: dict[tuple[str, str], list[str]] = {}
@@ -395,8 +410,7 @@ def _notes(run: Run) -> tuple[str, ...]:
         count = sum(cell[name] for cell in scored)
         if count:
             notes.append(f"{count:,} items were {name}")
-    notes += origin_notes(run)
-    notes += _prompt_notes(scored)
+    notes += [*origin_notes(run), *_prompt_notes(scored), *_seed_notes(scored)]
     unscored = sorted({f"{cell['task']}:{cell['language']}" for cell in scored if not cell["metrics"]})
     if unscored:
         notes.append(f"predicted but not scored, since the test file has no labels: {', '.join(unscored)}")

@@ -105,6 +105,13 @@ def test_languages_stand_by_family_the_largest_first(make_run: MakeRun) -> None:
     assert [row[:2] for row in summary.sections[0].rows] == [("de", "German"), ("en", "English")]
 
 
+def test_a_mean_over_fewer_seeds_is_told(make_run: MakeRun) -> None:
+    cells = [_cell(code, 0.5, seed=seed) for code in ("de", "sw") for seed in (0, 1, 2)]
+    assert not any("seeds" in note for note in summarise([make_run(*cells)]).notes)
+    [note] = [note for note in summarise([make_run(*cells[:-1])]).notes if "seeds" in note]
+    assert note.endswith(" sw: the mean of 2 of 3 seeds; the others have no score")
+
+
 def test_a_score_has_half_its_interval_and_several_seeds_have_their_mean(make_run: MakeRun) -> None:
     [section] = summarise([make_run(_cell("de", 0.5))]).sections
     [score] = section.rows[0][2]
