@@ -61,7 +61,7 @@ def report(
         rows = equity_rows if equity else probe_rows if probing else cell_rows
         write_rows(json_file, rows(runs))
     render = equity_format(format_name, chosen.render) if equity else chosen.render
-    if output is not None and chosen.write is not None and not equity:
+    if output is not None and chosen.write is not None:
         for path in chosen.write(runs, output):
             typer.echo(f"wrote {path}")
     elif output is not None:
