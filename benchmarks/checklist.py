@@ -1,4 +1,4 @@
-"""Test cases in 50 languages: seconds and memory of `harness checklist generate` and `lint`, as whole commands.
+"""Test cases in 50 languages: seconds and memory of `harness checklist generate`, `lint` and `import` as commands.
 
 The released templates are used where HARNESS_DATA names a folder that has them, else the suite that ships, in ten
 languages. Limits for 50 languages: 5 s and 500 MB to generate (the released generator took 17 s on two cores), 20 s
@@ -41,6 +41,11 @@ def _suite() -> str:
     return "basics"
 
 
+def _imported(harness: list[str], templates: str) -> tuple[float, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        return _measured([*harness, "import", templates, "--output", str(Path(folder) / "suite")])
+
+
 def main() -> None:
     """Print the table."""
     suite, harness = _suite(), [sys.executable, "-m", "harness", "checklist"]
@@ -50,12 +55,15 @@ def main() -> None:
         lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
         examples = sum(len(json.loads(line)["examples"]) for line in lines)
     linted = _measured([*harness, "lint", suite])
+    imported = _imported(harness, suite) if suite != "basics" else None
     table = Table(title=f"{len(files)} languages, {len(lines):,} cases, {examples:,} examples")
     for head in ("command", "seconds", "limit", "peak MB", "limit", "released generator / ours"):
         table.add_column(head, justify="right")
     ratio = f"{RELEASED_GENERATOR / generated[0]:.1f}" if len(files) == 50 else "-"
     table.add_row("generate", f"{generated[0]:.2f}", "5", f"{generated[1]:.0f}", "500", ratio)
     table.add_row("lint", f"{linted[0]:.2f}", "20", f"{linted[1]:.0f}", "-", "-")
+    if imported is not None:
+        table.add_row("import", f"{imported[0]:.2f}", "-", f"{imported[1]:.0f}", "-", "-")
     Console().print(table)
 
 

@@ -117,6 +117,18 @@ def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
+def test_no_test_measures_speed() -> None:
+    """A busy machine must not fail a test; `benchmarks/` measures, and tests only wait with `time.monotonic`."""
+    clocks = {"process_time", "perf_counter", "process_time_ns", "perf_counter_ns", "thread_time"}
+    found = {
+        str(path.relative_to(ROOT))
+        for path in _python_files("tests", "harness/testing", "examples")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in clocks
+    }
+    assert found == set()
+
+
 def test_no_function_is_long() -> None:
     long = {
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1

@@ -50,7 +50,7 @@ def open_page(browser: Any, tmp_path: Path) -> Any:
         told = [*default_instructions(sheet.labels), HOSTILE]
         path.write_text(sheet_page(sheet, "1", annotator_rows(sheet, "1"), told), encoding="utf-8")
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(60_000)
         page.on("console", lambda message: faults.append(message.text))
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on(

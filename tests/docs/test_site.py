@@ -248,6 +248,6 @@ def test_search_works_from_a_folder(site: Path, browser: Any) -> None:
     page.keyboard.press("f")
     page.keyboard.type("Mewsli", delay=20)
     result = page.locator(".md-search-result__link").first
-    result.wait_for(timeout=10_000)
+    result.wait_for(timeout=60_000)
     assert "mewslix" in page.locator(".md-search-result__list").inner_html()
     page.close()

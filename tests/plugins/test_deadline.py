@@ -43,8 +43,8 @@ def test_what_hangs_is_interrupted_and_what_comes_after_it_is_not() -> None:
     with Watch(0.2, told.append) as watch:
         began = time.monotonic()
         with pytest.raises(HangingError), watch.over("first"):
-            time.sleep(20)
-        assert 0.15 < time.monotonic() - began < 10
+            time.sleep(600)
+        assert 0.15 < time.monotonic() - began < 300
         with watch.over("second"):
             pass
         time.sleep(0.5)

@@ -130,10 +130,9 @@ def test_who_waits_gives_up(tmp_path: Path, hold: Callable[[], Holder]) -> None:
     lock = FileLock(tmp_path / "lock")
     started = time.monotonic()
     assert not lock.acquire(patience=0.5)
-    assert 0.5 <= time.monotonic() - started < 10
-    wishes = iter([False, True])
+    assert time.monotonic() - started >= 0.5
+    wishes = iter([False, True])  # a third question would be an error
     assert not lock.acquire(patience=60, stopping=lambda: next(wishes))
-    assert time.monotonic() - started < 30
 
 
 def test_many_take_turns_and_never_two_are_inside(tmp_path: Path) -> None:

@@ -121,13 +121,10 @@ def test_two_processes_do_what_one_does(start: Start, tmp_path: Path) -> None:
 
 def test_one_process_is_killed_alone_and_one_goes_on(start: Start, tmp_path: Path) -> None:
     command = (*HARNESS, *FLAKY, "--output", "run", "--num-processes", "2")
-    begun = time.monotonic()
     killed = start(*command, FLAKY_KILL="3")
     _wait_for((tmp_path / "run" / "journal" / "1.log").exists)
-    running = time.monotonic()
     status, err = _ended(killed)
     assert status == 1, err
-    assert time.monotonic() - running < 60, f"started in {running - begun:.0f} s"
     assert _left(tmp_path) == []
     kept = _answers(tmp_path / "run")
     assert all(kept)
@@ -142,12 +139,12 @@ def test_one_process_is_killed_alone_and_one_goes_on(start: Start, tmp_path: Pat
 
 
 def test_the_command_is_killed_and_nothing_goes_on(start: Start, tmp_path: Path) -> None:
-    command = start(*HARNESS, *FLAKY, "--output", "run", "--num-processes", "2", FLAKY_SLEEP="2")
+    command = start(*HARNESS, *FLAKY, "--output", "run", "--num-processes", "2", FLAKY_SLEEP="60")
     _wait_for(lambda: len(_answers(tmp_path / "run")) == 2)
     assert len(_left(tmp_path)) >= 4
     command.kill()
     command.wait()
-    until = time.monotonic() + 5
+    until = time.monotonic() + 40  # less than a block takes
     while _left(tmp_path) and time.monotonic() < until:
         time.sleep(0.1)
     assert _left(tmp_path) == []

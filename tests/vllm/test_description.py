@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -90,10 +89,8 @@ def test_a_server_with_several_models(describe: Describe, stand_in: Any) -> None
 
 
 def test_nothing_listens(describe: Describe, unused_port: int) -> None:
-    started = time.monotonic()
-    with pytest.raises(AdapterError, match="nothing accepts connections there"):
+    with pytest.raises(AdapterError, match="was asked once: nothing accepts connections there"):
         describe("vllm", f"http://127.0.0.1:{unused_port}/v1")
-    assert time.monotonic() - started < 2
 
 
 def test_a_wrong_path(describe: Describe, stand_in: Any) -> None:

