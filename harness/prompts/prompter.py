@@ -30,7 +30,7 @@ class Prompter:
     """Renders the examples of one cell."""
 
     prompt: CompiledPrompt
-    """With the words of the instruction's language."""
+    """With the words of the instruction's language, for shots of any language too: an item's choices are theirs."""
     item: Callable[[Any], PromptItem]
     """The kind's `prompt_item`."""
     task: str
@@ -40,8 +40,6 @@ class Prompter:
     shots: int = 0
     pool: Sequence[Any] = field(default_factory=tuple)
     """The examples that shots are drawn from."""
-    shot_prompt: CompiledPrompt | None = None
-    """With the words of the shots' language; None takes `prompt`."""
     chat: bool = False
     constrained: bool = False
 
@@ -73,15 +71,14 @@ class Prompter:
             return self._before(item, example, shots) + self.prompt.context(item)
         system = self.prompt.system(item).strip()
         turns = [Turn(role="system", text=system)] if system else []
-        asked = self.shot_prompt or self.prompt
         for shot in self.shots_of(example, shots):
-            turns.append(Turn(role="user", text=asked.context(shot).strip()))
-            turns.append(Turn(role="assistant", text=asked.answer(shot).strip()))
+            turns.append(Turn(role="user", text=self.prompt.context(shot).strip()))
+            turns.append(Turn(role="assistant", text=self.prompt.answer(shot).strip()))
         return (*turns, Turn(role="user", text=self.prompt.context(item).strip()))
 
     def _before(self, item: PromptItem, example: Any, shots: int) -> str:
-        asked = self.shot_prompt or self.prompt
-        parts = [asked.shot(shot) + asked.spec.between for shot in self.shots_of(example, shots)]
+        between = self.prompt.spec.between
+        parts = [self.prompt.shot(shot) + between for shot in self.shots_of(example, shots)]
         return self.prompt.system(item) + "".join(parts)
 
     def options(

@@ -137,13 +137,6 @@ def test_a_prompt_without_a_system_text_has_no_system_turn() -> None:
     assert asked == (Turn(role="user", text="Q: text 1\nA:"),)
 
 
-def test_shots_may_have_words_of_another_language() -> None:
-    prompter = _prompter(prompt=_prompt("de"), shot_prompt=_prompt("en"), shots=1)
-    ranked = prompter.ranking(_example("1"), 1)
-    assert ranked.continuations == (" ja", " nein")
-    assert ranked.context.split("\n\n")[1].split("A: ")[1] in LABELS
-
-
 def test_the_context_without_the_item_stays_without_shots() -> None:
     """Sums of PMI are asked once for all items, so what stands before them must not enter."""
     prompter = _prompter(prompt=_prompt(unconditional="A:"), shots=3)
