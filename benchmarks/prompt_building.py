@@ -70,16 +70,7 @@ def examples_of(session: Session, task: str, folder: Path) -> list[Any]:
         folder=entry.folders[language],
     )
     found = finder.find(source, ref)
-    context = ReadContext(
-        owner=spec.task,
-        language=language,
-        split="test",
-        inputs=spec.input_names,
-        labels=spec.label_names,
-        label_map=found.label_map,
-        cluster=spec.cluster,
-        phrases=spec.input_phrases,
-    )
+    context = ReadContext.of_test(spec, language, found.label_map)
     return read_examples(kind, finder.rows(found), context)
 
 

@@ -59,16 +59,7 @@ def is_numbered(found: FoundData, finder: DataFinder) -> bool:
 
 def read_ids(found: FoundData, spec: TaskSpec, kind: TaskKind, finder: DataFinder, language: str) -> ItemIds:
     """Return the ids of a test split; raises `DataError` as reading its items does."""
-    context = ReadContext(
-        owner=spec.task,
-        language=language,
-        split="test",
-        inputs=spec.input_names,
-        labels=spec.label_names,
-        label_map=found.label_map,
-        cluster=spec.cluster,
-        phrases=spec.input_phrases,
-    )
+    context = ReadContext.of_test(spec, language, found.label_map)
     plain = found.untranslated
     ids = [example.id for example in iter_examples(kind, partial(finder.rows, plain), context)]
     return ItemIds(ids=ids, numbered=is_numbered(plain, finder))

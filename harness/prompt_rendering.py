@@ -182,16 +182,7 @@ def _first(entry: TaskEntry, language: str, kind: TaskKind, finder: DataFinder) 
         except MissingDataError as error:
             missing = missing or error
             continue
-        context = ReadContext(
-            owner=spec.task,
-            language=language,
-            split="test",
-            inputs=spec.input_names,
-            labels=spec.label_names,
-            label_map=found.label_map,
-            cluster=spec.cluster,
-            phrases=spec.input_phrases,
-        )
+        context = ReadContext.of_test(spec, language, found.label_map)
         example: Example = read_examples(kind, itertools.islice(finder.rows(found), 1), context)[0]
         return example
     assert missing is not None

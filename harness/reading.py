@@ -306,13 +306,4 @@ def _held_out(examples: Sequence[Any], *, held: bool) -> list[Any]:
 
 
 def _test_context(cell: Cell) -> ReadContext:
-    return ReadContext(
-        owner=cell.spec.task,
-        language=cell.language.code,
-        split="test",
-        inputs=cell.spec.input_names,
-        labels=cell.spec.label_names,
-        label_map=cell.test.label_map,
-        cluster=cell.spec.cluster,
-        phrases=cell.spec.input_phrases,
-    )
+    return ReadContext.of_test(cell.spec, cell.language.code, cell.test.label_map)

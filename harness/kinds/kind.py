@@ -8,7 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from harness.capabilities import Head
 from harness.data.pool import CandidatePool
@@ -43,6 +43,20 @@ class ReadContext:
     label_map: Mapping[str, str] = field(default_factory=dict)
     cluster: str | None = None
     phrases: Phrases = field(default_factory=dict)
+
+    @classmethod
+    def of_test(cls, spec: TaskSpec, language: str, label_map: Mapping[str, str]) -> Self:
+        """Return what rows of a task's test split in a language need."""
+        return cls(
+            owner=spec.task,
+            language=language,
+            split="test",
+            inputs=spec.input_names,
+            labels=spec.label_names,
+            label_map=label_map,
+            cluster=spec.cluster,
+            phrases=spec.input_phrases,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

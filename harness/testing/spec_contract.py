@@ -225,14 +225,5 @@ def _sample_of(session: Session, entry: TaskEntry) -> Iterator[tuple[tuple[str, 
             found = find_split(finder, source, spec.task, language, "test", folder, conditions)
         except MissingDataError:
             continue
-        context = ReadContext(
-            owner=spec.task,
-            language=code,
-            split="test",
-            inputs=spec.input_names,
-            labels=spec.label_names,
-            label_map=found.label_map,
-            cluster=spec.cluster,
-            phrases=spec.input_phrases,
-        )
+        context = ReadContext.of_test(spec, code, found.label_map)
         yield (code, *values), read_examples(kind, finder.rows(found), context)

@@ -8,8 +8,17 @@ from enum import StrEnum
 from typing import Any
 
 from harness.capabilities import Head
+from harness.errors import AdapterError
+from harness_hf.model_folder import ModelConfig
 
-__all__ = ["GENERIC_LABEL", "HEAD_ARCHITECTURE", "Architecture", "Family", "read_architecture"]
+__all__ = [
+    "GENERIC_LABEL",
+    "HEAD_ARCHITECTURE",
+    "Architecture",
+    "Family",
+    "architecture_of",
+    "read_architecture",
+]
 
 GENERIC_LABEL = "LABEL_"
 """How transformers names labels that nobody named: ``LABEL_0``."""
@@ -79,6 +88,16 @@ class Architecture:
     """Whether the repository ships Python code of its own for the model."""
     regression: bool
     """Whether a sequence classifier gives one score, or several labels at once."""
+
+
+def architecture_of(found: ModelConfig) -> Architecture:
+    """Return what the configuration of a model declares; raises `AdapterError` where transformers did not write it."""
+    try:
+        return read_architecture(found.config)
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise AdapterError(
+            f"The config.json of {found.ref!r} is not one that transformers wrote: {error}."
+        ) from error
 
 
 def read_architecture(config: Mapping[str, Any]) -> Architecture:

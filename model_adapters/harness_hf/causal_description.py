@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.capabilities import Capability, ModelDescription
 from harness.errors import AdapterError, CapabilityError
 from harness.options import AdapterOptions
-from harness_hf.architecture import CAUSAL_TYPES, Architecture, Family, read_architecture
+from harness_hf.architecture import CAUSAL_TYPES, Architecture, Family, architecture_of
 from harness_hf.causal_options import CausalOptions
 from harness_hf.model_folder import ModelConfig, count_parameters, read_config
 
@@ -49,12 +49,7 @@ def describe_causal(ref: str, options: AdapterOptions) -> ModelDescription:
 
 def find_decoder(found: ModelConfig, options: CausalOptions) -> Architecture:
     """Return the architecture of a decoder; raises where the model is something else or unknown."""
-    try:
-        architecture = read_architecture(found.config)
-    except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise AdapterError(
-            f"The config.json of {found.ref!r} is not one that transformers wrote: {error}."
-        ) from error
+    architecture = architecture_of(found)
     if architecture.family in OTHER_FAMILIES:
         kind, right = OTHER_FAMILIES[architecture.family]
         raise CapabilityError(

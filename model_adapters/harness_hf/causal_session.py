@@ -17,7 +17,7 @@ from harness_hf.batching import Encoded, pad_batch
 from harness_hf.causal_options import CausalOptions
 from harness_hf.causal_tokens import CausalTokens
 from harness_hf.identity import folder_identity, library_versions
-from harness_hf.loading import first_line, open_network, quiet_transformers, require_weights
+from harness_hf.loading import first_line, open_network, open_tokenizer, require_weights
 from harness_hf.placement import placing
 from harness_hf.session import Inputs, ModelSession, drawn_weights
 from harness_hf.template import Template
@@ -54,7 +54,9 @@ class CausalSession(ModelSession):
     block_factor = BLOCK_FACTOR
 
     def __init__(self, *, ref: str, folder: Path, options: CausalOptions) -> None:
-        tokenizer = _load_tokenizer(folder, ref, options)
+        tokenizer = open_tokenizer(
+            folder, ref, options, reason="the boundary of a continuation needs offsets"
+        )
         self._template = _read_template(options.chat_template)
         network, information = open_network(
             transformers.AutoModelForCausalLM, folder, ref, options, placing(options)
@@ -195,24 +197,6 @@ class CausalSession(ModelSession):
         if [len(shape) for shape in shapes] != [2] * len(shapes) or sum(shape[0] for shape in shapes) != 2:
             raise AdapterError(f"The output layer of {self.ref!r} is not one that this adapter knows.")
         return cache is not None and all(type(layer) in CROPPED for layer in getattr(cache, "layers", [None]))
-
-
-def _load_tokenizer(folder: Path, ref: str, options: CausalOptions) -> Any:
-    """Return the fast tokenizer of a decoder, which may lack padding and unknown tokens."""
-    try:
-        with quiet_transformers():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(
-                folder, use_fast=True, trust_remote_code=options.trust_remote_code
-            )
-    except Exception as error:
-        raise AdapterError(f"The tokenizer of {ref!r} cannot be opened: {first_line(error)}") from error
-    if not tokenizer.is_fast:
-        raise AdapterError(
-            f"The model {ref!r} has no fast tokenizer, only a {type(tokenizer).__name__}; "
-            "the boundary of a continuation needs offsets.",
-            hint="Choose a model whose folder has a tokenizer.json.",
-        )
-    return tokenizer
 
 
 def _read_template(file: Path | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
 from harness.errors import AdapterError, CapabilityError
 from harness.options import AdapterOptions
-from harness_hf.architecture import ENCODER_TYPES, GENERIC_LABEL, Architecture, Family, read_architecture
+from harness_hf.architecture import ENCODER_TYPES, GENERIC_LABEL, Architecture, Family, architecture_of
 from harness_hf.fit_record import read_record
 from harness_hf.mask_head import has_mask_head
 from harness_hf.model_folder import ModelConfig, count_parameters, read_config
@@ -67,12 +67,7 @@ def _offers_with(head: Head) -> frozenset[Capability]:
 
 def find_architecture(found: ModelConfig, options: EncoderOptions) -> Architecture:
     """Return the architecture of an encoder; raises where the model is something else or unknown."""
-    try:
-        architecture = read_architecture(found.config)
-    except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise AdapterError(
-            f"The config.json of {found.ref!r} is not one that transformers wrote: {error}."
-        ) from error
+    architecture = architecture_of(found)
     if architecture.family in RIGHT_ADAPTER:
         article = "a sequence-to-sequence model" if architecture.family is Family.SEQ2SEQ else "a decoder"
         right = RIGHT_ADAPTER[architecture.family]

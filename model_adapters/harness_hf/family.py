@@ -11,10 +11,10 @@ from pydantic.fields import FieldInfo
 
 from harness.adapters import AdapterEntry
 from harness.capabilities import Adapter, ModelDescription
-from harness.errors import AdapterError, CapabilityError
+from harness.errors import CapabilityError
 from harness.options import AdapterOptions, options_model, parse_options
 from harness_hf import harness_register_adapters
-from harness_hf.architecture import Family, read_architecture
+from harness_hf.architecture import Family, architecture_of
 from harness_hf.model_folder import read_config
 from harness_hf.options import ModelOptions
 
@@ -61,12 +61,7 @@ def describe_any(ref: str, options: AdapterOptions) -> ModelDescription:
     known = {key: value for key, value in given.items() if key in ModelOptions.model_fields}
     found_by = parse_options(shared, known)
     assert isinstance(found_by, ModelOptions)
-    try:
-        family = read_architecture(read_config(ref, found_by).config).family
-    except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise AdapterError(
-            f"The config.json of {ref!r} is not one that transformers wrote: {error}."
-        ) from error
+    family = architecture_of(read_config(ref, found_by)).family
     name = ADAPTER_NAMES[family]
     if name not in entries:
         raise CapabilityError(

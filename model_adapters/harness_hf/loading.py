@@ -22,6 +22,7 @@ __all__ = [
     "load_tokenizer",
     "load_trainable",
     "open_network",
+    "open_tokenizer",
     "piece_limit",
     "quiet_transformers",
     "require_weights",
@@ -58,8 +59,8 @@ def quiet_transformers() -> Iterator[None]:
             transformers_logging.enable_progress_bar()
 
 
-def load_tokenizer(folder: Path, ref: str, options: ModelOptions) -> Any:
-    """Return the fast tokenizer of a folder; raises `AdapterError` where there is none."""
+def open_tokenizer(folder: Path, ref: str, options: ModelOptions, *, reason: str) -> Any:
+    """Return the fast tokenizer of a folder; raises `AdapterError` where there is none, with what it is needed for."""
     try:
         with quiet_transformers():
             tokenizer = transformers.AutoTokenizer.from_pretrained(
@@ -69,10 +70,15 @@ def load_tokenizer(folder: Path, ref: str, options: ModelOptions) -> Any:
         raise AdapterError(f"The tokenizer of {ref!r} cannot be opened: {first_line(error)}") from error
     if not tokenizer.is_fast:
         raise AdapterError(
-            f"The model {ref!r} has no fast tokenizer, only a {type(tokenizer).__name__}; "
-            "offsets and words need one.",
+            f"The model {ref!r} has no fast tokenizer, only a {type(tokenizer).__name__}; {reason}.",
             hint="Choose a model whose folder has a tokenizer.json.",
         )
+    return tokenizer
+
+
+def load_tokenizer(folder: Path, ref: str, options: ModelOptions) -> Any:
+    """Return the fast tokenizer of an encoder; raises `AdapterError` where there is none or it cannot pad."""
+    tokenizer = open_tokenizer(folder, ref, options, reason="offsets and words need one")
     if tokenizer.pad_token_id is None or tokenizer.unk_token_id is None:
         raise AdapterError(f"The tokenizer of {ref!r} lacks a padding or an unknown token.")
     return tokenizer

@@ -10,7 +10,7 @@ from harness_hf.architecture import (
     SEQ2SEQ_TYPES,
     Architecture,
     Family,
-    read_architecture,
+    architecture_of,
 )
 from harness_hf.fit_record import read_record
 from harness_hf.model_folder import ModelConfig, count_parameters, read_config
@@ -62,12 +62,7 @@ def describe_seq2seq(ref: str, options: AdapterOptions) -> ModelDescription:
 
 def require_seq2seq(found: ModelConfig, options: Seq2SeqOptions) -> Architecture:
     """Return the architecture of a text-to-text model; raises where the model is something else or unknown."""
-    try:
-        architecture = read_architecture(found.config)
-    except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise AdapterError(
-            f"The config.json of {found.ref!r} is not one that transformers wrote: {error}."
-        ) from error
+    architecture = architecture_of(found)
     if architecture.family in RIGHT_ADAPTER:
         article, right = RIGHT_ADAPTER[architecture.family]
         raise CapabilityError(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-import gc
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import transformers
@@ -18,10 +16,10 @@ from harness.errors import AdapterError, CapabilityError, UsageError
 from harness.streaming import Call
 from harness_hf.batching import Encoded, pad_batch
 from harness_hf.fit_record import FitRecord
+from harness_hf.held_network import HeldNetwork
 from harness_hf.identity import folder_identity, library_versions
 from harness_hf.loading import quiet_transformers
-from harness_hf.placement import load_placed, place
-from harness_hf.random_network import random_twin
+from harness_hf.placement import load_placed
 from harness_hf.seq2seq_options import Seq2SeqOptions
 from harness_hf.session import batch_tokens, drawn_weights
 from harness_hf.token_budget import BatchPlan, TokenBudget, by_length
@@ -89,26 +87,22 @@ class Source:
     truncated: bool
 
 
-class Seq2SeqSession:
+class Seq2SeqSession(HeldNetwork):
     """Owns the tokenizer and the network of one sequence-to-sequence model folder."""
 
     def __init__(
         self, *, ref: str, folder: Path, options: Seq2SeqOptions, record: FitRecord | None = None
     ) -> None:
-        self.ref = ref
+        tokenizer = _load_tokenizer(folder, ref, options)
+        network, _ = load_placed(folder, ref, Head.TEXT_TO_TEXT, options)
+        super().__init__(network, ref=ref, options=options)
         self.folder = folder
         self.options = options
         self.record = record
-        self.tokenizer: Any = _load_tokenizer(folder, ref, options)
+        self.tokenizer = tokenizer
         self.tokenizing = threading.RLock()
         """Held by whoever uses the tokenizer while another thread may."""
-        network, _ = load_placed(folder, ref, Head.TEXT_TO_TEXT, options)
-        self._network: Any
-        self._network, self.device = place(network, options)
-        self.random_seed: int | None = None
-        """What the weights were drawn by, where they are not those of the folder."""
         self.budget = TokenBudget(ref, batch_tokens(options, self.device))
-        self.dtype = str(network.dtype).removeprefix("torch.")
         self.source_affixes = _affixes(self.tokenizer, "text")
         self.target_affixes = _affixes(self.tokenizer, "text_target")
         self.ends = _end_tokens(network, self.tokenizer)
@@ -122,21 +116,6 @@ class Seq2SeqSession:
         self.target_limit = _position_limit(network.config, "decoder")
         """The most tokens that the decoder reads, None for relative positions."""
         network.generation_config = _greedy(network.generation_config, self.prefix[0], self.ends, self.pad_id)
-
-    def untrained(self, seed: int) -> Self:
-        """Return a session of the same tokenizer and architecture, its weights drawn by `seed`."""
-        divided = self.options.device_map is not None
-        twin = copy.copy(self)
-        twin._network = random_twin(self.network, seed, ref=self.ref, divided=divided)
-        twin.random_seed = seed
-        return twin
-
-    @property
-    def network(self) -> Any:
-        """The network; raises `AdapterError` once the session is closed."""
-        if self._network is None:
-            raise AdapterError(f"The model {self.ref!r} has been closed.")
-        return self._network
 
     @property
     def encoder(self) -> Any:
@@ -161,15 +140,6 @@ class Seq2SeqSession:
             **chosen,
             **drawn_weights(self.random_seed),
         }
-
-    def close(self) -> None:
-        """Free the network; a second call does nothing."""
-        if self._network is None:
-            return
-        self._network = None
-        if self.device.type == "cuda":
-            gc.collect()
-            torch.cuda.empty_cache()
 
     def length_limit(self, wanted: int | None = None) -> int:
         """Return at how many tokens an input is cut.

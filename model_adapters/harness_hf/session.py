@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import copy
-import gc
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
 from harness.capabilities import Head
-from harness.errors import AdapterError
 from harness_hf.batching import Encoded, pad_batch
+from harness_hf.held_network import HeldNetwork
 from harness_hf.identity import folder_identity, library_versions
 from harness_hf.loading import load_tokenizer, piece_limit
 from harness_hf.options import EncoderOptions, ModelOptions
-from harness_hf.placement import load_placed, place
-from harness_hf.random_network import random_twin
+from harness_hf.placement import load_placed
 from harness_hf.sentence_files import read_sentence_files
 from harness_hf.template import Template, read_templates
 from harness_hf.token_budget import BatchPlan, TokenBudget, by_length, never
@@ -52,7 +49,7 @@ Result = TypeVar("Result")
 Inputs = Mapping[str, torch.Tensor]
 
 
-class ModelSession:
+class ModelSession(HeldNetwork):
     """Owns the tokenizer and the network of one model folder."""
 
     options: ModelOptions
@@ -62,19 +59,14 @@ class ModelSession:
     def __init__(
         self, *, ref: str, folder: Path, options: ModelOptions, tokenizer: Any, network: Any, has_pooler: bool
     ) -> None:
-        self.ref = ref
+        super().__init__(network, ref=ref, options=options)
         self.folder = folder
         self.options = options
         self.tokenizer = tokenizer
         self.tokenizing = threading.RLock()
         """Held by whoever uses the tokenizer while another thread may."""
         self.has_pooler = has_pooler
-        self._network: Any
-        self._network, self.device = place(network, options)
-        self.random_seed: int | None = None
-        """What the weights were drawn by, where they are not those of the folder."""
         self.budget = TokenBudget(ref, batch_tokens(options, self.device))
-        self.dtype = str(network.dtype).removeprefix("torch.")
         self.depth = int(network.config.num_hidden_layers)
         """The number of transformer layers."""
         self.limit = piece_limit(network.config, tokenizer)
@@ -82,34 +74,10 @@ class ModelSession:
         self.sentence_files = read_sentence_files(folder)
         self._inputs = _input_names(network, tokenizer)
 
-    def untrained(self, seed: int) -> Self:
-        """Return a session of the same tokenizer and architecture, its weights drawn by `seed`."""
-        divided = self.options.device_map is not None
-        twin = copy.copy(self)
-        twin._network = random_twin(self.network, seed, ref=self.ref, divided=divided)
-        twin.random_seed = seed
-        return twin
-
-    @property
-    def network(self) -> Any:
-        """The network with its head; raises `AdapterError` once the session is closed."""
-        if self._network is None:
-            raise AdapterError(f"The model {self.ref!r} has been closed.")
-        return self._network
-
     @property
     def backbone(self) -> Any:
         """The network without its head."""
         return self.network.base_model
-
-    def close(self) -> None:
-        """Free the network; a second call does nothing."""
-        if self._network is None:
-            return
-        self._network = None
-        if self.device.type == "cuda":
-            gc.collect()
-            torch.cuda.empty_cache()
 
     def length_limit(self, wanted: int | None = None) -> int:
         """Return how many pieces a sequence may have: `wanted`, else the option's, within the model's."""

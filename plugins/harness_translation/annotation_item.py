@@ -134,16 +134,7 @@ def _read_text(session: Session, finder: DataFinder, entry: TaskEntry, code: str
         )
     test = find_split(finder, source, spec.task, language, "test", entry.folders.get(code), {})
     kind = session.registry.kinds.get(spec.kind)
-    context = ReadContext(
-        owner=spec.task,
-        language=code,
-        split="test",
-        inputs=spec.input_names,
-        labels=spec.label_names,
-        label_map=test.label_map,
-        cluster=spec.cluster,
-        phrases=spec.input_phrases,
-    )
+    context = ReadContext.of_test(spec, code, test.label_map)
     rows = list(finder.rows(test))
     examples = read_examples(kind, rows, context)
     own = {*spec.input_names, *spec.label_names, "label", "id"}

@@ -113,14 +113,7 @@ def _test_examples(session: Session, cell: Mapping[str, Any], options: DataOptio
             f"The data of {cell['task']}:{code} changed since the run: {found.digest()[:12]} now, "
             f"{cell['data']['digest'][:12]} then."
         )
-    context = ReadContext(
-        owner=cell["task"],
-        language=code,
-        split="test",
-        inputs=entry.spec.input_names,
-        labels=entry.spec.label_names,
-        label_map=found.label_map,
-    )
+    context = ReadContext.of_test(entry.spec, code, found.label_map)
     return read_examples(session.registry.kinds.get(entry.spec.kind), finder.rows(found), context)
 
 
