@@ -29,22 +29,29 @@ FEATURES: Final[Mapping[str, str]] = {
     "hf": "models and data of the Hugging Face Hub, fine-tuning, several processes",
     "metrics": "the metrics bleu and chrf",
     "retrieval": "search with faiss in large pools; without it numpy searches",
-    "translate": "checks of translations: language and chrF",
+    "translate": "languages of translations, written answers and words of prompts; chrF",
     "typology": "the typology index of languages",
     "vllm": "tokens counted for vLLM and other endpoints",
 }
 """Extra -> what it is for."""
-_APART: Final[Mapping[str, tuple[str, str]]] = {
+_APART: Final[Mapping[str, tuple[Requirement, str, str]]] = {
     "vllm": (
+        Requirement(name="vllm"),
         "vLLM started here as vllm:MODEL; best in an environment of its own: -o python=vllm-env/bin/python",
         "python -m venv vllm-env && vllm-env/bin/pip install vllm",
     ),
-    "lm_eval": ("tasks of lm-evaluation-harness by name", "pip install lm-eval"),
+    "lm_eval": (
+        Requirement(name="lm_eval", lowest="0.4.13"),
+        "tasks of lm-evaluation-harness by name",
+        "pip install 'lm-eval>=0.4.13'",
+    ),
 }
-"""Package that no extra brings -> what it is for, and the command that installs it."""
+"""Package that no extra brings -> which version will do, what it is for, and the command that installs it."""
 _CACHES: Final[Mapping[str, str]] = {
     "data": "downloaded data",
     "fits": "fine-tuned models",
+    "specs": "parsed specs",
+    "translations": "translated texts, which cost their translator's time or money again",
 }
 """Folder of our cache -> what it holds; all of it is made again when it is needed."""
 _PATIENCE = 10.0
@@ -100,9 +107,9 @@ def _versions() -> Iterator[Finding]:
             yield _version(requirement, version)
         elif not requirement.extra:
             yield Finding(area="version", name=name, state="missing", advice=f"pip install '{requirement}'")
-    for name in _APART:
-        if (version := installed_version(name)) is not None:
-            yield Finding(area="version", name=name, state="ok", detail=version)
+    for requirement, _, _ in _APART.values():
+        if (version := installed_version(requirement.name)) is not None:
+            yield _version(requirement, version)
 
 
 def _version(requirement: Requirement, version: str) -> Finding:
@@ -235,14 +242,14 @@ def _features() -> Iterator[Finding]:
             detail=f"{purpose}: {unmet}" if unmet else purpose,
             advice=_install(extra) if unmet else "",
         )
-    for name, (purpose, command) in _APART.items():
-        there = installed_version(name) is not None
+    for name, (requirement, purpose, command) in _APART.items():
+        unmet = _unmet([requirement])
         yield Finding(
             area="feature",
             name=name if name not in FEATURES else f"{name} server",
-            state="ok" if there else "missing",
-            detail=purpose,
-            advice="" if there else command,
+            state="missing" if unmet else "ok",
+            detail=f"{purpose}: {unmet}" if unmet else purpose,
+            advice=command if unmet else "",
         )
 
 

@@ -62,6 +62,7 @@ RECIPE_ROWS: Mapping[str, Callable[[Find], str]] = {
         f"{find(head).epochs:g}" for head in (Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION)
     ),
     "... dual encoder": lambda find: rate(find(Head.DUAL_ENCODER).learning_rate),
+    "... dual encoder, large model": lambda find: rate(find(Head.DUAL_ENCODER, 24).learning_rate),
     "epochs: multiple choice, dual encoder": lambda find: ", ".join(
         f"{find(head).epochs:g}" for head in (Head.MULTIPLE_CHOICE, Head.DUAL_ENCODER)
     ),

@@ -65,6 +65,12 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
             "transformers  6.0.1: too new, a version below 6 is needed",
             "'transformers>=5.14,<6'",
         ),
+        (
+            "lm_eval",
+            "0.4.5",
+            "lm_eval  0.4.5: too old, 0.4.13 or newer is needed",
+            "pip install 'lm_eval>=0.4.13'",
+        ),
     ],
 )
 def test_a_version_that_will_not_do_is_told_with_the_command(
@@ -162,6 +168,11 @@ def test_caches_have_sizes(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert rows["cache", "cache/fits"]["detail"].endswith(": fine-tuned models")
     assert rows["cache", "cache/fits"]["advice"] == f"to clear it: rm -r {folder}"
     assert rows["cache", "huggingface"]["state"] == "missing"
+
+
+def test_clearing_translations_is_told_to_cost_them_again(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "cache" / "translations").mkdir(parents=True)
+    assert "cost their translator's time or money" in _rows(cli)["cache", "cache/translations"]["detail"]
 
 
 @pytest.mark.parametrize(
