@@ -209,6 +209,17 @@ def test_prompts_of_other_items_are_not_compared(run: RunTasks, tmp_path: Path) 
     assert [row.fields[place] for row in prompt_rows(partial)] == ["-", "1.00"]
 
 
+def test_languages_of_different_tasks_are_told(run: RunTasks) -> None:
+    told = "the languages have different tasks, so only premiums are of the same texts"
+    uneven, even = (
+        run("xnli:en+de,xcopa:it"),
+        run("xnli:en+de,xquad:en+de", "counts:writes", protocols=("prompted",)),
+    )
+    assert told in table_notes(equity_report([uneven]).overall[0])
+    assert told not in table_notes(equity_report([even]).overall[0])
+    assert told not in table_notes(equity_report([uneven]).tables[0])
+
+
 def test_systems_with_other_texts_are_told(run: RunTasks) -> None:
     runs = [run("xnli:en+de"), run("xnli:en,xcopa:it"), run("xnli:en+de")]
     report = equity_report(runs)

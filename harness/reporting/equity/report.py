@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
@@ -63,6 +63,8 @@ class EquityTable:
     rows: tuple[EquityRow, ...]
     """By script, then by code."""
     correlation: Correlation | None = None
+    tasks: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By language, whose texts are counted; empty for one task."""
 
     @property
     def title(self) -> str:
@@ -141,6 +143,7 @@ class _Reader:
         costs: dict[str, dict[Any, Cost]] = {}
         pairs: dict[str, dict[Any, tuple[ItemCost, ItemCost]]] = {}
         scripts: dict[str, str] = {}
+        tasks: dict[str, set[str]] = {}
         for (task, *_, view), languages in self._groups.items():
             if self._is_crossed(task, json.loads(view)):
                 continue
@@ -149,6 +152,7 @@ class _Reader:
                 key = (task, cells[0]["ledger"]["bytes"], cells[0]["ledger"]["tokens"])
                 costs.setdefault(code, {}).setdefault(key, cost)
                 scripts[code] = self._script(task, code)
+                tasks.setdefault(code, set()).add(task)
                 pair = self._pair(task, cells, languages)
                 if not isinstance(pair, str):
                     pairs.setdefault(code, {}).setdefault(key, pair)
@@ -168,7 +172,8 @@ class _Reader:
                     premium=found,
                 )
             )
-        return EquityTable(system=self._system, rows=_ordered(rows))
+        found_in = {code: frozenset(names) for code, names in tasks.items()}
+        return EquityTable(system=self._system, rows=_ordered(rows), tasks=found_in)
 
     def _row(
         self, task: str, code: str, cells: Sequence[Cell], languages: Mapping[str, Sequence[Cell]]

@@ -18,6 +18,7 @@ __all__ = [
     "LEGEND",
     "PROMPT_HEADS",
     "SIDE_HEADS",
+    "SIDE_LEGEND",
     "FieldRow",
     "answer_rows",
     "cost_rows",
@@ -36,6 +37,13 @@ ANSWER_HEADS = (
 )
 PROMPT_HEADS = ("prompts", "tok/prompt", "to English", "generated", "tok/answer")
 SIDE_HEADS = ("fertility", "premium", "cut %")
+SIDE_LEGEND = (
+    "fertility: sub-words a word; with ^ the script puts no space between words and every letter counts as one, so "
+    "that it compares systems and not languages.",
+    "cut: items that the model did not see all of.",
+    "premium: sub-words of the items relative to the same items in English, with half the 95 % interval; only where "
+    "items are parallel.",
+)
 LEGEND = (
     "fertility: sub-words a word; with ^ the script puts no space between words and every letter counts as one, so "
     "compare tok/char, sub-words a character. Marks are no characters of their own.",
@@ -168,6 +176,8 @@ def table_notes(table: EquityTable) -> list[str]:
         told.append(
             f"Spearman's correlation of {own.metric} and {own.of} over {own.languages} languages: {own.value:+.2f}"
         )
+    if len(set(table.tasks.values())) > 1:
+        told.append("the languages have different tasks, so only premiums are of the same texts")
     seeds = max((row.seeds for row in table.rows), default=1)
     if seeds > 1:
         told.append(f"tokens, seconds and what was generated are sums over {seeds} seeds")
