@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import answer_language
 from harness.answer_language import AnswerLanguages
 from harness.api import open_session
 from harness.capabilities import SubwordCount
@@ -141,6 +142,21 @@ def test_a_language_that_the_detector_does_not_know_is_not_called_another(code: 
     own.add(["Yar makaranta ta tafi gida jiya da yamma"])
     found = own.to_json()
     assert (found["detector"], found["languages"], found["scripts"]["target"]) == ("given", None, 1)
+
+
+def test_short_answers_do_not_wait_for_the_detector(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(answer_language, "find_spec", lambda name: object())
+    monkeypatch.setattr(answer_language, "language_detector", lambda: loaded.append("detector"))
+    own = AnswerLanguages(known_languages().get("de"))
+    own.add(["ja", "Neutral"])
+    found = own.to_json()
+    assert loaded == []
+    assert found["languages"] == {"target": 0, "english": 0, "other": 0, "undetermined": 2}
+    own.add(["Das ist eine Antwort, die lang genug ist."])
+    assert loaded == ["detector"]
+    # It is there, and cannot be imported.
+    assert (own.to_json()["detector"], own.to_json()["languages"]) == (None, None)
 
 
 def test_the_languages_of_the_detector_are_those_of_its_model() -> None:
