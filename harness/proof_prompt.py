@@ -19,7 +19,7 @@ from harness.proof_record import Finding
 from harness.scripts import text_scripts
 from harness.specs.prompt import ALL_LANGUAGES, PromptSpec
 from harness.specs.schema import TaskSpec
-from harness.translation_guards import Detector
+from harness.translation_guards import Detector, can_detect
 
 __all__ = [
     "TaskPrompt",
@@ -244,7 +244,7 @@ def literal_findings(
 def _language_findings(
     task: str, spec: PromptSpec, language: Language, words: Sequence[str], detector: Detector | None
 ) -> Iterator[Finding]:
-    if detector is None:
+    if detector is None or not can_detect(language):
         return
     known = {language.code, *language.retired.split()}
     texts = dict.fromkeys([*(word for word in words if " " in word.strip()), " ".join(words)])

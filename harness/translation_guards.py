@@ -15,11 +15,13 @@ from harness.languages import Language
 from harness.scripts import text_scripts
 
 __all__ = [
+    "DETECTED",
     "GUARDS",
     "LEAST_DETECTED",
     "SURE",
     "Detector",
     "GuardReport",
+    "can_detect",
     "guard_report",
     "guard_translations",
     "language_detector",
@@ -42,6 +44,15 @@ EXAMPLES = 5
 LEAST_LETTERS = 4
 LEAST_DETECTED = 20
 """Characters of the shortest text whose language is looked at."""
+DETECTED = frozenset(
+    """af als am an ar arz as ast av az azb ba bar bcl be bg bh bn bo bpy br bs bxr ca cbk ce ceb ckb co cs cv cy da de
+    diq dsb dty dv el eml en eo es et eu fa fi fr frr fy ga gd gl gn gom gu gv he hi hif hr hsb ht hu hy ia id ie ilo
+    io is it ja jbo jv ka kk km kn ko krc ku kv kw ky la lb lez li lmo lo lrc lt lv mai mg mhr min mk ml mn mr mrj ms
+    mt mwl my myv mzn nah nap nds ne new nl nn no oc or os pa pam pfl pl pms pnb ps pt qu rm ro ru rue sa sah sc scn
+    sco sd sh si sk sl so sq sr su sv sw ta te tg th tk tl tr tt tyv ug uk ur uz vec vep vi vls vo wa war wuu xal xmf
+    yi yo yue zh""".split()
+)
+"""The languages that the detector tells, fastText's lid.176; a text in any other gets the name of one of these."""
 SURE = 0.6
 """Least confidence with which another language counts."""
 TIMES = 4
@@ -100,8 +111,10 @@ def guard_report(
         source: The language of the source texts.
         target: The language of the translations.
         truncated: For every pair, whether the translation was cut off; none where it is empty.
-        detector: Text -> (ISO 639-1 code, confidence); None leaves the guard ``language`` out.
+        detector: Text -> (ISO 639-1 code, confidence); None leaves the guard ``language`` out, as does a target
+            that it cannot tell.
     """
+    detector = detector if can_detect(target) else None
     scripts = text_scripts([translation for _, translation in pairs])
     ratios = [len(after) / len(before) for before, after in pairs if before.strip() and after.strip()]
     usual = median(ratios) if ratios else 1.0
@@ -156,6 +169,11 @@ def _faults(
     if _numbers(before) - _numbers(after):
         found.add("numbers")
     return found
+
+
+def can_detect(language: Language) -> bool:
+    """Whether the detector has a name for a language."""
+    return not DETECTED.isdisjoint({language.code, *language.retired.split()})
 
 
 def script_of_texts(language: Language) -> str:

@@ -12,6 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from harness.reporting.number import HALF_LEGEND, INTERVAL_LEGEND, percent, uncertainty
 from harness.reporting.probing.console import render_probing
 from harness.reporting.score import Score
 from harness.reporting.summary import Column, Summary, summarise
@@ -52,13 +53,21 @@ def render_summary(summary: Summary, *, width: int) -> RenderableType:
     parts += render_probing(summary.probing, width=width)
     legend = "Scores x100."
     if intervals:
-        legend += " ± half the 95 % interval."
+        legend += f" {INTERVAL_LEGEND if _shows_ends(summary, shown) else HALF_LEGEND}."
     if shown:
         legend += " Beside a family: its mean."
     parts.append(Text(f"{legend} Mean: unweighted over languages. Transfer gap: source minus the others."))
     parts += [Padding(Text(note), (0, 0, 0, 2)) for note in summary.notes]
     parts += _skipped(summary)
     return Group(*parts)
+
+
+def _shows_ends(summary: Summary, shown: Sequence[Column]) -> bool:
+    """Whether the interval of some score is told by its ends."""
+    rows = [scores for _, scores in summary.means]
+    rows += [scores for section in summary.sections for _, _, scores in section.rows]
+    places = [summary.columns.index(column) for column in shown]
+    return any("–" in _text(scores[place], interval=True) for scores in rows for place in places)
 
 
 def _chunks(summary: Summary, shown: Sequence[Column], width: int) -> list[tuple[Column, ...]]:
@@ -178,9 +187,8 @@ def _plain_table(corner: str, heads: Sequence[str]) -> Table:
 def _text(score: Score, *, interval: bool = False) -> str:
     if score.value is None:
         return score.mark or NO_SCORE
-    # Adding zero turns a rounded -0.0 into 0.0.
-    text = f"{round(score.value * 100, 1) + 0.0:.1f}{score.mark}"
-    return f"{text} ±{score.reach * 100:.1f}" if interval and score.reach is not None else text
+    text = f"{percent(score.value)}{score.mark}"
+    return f"{text} {uncertainty(score.value, score.interval)}".rstrip() if interval else text
 
 
 def _skipped(summary: Summary) -> list[RenderableType]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.reporting.console import SAMPLE_WARNING
+from harness.reporting.number import INTERVAL_LEGEND, percent, uncertainty
 from harness.reporting.probing.table import ProbeTable
 from harness.reporting.score import Score
 from harness.reporting.summary import Summary, summarise
@@ -31,6 +32,7 @@ _ESCAPES = {
     "]": "{]}",
     "*": "{*}",
     "±": r"$\pm$",
+    "–": "--",
     "°": r"\textdegree{}",
     "†": r"\dag{}",
     "‡": r"\ddag{}",
@@ -44,6 +46,7 @@ def render_latex(runs: Sequence[Run]) -> str:
     summary = summarise(runs)
     lines = [HEAD]
     lines += [f"% {SAMPLE_WARNING}"] if summary.sample else []
+    lines += [f"% Scores x100. {INTERVAL_LEGEND}."]
     lines += _languages(summary)
     for suite in summary.suites:
         lines += _small(suite.title, "model", suite.heads, suite.rows)
@@ -131,8 +134,9 @@ def _row(label: str, scores: Sequence[Score]) -> str:
 def _score(score: Score) -> str:
     if score.value is None:
         return escape_latex(score.mark.strip()) or ("--" if not score.mark else "")
-    reach = "" if score.reach is None else rf" {{\small $\pm${score.reach * 100:.1f}}}"
-    return f"{round(score.value * 100, 1) + 0.0:.1f}{escape_latex(score.mark)}{reach}"
+    told = uncertainty(score.value, score.interval)
+    small = rf" {{\small {escape_latex(told)}}}" if told else ""
+    return f"{percent(score.value)}{escape_latex(score.mark)}{small}"
 
 
 def _one_line(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from harness.reporting.console import SAMPLE_WARNING
 from harness.reporting.equity.report import equity_report
 from harness.reporting.equity.rows import equity_lines
+from harness.reporting.number import INTERVAL_LEGEND, percent, uncertainty
 from harness.reporting.probing.curve import Curve, sparkline
 from harness.reporting.probing.report import ProbingSection
 from harness.reporting.probing.table import ProbeTable
@@ -45,7 +46,7 @@ def render_markdown(runs: Sequence[Run]) -> str:
         lines += _probing(part)
     lines += [f"- {_escape(note)}" for note in summary.probing.notes]
     lines += equity_lines(equity_report(runs))
-    lines += ["", "Scores x100, with half the 95 % interval. Mean: unweighted over languages.", ""]
+    lines += ["", f"Scores x100. {INTERVAL_LEGEND}. Mean: unweighted over languages.", ""]
     lines += [f"- {_escape(note)}" for note in summary.notes]
     for group in summary.skipped:
         languages = " ".join(group.languages)
@@ -107,8 +108,7 @@ def _curve_row(curve: Curve) -> str:
 def _score(score: Score) -> str:
     if score.value is None:
         return score.mark or "-"
-    reach = "" if score.reach is None else f" ±{score.reach * 100:.1f}"
-    return f"{round(score.value * 100, 1) + 0.0:.1f}{score.mark}{reach}"
+    return f"{percent(score.value)}{score.mark} {uncertainty(score.value, score.interval)}".rstrip()
 
 
 def _escape(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from harness.reporting.score import Score, half_width
+from harness.reporting.score import Score, interval_of
 from harness.results import Run
 
 __all__ = ["LEAST_OBSERVATIONS", "Matrix", "is_crossed", "matrices"]
@@ -220,7 +220,7 @@ def _error(field: Mapping[str, Any] | None, floor: Mapping[str, Any] | None) -> 
         return Score()
     least = 0.0 if floor is None else floor["value"]
     mark = f" [{least * 100:.1f}]" if least > 0 else ""
-    return Score(value=field["value"], reach=half_width(field), mark=mark)
+    return Score(value=field["value"], interval=interval_of(field), mark=mark)
 
 
 def _field(score: Mapping[str, Any]) -> Score:

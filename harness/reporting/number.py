@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["NOTHING", "interval_text", "percent", "signed"]
+__all__ = ["HALF_LEGEND", "INTERVAL_LEGEND", "NOTHING", "interval_text", "percent", "signed", "uncertainty"]
 
 NOTHING = "-"
+HALF_LEGEND = "± half the 95 % interval"
+INTERVAL_LEGEND = f"{HALF_LEGEND}; (a–b) its ends, where it is not symmetric"
+LOPSIDED = 0.1
+"""Intervals whose middle is further from the score than this part of their half are printed by their ends. The noise
+of a percentile interval of 1,000 resamples stays below it."""
+ROUNDING = 0.0005
+"""Half of the last digit that is printed."""
 
 
 def percent(value: float | None) -> str:
@@ -26,3 +33,25 @@ def interval_text(interval: Sequence[float] | None) -> str:
         return NOTHING
     low, high = interval
     return f"{percent(low)} to {percent(high)}"
+
+
+def uncertainty(value: float, interval: tuple[float, float] | None) -> str:
+    """Return how sure a score in [0, 1] is, as all reports print it behind the score; empty without an interval.
+
+    ``±3.1`` is half a 95 % interval that is symmetric about the score; of others, and where ``±`` would reach beyond 0
+    or 100, the ends are told: ``(86.2–100)``.
+    """
+    if interval is None:
+        return ""
+    low, high = interval
+    half = round((high - low) * 50, 1)
+    shown = round(value * 100, 1)
+    is_symmetric = abs(value - (low + high) / 2) <= max(ROUNDING, LOPSIDED * (high - low) / 2)
+    if is_symmetric and round(shown - half, 1) >= 0 and round(shown + half, 1) <= 100:
+        return f"±{half:.1f}"
+    return f"({_end(low)}–{_end(high)})"
+
+
+def _end(value: float) -> str:
+    text = percent(value)
+    return text.removesuffix(".0") if text in {"0.0", "100.0"} else text

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Score", "half_width"]
+__all__ = ["Score", "interval_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,14 +14,14 @@ class Score:
     """What stands in one field: a score in [0, 1], or why there is none."""
 
     value: float | None = None
-    reach: float | None = None
-    """Half the width of the 95 % interval."""
+    interval: tuple[float, float] | None = None
+    """The ends of the 95 % interval."""
     mark: str = ""
     """``*`` another split stands in for test, ``!`` failed, ``~`` over fewer languages, ``°`` not comparable;
     those of `harness.reporting.item_origin`."""
 
 
-def half_width(kept: Mapping[str, Any]) -> float | None:
-    """Return half the width of the interval that results keep beside a value, or None where there is none."""
+def interval_of(kept: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the ends of the interval that results keep beside a value, or None where there is none."""
     interval = kept.get("ci")
-    return None if interval is None else (interval[1] - interval[0]) / 2
+    return None if interval is None else (interval[0], interval[1])

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.reporting.item_origin import ADDED
-from harness.reporting.score import Score, half_width
+from harness.reporting.number import uncertainty
+from harness.reporting.score import Score, interval_of
 from harness.results import Run
 from harness.suites import overall, task_scores
 
@@ -64,11 +65,11 @@ def _scores(row: Mapping[str, Any] | None, categories: Sequence[str]) -> tuple[S
         return (Score(),) * (len(categories) + 2)
     mark = "" if row["complete"] else "~"
     values = [row["paper"]["value"], row["flat"]["value"]]
-    reaches = [half_width(row["paper"]), half_width(row["flat"]), *[None] * len(categories)]
+    intervals = [interval_of(row["paper"]), interval_of(row["flat"]), *[None] * len(categories)]
     values += [row["paper"]["categories"][name] for name in categories]
     return tuple(
-        Score() if value is None else Score(value=value, reach=reach, mark=mark)
-        for value, reach in zip(values, reaches, strict=True)
+        Score() if value is None else Score(value=value, interval=interval, mark=mark)
+        for value, interval in zip(values, intervals, strict=True)
     )
 
 
@@ -133,10 +134,13 @@ def _notes(row: Mapping[str, Any], suite: Mapping[str, Any]) -> list[str]:
         notes.append(
             f"{ADDED} with languages that others added, not comparable with published scores{named and ': '}{named}."
         )
-    widths = [(name, half_width(row[key])) for name, key in (("overall", "paper"), ("flat", "flat"))]
-    told = [f"{name} ±{width * 100:.1f}" for name, width in widths if width is not None]
+    told = [
+        f"{name} {uncertainty(row[key]['value'], interval)}"
+        for name, key in (("overall", "paper"), ("flat", "flat"))
+        if (interval := interval_of(row[key])) is not None
+    ]
     if told:
-        notes.append(f"Half the 95 % interval, tasks taken as independent: {', '.join(told)}.")
+        notes.append(f"95 % interval (± half of it), tasks taken as independent: {', '.join(told)}.")
     return notes
 
 

@@ -14,7 +14,7 @@ from harness.reporting.item_origin import origin_mark, origin_notes, published_m
 from harness.reporting.matrix import Matrix, is_crossed, matrices
 from harness.reporting.probing.probe import conditions_of
 from harness.reporting.probing.report import ProbingReport, probing_report
-from harness.reporting.score import Score, half_width
+from harness.reporting.score import Score, interval_of
 from harness.reporting.suite import SuiteTable, published_rows, suite_tables
 from harness.results import Run
 
@@ -243,8 +243,8 @@ def _score(cells: Sequence[Mapping[str, Any]], metric: str, mark: str) -> Score:
     if not found:
         return Score()
     value = fmean(entry["value"] for entry in found)
-    reach = half_width(found[0]) if len(found) == 1 else None
-    return Score(value=value, reach=reach, mark=f"{'*' if cells[0]['stands_in'] else ''}{mark}")
+    interval = interval_of(found[0]) if len(found) == 1 else None
+    return Score(value=value, interval=interval, mark=f"{'*' if cells[0]['stands_in'] else ''}{mark}")
 
 
 def _task_row(run: Run, column: Column) -> Mapping[str, Any] | None:
@@ -284,7 +284,7 @@ def _means(
 
 
 def _mean(row: Mapping[str, Any] | None) -> Score:
-    return Score() if row is None else Score(value=row["value"], reach=half_width(row))
+    return Score() if row is None else Score(value=row["value"], interval=interval_of(row))
 
 
 def _counts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.markup.element import Element
 from harness.reporting.equity.report import EquityReport
 from harness_board.addition import Extension
 
 __all__ = ["Board", "Score", "System", "TaskColumn"]
+
+Value = TypeVar("Value")
 
 SCHEMA = 1
 DIGITS = 4
@@ -59,6 +61,8 @@ class Score:
     high: float | None = None
     by_language: dict[str, float] = field(default_factory=dict)
     se_by_language: dict[str, float] = field(default_factory=dict)
+    interval_by_language: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """The ends of the 95 % interval."""
     is_whole: bool = True
     """Whether the mean is over all languages of the task."""
     note: str = ""
@@ -182,7 +186,11 @@ def _system(system: System) -> dict[str, Any]:
 
 
 def _score(index: int, score: Score, task: TaskColumn) -> list[Any]:
-    """Return [system, task, metric, mean, se, low, high, whole, note, values, ses]; ends that hold nothing are cut."""
+    """Return [system, task, metric, mean, se, low, high, whole, note, values, ses, lows, highs].
+
+    What holds nothing at the end is cut.
+    """
+    ends = score.interval_by_language
     row = [
         index,
         task.task,
@@ -195,6 +203,10 @@ def _score(index: int, score: Score, task: TaskColumn) -> list[Any]:
         score.note,
         [_short(score.by_language.get(code)) for code in task.shown] if score.by_language else None,
         [_short(score.se_by_language.get(code)) for code in task.shown] if score.se_by_language else None,
+        *(
+            [_short(ends[code][at]) if code in ends else None for code in task.shown] if ends else None
+            for at in (0, 1)
+        ),
     ]
     while row[-1] is None:
         row.pop()
@@ -213,6 +225,7 @@ def _cut(system: System, tasks: set[str], languages: Sequence[str] | None) -> Sy
                 **{name: getattr(score, name) for name in Score.__slots__},
                 "by_language": _chosen(score.by_language, languages),
                 "se_by_language": _chosen(score.se_by_language, languages),
+                "interval_by_language": _chosen(score.interval_by_language, languages),
             }
         )
         for score in system.scores
@@ -226,5 +239,5 @@ def _cut(system: System, tasks: set[str], languages: Sequence[str] | None) -> Sy
     return System(**{**fields, "scores": scores, "absences": absences})
 
 
-def _chosen(values: dict[str, float], languages: Sequence[str] | None) -> dict[str, float]:
+def _chosen(values: dict[str, Value], languages: Sequence[str] | None) -> dict[str, Value]:
     return values if languages is None else {code: values[code] for code in languages if code in values}

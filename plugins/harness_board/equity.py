@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness.markup.element import Element, element
 from harness.reporting.equity.report import EquityReport, EquityTable
-from harness.reporting.equity.table import LEGEND
+from harness.reporting.equity.table import SIDE_LEGEND, side_notes
 from harness.reporting.html.equity import side_table
 from harness.reporting.html.layout import notes
 
@@ -31,7 +31,7 @@ def equity_section(
         "section",
         element("h2", "What the languages cost"),
         side_table(f"Of {task or 'all tasks'}, by system", tables, names, language=language),
-        notes(LEGEND[:3]),
+        notes([*side_notes(tables), *SIDE_LEGEND]),
         class_="equity",
     )
 

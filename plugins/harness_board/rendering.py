@@ -12,6 +12,7 @@ from harness.markup.character import visible
 from harness.markup.element import Element, element
 from harness.markup.heatmap import heat_class
 from harness.markup.page import page
+from harness.reporting.number import INTERVAL_LEGEND
 from harness_board.addition import LEGEND, extension_table
 from harness_board.document import Board
 from harness_board.equity import equity_section
@@ -111,7 +112,8 @@ def board_page(
         element(
             "p",
             "~ over fewer languages than the task has, so not ranked; - no score (hover for the reason). Where runs "
-            f"have errors, rank intervals and tie groups come from unpaired 95 % comparisons.{_marks(board)}",
+            f"have errors, rank intervals and tie groups come from unpaired 95 % comparisons. "
+            f"{INTERVAL_LEGEND}.{_marks(board)}",
             class_="note",
         ),
         extension_table(board.extensions) if not route else None,

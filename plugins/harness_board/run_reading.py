@@ -86,11 +86,7 @@ def _systems(
 def _score(row: Mapping[str, Any], run: Run, cells: Mapping[Any, Mapping[str, Any]]) -> Score:
     spec = run.manifest["tasks"][row["task"]]
     key = (row["task"], row["protocol"], row["method"], json.dumps(row["view"], sort_keys=True))
-    errors = {
-        code: found["se"] * 100
-        for code in row["by_language"]
-        if (found := cells.get((*key, code), {}).get(row["metric"])) and found.get("se") is not None
-    }
+    known = {code: cells.get((*key, code), {}).get(row["metric"]) or {} for code in row["by_language"]}
     expected = set(spec.get("published_languages", ()))
     # An error that the results keep is that of the mean over all languages, added ones included.
     own = not expected or set(row["by_language"]) <= expected
@@ -103,7 +99,14 @@ def _score(row: Mapping[str, Any], run: Run, cells: Mapping[Any, Mapping[str, An
         low=_points(low),
         high=_points(high),
         by_language={code: value * 100 for code, value in row["by_language"].items()},
-        se_by_language=errors,
+        se_by_language={
+            code: found["se"] * 100 for code, found in known.items() if found.get("se") is not None
+        },
+        interval_by_language={
+            code: (found["ci"][0] * 100, found["ci"][1] * 100)
+            for code, found in known.items()
+            if found.get("ci")
+        },
         is_whole=expected <= set(row["by_language"]),
     )
 

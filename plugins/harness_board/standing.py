@@ -26,6 +26,8 @@ class Field:
 
     value: float | None
     se: float | None = None
+    interval: tuple[float, float] | None = None
+    """The ends of the 95 % interval that the results keep; None for what the board itself averages."""
     is_whole: bool = True
     title: str = ""
     """Why it is missing, or what must be known about it."""
@@ -38,9 +40,10 @@ class Field:
     @property
     def told(self) -> str:
         """The title and the interval."""
-        if self.se is None or self.value is None:
+        if self.value is None or (self.se is None and self.interval is None):
             return self.title
-        low, high = self.value - Z * self.se, self.value + Z * self.se
+        reach = Z * (self.se or 0.0)
+        low, high = self.interval or (max(0.0, self.value - reach), min(100.0, self.value + reach))
         return "; ".join(
             part for part in (self.title, f"95 % interval {points(low)} to {points(high)}") if part
         )
@@ -96,7 +99,7 @@ class _Scores:
         self._absences = [system.get("absences", {}) for system in content["systems"]]
         self._rows: dict[tuple[int, str, str], list[Any]] = {}
         for row in content["scores"]:
-            filled = [*row, *[None] * (11 - len(row))]
+            filled = [*row, *[None] * (13 - len(row))]
             self._rows[row[0], row[1], row[2]] = filled
 
     def task(self, system: int, task: Mapping[str, Any]) -> Field:
@@ -112,6 +115,7 @@ class _Scores:
         return Field(
             value=value,
             se=_mean([row[4] for row in known]),
+            interval=_ends([row[5] for row in known], [row[6] for row in known]),
             is_whole=whole,
             title=" ".join(dict.fromkeys(notes)),
         )
@@ -127,6 +131,7 @@ class _Scores:
         return Field(
             value=value,
             se=_mean([row[10][place] if row[10] else None for row in known]),
+            interval=_ends(*([row[at][place] if row[at] else None for row in known] for at in (11, 12))),
             title=" ".join(dict.fromkeys(row[8] for row in known if row[8])),
         )
 
@@ -141,6 +146,12 @@ class _Scores:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
+
+
+def _ends(lows: Sequence[float | None], highs: Sequence[float | None]) -> tuple[float, float] | None:
+    """Return the interval of a mean of metrics of the same items: the mean of theirs, the widest that it can have."""
+    low, high = _mean(lows), _mean(highs)
+    return None if low is None or high is None else (low, high)
 
 
 def points(value: float) -> str:
@@ -256,6 +267,7 @@ def _total(fields: Mapping[str, Field], categories: Mapping[str, Sequence[str]])
     return Field(
         value=found.paper if groups else found.flat,
         se=None if lacking else _combined(errors),
+        interval=fields[used[0]].interval if len(used) == 1 else None,
         is_whole=whole,
         title=f"no score for {', '.join(lacking)}" if lacking else title,
     )

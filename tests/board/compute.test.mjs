@@ -136,3 +136,12 @@ test("CSV is what is shown, and inert", () => {
 test("amounts are short", () => {
   assert.deepEqual([178e6, 13e9, 6.3e12, 85e9, 999, 1234].map(board.amount), ["178M", "13B", "6.3T", "85B", "999", "1.23k"]);
 });
+
+test("intervals are printed as in all reports", () => {
+  for (const [value, low, high, text] of read("uncertainty.json")) assert.equal(board.uncertainty(value, [low, high]), text);
+  assert.equal(board.uncertainty(50, null), "");
+  const cell = { value: 100, se: 0, low: 86.2, high: 100, whole: true, title: "" };
+  assert.equal(board.cellText(cell, true), "100.0 (86.2–100)");
+  assert.equal(board.cellTitle(cell), "95 % interval 86.2 to 100.0");
+  assert.equal(board.cellText({ value: 98, se: 2, whole: true, title: "" }, true), "98.0 (94.1–100)");
+});

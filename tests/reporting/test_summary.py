@@ -112,16 +112,16 @@ def test_a_mean_over_fewer_seeds_is_told(make_run: MakeRun) -> None:
     assert note.endswith(" sw: the mean of 2 of 3 seeds; the others have no score")
 
 
-def test_a_score_has_half_its_interval_and_several_seeds_have_their_mean(make_run: MakeRun) -> None:
+def test_a_score_has_its_interval_and_several_seeds_have_their_mean(make_run: MakeRun) -> None:
     [section] = summarise([make_run(_cell("de", 0.5))]).sections
     [score] = section.rows[0][2]
     assert (score.value, score.mark) == (0.5, "")
-    assert score.reach == pytest.approx(0.15)
+    assert score.interval == (0.4, 0.7)
     seeds = [_cell("de", value, seed=seed) for seed, value in enumerate((0.4, 0.6))]
     [section] = summarise([make_run(*seeds)]).sections
     [score] = section.rows[0][2]
     assert score.value == pytest.approx(0.5)
-    assert score.reach is None
+    assert score.interval is None
 
 
 def test_means_chance_and_gap(make_run: MakeRun) -> None:
@@ -140,8 +140,7 @@ def test_a_failed_cell_is_marked_and_never_counted(make_run: MakeRun) -> None:
     run = make_run(_cell("en", 0.9), _failed("de", "RuntimeError: out of memory"))
     summary = summarise([run])
     assert summary.sections[0].rows[0][2] == (Score(mark="!"),)
-    reach: Any = pytest.approx(0.15)
-    assert summary.means[0] == ("mean", (Score(value=0.9, reach=reach),))
+    assert summary.means[0] == ("mean", (Score(value=0.9, interval=(0.4, 0.7)),))
     assert dict(summary.counts)["languages"] == ("1/2",)
     text = render_text([run])
     assert "Failed: 1 cell\n" in text

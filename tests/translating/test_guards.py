@@ -85,6 +85,12 @@ def test_a_doubtful_language_and_that_of_a_short_text_are_no_faults() -> None:
     assert counts == [0, 1, 0]
 
 
+def test_a_language_that_the_detector_does_not_know_is_unchecked() -> None:
+    pair = ("The children went to school today.", "Yara sun tafi makaranta yau da safe.")
+    report = guard_report([pair], LANGUAGES.get("en"), LANGUAGES.get("ha"), detector=lambda _: ("tr", 0.9))
+    assert (report.counts["language"], report.unchecked) == (0, ("language",))
+
+
 def test_truncation_is_told_by_the_translator() -> None:
     report = guard_report(SOUND, LANGUAGES.get("en"), LANGUAGES.get("hi"), truncated=[False, True, False])
     assert report.counts["truncated"] == 1

@@ -21,6 +21,7 @@ from harness.reporting.equity.table import (
     answer_rows,
     cost_rows,
     prompt_rows,
+    side_notes,
     side_rows,
     table_notes,
 )
@@ -48,7 +49,7 @@ def render_equity(report: EquityReport, *, width: int) -> RenderableType:
         parts += [Text("Systems beside each other, all tasks", style="bold")]
         parts += [Text(f"  {number}: {name}") for number, name in enumerate(systems, start=1)]
         heads = [f"{number}: {head}" for number in range(1, len(systems) + 1) for head in SIDE_HEADS]
-        parts += _tables(heads, side_rows(report.overall), width)
+        parts += [*_tables(heads, side_rows(report.overall), width), *_told(side_notes(report.overall))]
     for overall in report.overall:
         own = [table for table in report.tables if table.system == overall.system]
         parts.append(Text(overall.system, style="bold"))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
 from harness.errors import DataError
-from harness.languages import known_languages
+from harness.languages import recorded_name
 from harness.record import read_tokens
 from harness.reporting.equity.cost import Cost, cost_of
 from harness.reporting.equity.premium import REFERENCE, ItemCost, Premium, by_id, premium_of
@@ -37,6 +37,8 @@ class EquityRow:
     """The first headline metric, in [0, 1]: the mean over seeds."""
     answers: Mapping[str, Any] | None = None
     """`AnswerLanguages.to_json` of generated answers."""
+    seeds: int = 1
+    """How many the cost is a sum over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,8 @@ class EquityTable:
     rows: tuple[EquityRow, ...]
     """By script, then by code."""
     correlation: Correlation | None = None
+    tasks: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By language, whose texts are counted; empty for one task."""
 
     @property
     def title(self) -> str:
@@ -139,6 +143,7 @@ class _Reader:
         costs: dict[str, dict[Any, Cost]] = {}
         pairs: dict[str, dict[Any, tuple[ItemCost, ItemCost]]] = {}
         scripts: dict[str, str] = {}
+        tasks: dict[str, set[str]] = {}
         for (task, *_, view), languages in self._groups.items():
             if self._is_crossed(task, json.loads(view)):
                 continue
@@ -147,6 +152,7 @@ class _Reader:
                 key = (task, cells[0]["ledger"]["bytes"], cells[0]["ledger"]["tokens"])
                 costs.setdefault(code, {}).setdefault(key, cost)
                 scripts[code] = self._script(task, code)
+                tasks.setdefault(code, set()).add(task)
                 pair = self._pair(task, cells, languages)
                 if not isinstance(pair, str):
                     pairs.setdefault(code, {}).setdefault(key, pair)
@@ -160,13 +166,14 @@ class _Reader:
             rows.append(
                 EquityRow(
                     code=code,
-                    name=_name(code),
+                    name=self._name(code),
                     script=scripts[code],
                     cost=sum(own.values(), Cost()),
                     premium=found,
                 )
             )
-        return EquityTable(system=self._system, rows=_ordered(rows))
+        found_in = {code: frozenset(names) for code, names in tasks.items()}
+        return EquityTable(system=self._system, rows=_ordered(rows), tasks=found_in)
 
     def _row(
         self, task: str, code: str, cells: Sequence[Cell], languages: Mapping[str, Sequence[Cell]]
@@ -175,12 +182,13 @@ class _Reader:
         values = [cell["metrics"][metric]["value"] for cell in cells if metric in cell["metrics"]]
         return EquityRow(
             code=code,
-            name=_name(code),
+            name=self._name(code),
             script=self._script(task, code),
             cost=self._cost(cells),
             premium=self._premium(task, cells, languages),
             score=fmean(values) if values else None,
-            answers=cells[0]["ledger"].get("answers"),
+            answers=_answers(cells),
+            seeds=_seeds(cells),
         )
 
     def _cost(self, cells: Sequence[Cell]) -> Cost:
@@ -227,14 +235,34 @@ class _Reader:
         """Return whether the items of a view are in several languages, as questions about other languages' texts."""
         return any(axis in view for axis in self._run.manifest["tasks"][task].get("axes", ()))
 
+    def _name(self, code: str) -> str:
+        return recorded_name(code, self._run.manifest["tasks"].values())
+
     def _script(self, task: str, code: str) -> str:
         found = self._run.manifest["tasks"][task]["languages"].get(code)
         return str(found[1]) if found else "Zyyy"
 
 
-def _name(code: str) -> str:
-    table = known_languages()
-    return table.get(code).name if code in table else code
+def _seeds(cells: Sequence[Cell]) -> int:
+    return len({cell["seed"] for cell in cells})
+
+
+def _answers(cells: Sequence[Cell]) -> Mapping[str, Any] | None:
+    """Return the counts of the answers of all seeds together."""
+    found = [counts for cell in cells if (counts := cell["ledger"].get("answers")) is not None]
+    if not found:
+        return None
+    return {
+        "answers": sum(counts["answers"] for counts in found),
+        "target": found[0].get("target"),
+        "detector": found[0]["detector"],
+        **{name: _added([counts[name] for counts in found]) for name in ("languages", "scripts")},
+    }
+
+
+def _added(counts: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
+    known = [own for own in counts if own is not None]
+    return {name: sum(own[name] for own in known) for name in known[0]} if known else None
 
 
 def _ordered(rows: Sequence[EquityRow]) -> tuple[EquityRow, ...]:

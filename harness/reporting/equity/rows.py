@@ -44,6 +44,7 @@ def _row(table: EquityTable, row: EquityRow) -> dict[str, Any]:
         "view": table.view,
         "language": row.code,
         "script": row.script,
+        "seeds": row.seeds,
         "items": cost.items,
         "words": cost.words,
         "words_that_are_letters": cost.unspaced,

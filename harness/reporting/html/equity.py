@@ -17,6 +17,7 @@ from harness.reporting.equity.table import (
     answer_rows,
     cost_rows,
     prompt_rows,
+    side_notes,
     side_rows,
     table_notes,
 )
@@ -40,6 +41,8 @@ def equity_section(material: Material) -> Element | None:
     if len(report.overall) > 1:
         names = [table.system for table in report.overall]
         parts.append(side_table("Systems beside each other, all tasks", report.overall, names))
+        if (told := notes(side_notes(report.overall))) is not None:
+            parts.append(told)
     for overall in report.overall:
         own = [table for table in report.tables if table.system == overall.system]
         parts.append(element("h3", overall.system))

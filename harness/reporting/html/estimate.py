@@ -55,5 +55,5 @@ def mean_of_others(run: Run, column: Column, code: str, codes: Sequence[str]) ->
     if len(errors) < len(found):
         return Estimate(value=value)
     se = math.hypot(*errors) / len(found)
-    interval = (value - NORMAL * se, value + NORMAL * se)
+    interval = (max(0.0, value - NORMAL * se), min(1.0, value + NORMAL * se))
     return Estimate(value=value, se=se, interval=interval, draws=min(score.draws for score in found))

@@ -10,6 +10,7 @@ from harness.markup.heatmap import HeatRow, heat_class, heatmap
 from harness.reporting.html.layout import anchor, interval_text, percent
 from harness.reporting.html.material import Material, cells_of, script_of
 from harness.reporting.matrix import Matrix
+from harness.reporting.number import INTERVAL_LEGEND, uncertainty
 from harness.reporting.score import Score
 from harness.reporting.summary import Column, Section, Summary
 from harness.results import Run
@@ -35,7 +36,7 @@ def score_table(
     columns = summary.columns
     limits = _limits(sections, len(columns))
     pages = {code for code, _, _ in material.languages}
-    caption = f"Scores of {material.name(run)} by {by}, times 100, ± half the 95 % interval"
+    caption = f"Scores of {material.name(run)} by {by}, times 100; {INTERVAL_LEGEND}"
     return element(
         "div",
         element(
@@ -120,12 +121,11 @@ def _field(
     if score.value is None:
         reason = next((cell["reason"] for cell in cells if cell["reason"]), "") or _skipped(run, column, code)
         return element("td", score.mark.strip() or "-", class_="n absent", title=reason or "no score")
-    reach = None if score.reach is None else element("small", f" ±{score.reach * 100:.1f}")
     told = "; ".join(_told(column, cells))
     return element(
         "td",
         f"{percent(score.value)}{score.mark}",
-        reach,
+        _uncertainty(score.value, score.interval),
         class_=f"n {heat_class(score.value, *limit)}",
         title=f"{column.task} {name}: {told}",
     )
@@ -157,8 +157,13 @@ def _skipped(run: Run, column: Column, code: str) -> str:
 def _plain(score: Score) -> Element:
     if score.value is None:
         return element("td", score.mark.strip() or None, class_="n")
-    reach = None if score.reach is None else element("small", f" ±{score.reach * 100:.1f}")
-    return element("td", f"{percent(score.value)}{score.mark}", reach, class_="n")
+    told = _uncertainty(score.value, score.interval)
+    return element("td", f"{percent(score.value)}{score.mark}", told, class_="n")
+
+
+def _uncertainty(value: float, interval: tuple[float, float] | None) -> Element | None:
+    told = uncertainty(value, interval)
+    return element("small", f" {told}") if told else None
 
 
 def _mean_row(label: str, scores: Sequence[Score]) -> Element:

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Literal
 
 from harness.reporting.contrast import Contrast, Estimate, contrast
-from harness.reporting.number import NOTHING, percent, signed
+from harness.reporting.number import INTERVAL_LEGEND, NOTHING, percent, signed, uncertainty
 from harness.reporting.probing.probe import METRIC, TREEBANK_NAMES, Probe, ordered_treebanks
 from harness.reporting.probing.table import ProbeRow, ProbeTable, titled
 
@@ -221,7 +221,8 @@ def _score_text(one: Progression, treebank: str, which: Which) -> str:
     if which == "last":
         return text
     if score.interval is not None:
-        text += f"±{percent((score.interval[1] - score.interval[0]) / 2)}"
+        told = uncertainty(score.value, score.interval)
+        text += told if told.startswith("±") else f" {told}"
     return text if probe is None else f"{text} ({probe.best['layer']})"
 
 
@@ -230,7 +231,7 @@ def _notes(found: Sequence[Progression], probes: Sequence[Probe]) -> Iterator[st
     seeds = sorted({len(probe.details["settings"]["seeds"]) for probe in probes})
     yield (
         f"Weighted F1 x100, mean over {' or '.join(map(str, seeds))} seed{'s' if seeds != [1] else ''} of the probes; "
-        f"± half the 95 % interval (bootstrap over source sentences). In brackets: the best layer, chosen on "
+        f"{INTERVAL_LEGEND} (bootstrap over source sentences); (n) the best layer, chosen on "
         f"{' or '.join(chosen)}."
     )
     if "test" in chosen:

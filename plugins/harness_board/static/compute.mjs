@@ -3,7 +3,7 @@
 /**
  * @typedef {{mean: number|null, se: number|null, low: number|null, high: number|null, whole: boolean, note: string,
  *   values: (number|null)[]|null, ses: (number|null)[]|null}} Score
- * @typedef {{value: number|null, se: number|null, whole: boolean, title: string}} Cell
+ * @typedef {{value: number|null, se: number|null, low?: number|null, high?: number|null, whole: boolean, title: string}} Cell
  * @typedef {{task: string, category: string, metrics: string[], headline: string[], by_language: string[],
  *   languages: string[], added?: string[], marks?: Record<string, string>, source: string|null}} Task
  * @typedef {Record<string, string>} State
@@ -55,10 +55,10 @@ function countedLanguages(task, languages) {
 /** Prepare the content of a page: scores by system, task and metric; languages by code. */
 export function prepare(content) {
   const scores = content.systems.map(() => new Map());
-  for (const [system, task, metric, m = null, se = null, low = null, high = null, whole = 1, note = "", values = null, ses = null] of content.scores) {
+  for (const [system, task, metric, m = null, se = null, low = null, high = null, whole = 1, note = "", values = null, ses = null, lows = null, highs = null] of content.scores) {
     const known = scores[system];
     if (!known.has(task)) known.set(task, new Map());
-    known.get(task).set(metric, { mean: m, se, low, high, whole: !!whole, note, values, ses });
+    known.get(task).set(metric, { mean: m, se, low, high, whole: !!whole, note, values, ses, lows, highs });
   }
   const languages = new Map(content.languages.map((language) => [language.code, language]));
   const tasks = new Map(content.tasks.map((task) => [task.task, { ...task, places: new Map(shownLanguages(task).map((code, place) => [code, place])) }]));
@@ -105,8 +105,9 @@ export function languageCell(board, system, task, code, state) {
   const value = mean(found.map((score) => score?.values?.[place] ?? null));
   // F1 and exact match are of the same items: the mean of their errors never claims too much.
   const se = mean(found.map((score) => score?.ses?.[place] ?? null));
+  const ends = (field) => mean(found.map((score) => score?.[field]?.[place] ?? null));
   const title = value === null ? absence(board, system, task, code) : notes(found, true);
-  return { value, se: value === null ? null : se, whole: true, title };
+  return { value, se: value === null ? null : se, low: ends("lows"), high: ends("highs"), whole: true, title };
 }
 
 function notes(found, byLanguage) {
@@ -124,7 +125,8 @@ export function taskCell(board, system, task, languages, state) {
     const value = mean(found.map((score) => score?.mean ?? null));
     const se = mean(found.map((score) => score?.se ?? null));
     if (value === null) return { value, se: null, whole: true, title: absence(board, system, task, "") };
-    return { value, se, whole: found.every((score) => score.whole), title: notes(found, false) };
+    const ends = (field) => mean(found.map((score) => score?.[field] ?? null));
+    return { value, se, low: ends("low"), high: ends("high"), whole: found.every((score) => score.whole), title: notes(found, false) };
   }
   return overLanguages(board, system, task, languages, state, agg);
 }
@@ -165,10 +167,10 @@ function overLanguages(board, system, task, languages, state, agg) {
   const told = notes(shownMetrics(task, state, true).map((metric) => scores?.get(metric)), true);
   const title = [known === asked ? "" : `over ${known} of ${asked} languages`, told].filter(Boolean).join("; ");
   const whole = known === asked;
-  const error = (at) => byPlace(board, system, task, state, "ses")[at] ?? null;
+  const sure = (at) => Object.fromEntries([["se", "ses"], ["low", "lows"], ["high", "highs"]].map(([name, field]) => [name, byPlace(board, system, task, state, field)[at] ?? null]));
   if (agg === "gap") return source === null || !count ? none("the source language is not among its test languages") : { value: source - sum / count, se: null, whole, title };
-  if (agg === "worst") return { value: low, se: error(task.places.get(lowest)), whole, title: [lowest, title].filter(Boolean).join("; ") };
-  return { value: sum / count, se: known === 1 ? error(place) : null, whole, title };
+  if (agg === "worst") return { value: low, ...sure(task.places.get(lowest)), whole, title: [lowest, title].filter(Boolean).join("; ") };
+  return { value: sum / count, ...(known === 1 ? sure(place) : { se: null }), whole, title };
 }
 
 /** @returns {{cells: Record<string, Cell>, total: Cell, categories: Record<string, Cell>}} all tasks of a system and its overall score */
@@ -197,6 +199,7 @@ export function systemScores(board, system, tasks, languages, state) {
   const total = {
     value: useGroups ? found.paper : found.flat,
     se: lacking.length ? null : combinedError(used.map((task) => [weights[task], cells[task].se])),
+    ...(used.length === 1 ? { low: cells[used[0]].low, high: cells[used[0]].high } : {}),
     whole,
     title: lacking.length ? `no score for ${lacking.join(", ")}` : whole ? "" : "over fewer languages than the tasks have",
   };
@@ -380,17 +383,35 @@ export function defaultDirection(key, smaller) {
   return smaller && key === "total" ? "a" : "d";
 }
 
+/** @returns {[number, number]|null} the 95 % interval: as the results keep it, or that of a mean made here */
+export function endsOf(cell) {
+  if (cell.value === null) return null;
+  if (typeof cell.low === "number" && typeof cell.high === "number") return [cell.low, cell.high];
+  return cell.se === null ? null : [Math.max(0, cell.value - Z * cell.se), Math.min(100, cell.value + Z * cell.se)];
+}
+
+/** @returns {string} "±3.1" for an interval that is symmetric about the score, else its ends: as all reports print it */
+export function uncertainty(value, ends) {
+  if (ends === null) return "";
+  const [low, high] = ends;
+  const [shown, half] = [Number(format(value)), Number(format((high - low) / 2))];
+  const symmetric = Math.abs(value - (low + high) / 2) <= Math.max(0.05, (high - low) / 20);
+  if (symmetric && Math.round(10 * (shown - half)) >= 0 && Math.round(10 * (shown + half)) <= 1000) return `±${format(half)}`;
+  const end = (point) => format(point).replace(/^(0|100)\.0$/, "$1");
+  return `(${end(low)}–${end(high)})`;
+}
+
 /** @returns {string} a cell as text; "~" marks a mean over fewer languages */
 export function cellText(cell, withInterval = false) {
   if (cell.value === null) return "-";
-  const reach = withInterval && cell.se !== null ? ` ±${format(Z * cell.se)}` : "";
-  return `${format(cell.value)}${cell.whole ? "" : "~"}${reach}`;
+  const told = withInterval ? uncertainty(cell.value, endsOf(cell)) : "";
+  return `${format(cell.value)}${cell.whole ? "" : "~"}${told && ` ${told}`}`;
 }
 
 /** @returns {string} what hovering tells: note, interval */
 export function cellTitle(cell) {
-  const interval = cell.se !== null && cell.value !== null ? `95 % interval ${format(cell.value - Z * cell.se)} to ${format(cell.value + Z * cell.se)}` : "";
-  return [cell.title, interval].filter(Boolean).join("; ");
+  const ends = endsOf(cell);
+  return [cell.title, ends ? `95 % interval ${format(ends[0])} to ${format(ends[1])}` : ""].filter(Boolean).join("; ");
 }
 
 /** @returns {Record<string, unknown>[]} what is shown as plain rows: the CSV and JSON export */

@@ -36,7 +36,7 @@ def test_scores_are_those_of_the_summary(write_run: Make, cell: Make, record: Ma
     for part in summary.sections:
         for code, name, [score] in part.rows:
             assert score.value is not None
-            assert rows[f"{name} ({code})"] == [f"{score.value * 100:.1f} ±10.0"]
+            assert rows[f"{name} ({code})"] == [f"{score.value * 100:.1f} (40.0–60.0)"]
     [(_, [mean]), *_] = summary.means
     assert mean.value is not None
     assert rows["mean"][0].split(" ")[0] == f"{mean.value * 100:.1f}"
