@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_task",
     "check_training",
+    "document_problems",
     "published_problems",
     "suite_problems",
     "task_problems",
@@ -46,10 +47,8 @@ Part = Source | LocalSource | HubSource
 
 def check_task(entry: TaskEntry, registry: Registry, catalog: Catalog) -> None:
     """Raise `SpecError` with all problems of a task whose schema is right, or of a fragment that extends it."""
-    for document in entry.documents:
-        problems = task_problems(entry, registry, catalog, document=document)
-        if problems:
-            raise SpecError(document.source, problems)
+    for document, problems in document_problems(entry, registry, catalog):
+        raise SpecError(document.source, problems)
 
 
 def task_problems(
@@ -57,6 +56,14 @@ def task_problems(
 ) -> list[Problem]:
     """Return the problems of a task's document, or of a fragment's: unknown names, labels, double names."""
     chosen = entry.document if document is None else document
+    found = document_problems(entry, registry, catalog)
+    return [problem for document, problems in found if document is chosen for problem in problems]
+
+
+def document_problems(
+    entry: TaskEntry, registry: Registry, catalog: Catalog
+) -> list[tuple[Document, list[Problem]]]:
+    """Return the documents of a task that have problems, its own and those of fragments, each with its problems."""
     spec = entry.spec
     found = [
         *_names(spec, registry, catalog),
@@ -64,11 +71,14 @@ def task_problems(
         *_sources(spec, registry),
         *_conditions(spec),
     ]
-    own = [item for item in found if _document_at(item[0], entry) is chosen]
-    problems = _problems(own, chosen)
-    if entry.words:
-        problems += word_problems(entry, registry, catalog, document=chosen)
-    return problems
+    pairs = []
+    for document in entry.documents:
+        problems = _problems([item for item in found if _document_at(item[0], entry) is document], document)
+        if entry.words:
+            problems += word_problems(entry, registry, catalog, document=document)
+        if problems:
+            pairs.append((document, problems))
+    return pairs
 
 
 def check_training(spec: TrainingSpec, document: Document, registry: Registry) -> None:

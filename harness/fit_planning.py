@@ -78,7 +78,7 @@ class FitPlanner:
     def fit(self, spec: TaskSpec, language: Language, protocol: str, seed: int) -> FitPlan:
         """Return the fit of a cell, the same object for cells that share it; raises `MissingDataError`."""
         assert spec.transfer is not None
-        target = language.code if protocol in {"in_language", "translate_train"} else ""
+        target = language.code if self._is_of_one(spec, language, protocol) else ""
         key = (spec.task, protocol, target, seed)
         if key not in self._fits:
             try:
@@ -89,6 +89,12 @@ class FitPlanner:
         if isinstance(known, HarnessError):
             raise known
         return known
+
+    def _is_of_one(self, spec: TaskSpec, language: Language, protocol: str) -> bool:
+        """Return whether a fit serves this language alone."""
+        if protocol == "translate_train_all":
+            return language.code in self._catalog.task(spec.task).added
+        return protocol in {"in_language", "translate_train"}
 
     def view(self, protocol: str) -> dict[str, str]:
         """Return the conditions of a cell that its fit makes; what is usual is left out."""
@@ -107,7 +113,9 @@ class FitPlanner:
         elif protocol in TRANSLATE_TRAIN:
             languages = (spec.transfer.source,)
         recipe = self._config.recipe or spec.transfer.recipe
-        targets = (target,) if target else tuple(spec.languages)
+        targets: tuple[str, ...] = (target,)
+        if protocol == "translate_train_all":
+            targets = self._catalog.task(spec.task).joint_languages(target)
         stages = tuple(
             self._stage(spec, name, languages, recipe, protocol, targets) for name in spec.transfer.stages
         )

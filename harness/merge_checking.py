@@ -110,7 +110,9 @@ def _cell_facts(run: Run, cell: Mapping[str, Any]) -> Iterator[tuple[str, tuple[
         title = f"the test data of {task!r} in {language!r}"
         yield title, (json.dumps(items, sort_keys=True),), cell["data"]["digest"]
     if cell.get("pool") is not None:
-        yield f"the candidate pool of {task!r}", (), cell["pool"]["digest"]
+        added = run.manifest["tasks"].get(task, {}).get("added", {})
+        own = f" for {language!r}" if language in added else ""
+        yield f"the candidate pool of {task!r}{own}", (), cell["pool"]["digest"]
     if cell["status"] == "ok":
         names = ("protocol", "method", "seed")
         key = (json.dumps(cell["view"], sort_keys=True), *(str(cell[name]) for name in names))

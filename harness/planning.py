@@ -110,7 +110,7 @@ class _Planner:
         self._learning = LearningPlanner(config, finder, self._fits)
         self._prompts = PromptPlanner(config, catalog, finder, self._fits)
         self._alignment = AlignmentCheck(registry, finder)
-        self._pools: dict[str, PoolPlan] = {}
+        self._pools: dict[tuple[str, str], PoolPlan] = {}
         self._suites: dict[str, None] = {}
         self._published: dict[str, tuple[str, ...]] = {}
         self._added: dict[str, dict[str, str]] = {}
@@ -223,7 +223,7 @@ class _Planner:
         conditions = {axis: view[axis] for axis in spec.axes}
         try:
             test = find_split(self._finder, source, spec.task, language, "test", folder, conditions)
-            pool = self._pool(selected.entry)
+            pool = self._pool(selected.entry, code)
         except MissingDataError as error:
             self._skip(spec, code, str(error), view=view)
             return
@@ -292,21 +292,22 @@ class _Planner:
             return self._config.seeds or pairing.method.seeds or self._seeds
         return self._seeds if pairing.fits else self._seeds[:1]
 
-    def _pool(self, entry: TaskEntry) -> PoolPlan | None:
-        """Return the files of a task's candidates; raises `MissingDataError` where none were found."""
+    def _pool(self, entry: TaskEntry, language: str) -> PoolPlan | None:
+        """Return the files of a language's candidates; raises `MissingDataError` where none were found."""
         spec = entry.spec
         source = spec.pool_source
         if source is None:
             return None
-        if spec.task not in self._pools:
+        key = (spec.task, language if language in entry.added else "")
+        if key not in self._pools:
             parts: list[tuple[str, FoundData]] = []
             missing: list[str] = []
             failure: MissingDataError | None = None
-            for code in spec.languages if spec.pools_languages else list(spec.languages)[:1]:
+            for code in entry.pool_languages(language):
+                folder = entry.folders.get(code)
                 try:
-                    language = entry.languages.get(code)
                     found = find_split(
-                        self._finder, source, spec.task, language, "candidates", entry.folders.get(code)
+                        self._finder, source, spec.task, entry.languages.get(code), "candidates", folder
                     )
                     parts.append((code, found))
                 except MissingDataError as error:
@@ -315,8 +316,8 @@ class _Planner:
             if not parts:
                 assert failure is not None
                 raise failure
-            self._pools[spec.task] = PoolPlan(parts=tuple(parts), missing=tuple(missing))
-        return self._pools[spec.task]
+            self._pools[key] = PoolPlan(parts=tuple(parts), missing=tuple(missing))
+        return self._pools[key]
 
     def _add_cell(
         self,
@@ -371,9 +372,9 @@ class _Planner:
         notes += dict.fromkeys(self._learning.notes)
         notes += self._prompts.notes
         notes += [
-            f"{task}: the candidate pool lacks {' '.join(pool.missing)}, whose files were not found, so scores "
-            "are not comparable with those on the whole pool"
-            for task, pool in self._pools.items()
+            f"{task}{code and ':'}{code}: the candidate pool lacks {' '.join(pool.missing)}, whose files were not "
+            "found, so scores are not comparable with those on the whole pool"
+            for (task, code), pool in self._pools.items()
             if pool.missing
         ]
         return Plan(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from harness.checking import document_problems
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder
 from harness.discovery import discover
@@ -62,6 +63,7 @@ def open_session(tasks_from: Sequence[Path] = (), *, allow_code: bool = False) -
     models = {kind.name: kind.spec_model for kind in registry.kinds}
     folders, sources = registry.task_spec_folders(), registry.task_sources
     catalog = Catalog(folders, kind_models=models, extra_paths=tasks_from, sources=sources)
+    catalog.problems_in = lambda entry: document_problems(entry, registry, catalog)
     registry.languages = catalog.languages
     return Session(registry=registry, catalog=catalog)
 

@@ -58,14 +58,13 @@ class SplitReader:
         """Languages without test items."""
         self._asked: dict[tuple[str, str], bool] = {}
         """Whether any file was found of a split, by owner and name."""
-        self._pool: CandidatePool | None = None
-        self._has_pool: bool | None = None
-        """Whether any candidates are found; None as long as nobody looked."""
+        self._pools: dict[tuple[str, ...], CandidatePool] = {}
+        """By the languages that add to it."""
 
     @property
     def pool_missing(self) -> tuple[str, ...]:
         """Languages whose candidates are not in the pool of the task."""
-        return () if self._pool is None else self._pool.missing
+        return tuple(dict.fromkeys(code for pool in self._pools.values() for code in pool.missing))
 
     def has_tests(self, codes: Sequence[str] = ()) -> bool:
         """Return whether test items of any of the languages (none means all) were found, once `tests` was read."""
@@ -159,7 +158,7 @@ class SplitReader:
         context = _context(spec, owner, language.code, split, found)
         try:
             examples = read_examples(self._registry.kinds.get(kind), self._finder.rows(found), context)
-            pool = self._candidates() if ranks else None
+            pool = self._candidates(language.code) if ranks else None
             join = self._registry.kinds.get(kind).join
             if pool is not None and join is not None:
                 examples = join(examples, pool)
@@ -184,20 +183,21 @@ class SplitReader:
             candidates=() if pool is None else list(pool.row_of),
         )
 
-    def _candidates(self) -> CandidatePool | None:
-        """Return the pool of the task, read once; None where none of its files is found."""
-        if self._has_pool is None:
-            self._pool = self._read_pool()
-            self._has_pool = self._pool is not None
-        return self._pool
+    def _candidates(self, language: str) -> CandidatePool | None:
+        """Return the pool of a language's queries, read once; None where none of its files is found."""
+        codes = self._entry.pool_languages(language)
+        pool = self._pools.get(codes) or self._read_pool(codes)
+        if pool is not None:
+            self._pools[codes] = pool
+        return pool
 
-    def _read_pool(self) -> CandidatePool | None:
+    def _read_pool(self, codes: Sequence[str]) -> CandidatePool | None:
         spec, source = self._entry.spec, self._entry.spec.pool_source
         make = self._registry.kinds.get(spec.kind).candidate
         if source is None or make is None:
             return None
         candidates, read, missing = [], [], []
-        for code in spec.languages if spec.pools_languages else list(spec.languages)[:1]:
+        for code in codes:
             language, folder = self._entry.languages.get(code), self._entry.folders.get(code)
             try:
                 found = find_split(self._finder, source, spec.task, language, "candidates", folder)

@@ -314,7 +314,7 @@ class TasksResolver:
         for item in selected:
             for code in item.languages:
                 self._add_tests(item.entry, code)
-            self._add_pool(item.entry)
+            self._add_pool(item.entry, item.languages)
             self._add_training(item.entry)
         if not any(entry.split == "test" for entry in self._found.values()):
             raise MissingDataError(
@@ -348,11 +348,11 @@ class TasksResolver:
             language = entry.languages.get(begin)
             self._add(source, entry.spec.task, language, "test", folder, {"variant": variant})
 
-    def _add_pool(self, entry: TaskEntry) -> None:
+    def _add_pool(self, entry: TaskEntry, codes: Iterable[str]) -> None:
         spec = entry.spec
         if spec.pool_source is None:
             return
-        for code in spec.languages if spec.pools_languages else list(spec.languages)[:1]:
+        for code in dict.fromkeys(part for asked in codes for part in entry.pool_languages(asked)):
             language, folder = entry.languages.get(code), entry.folders.get(code)
             self._add(spec.pool_source, spec.task, language, "candidates", folder)
 

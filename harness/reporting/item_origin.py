@@ -51,11 +51,11 @@ def origin_notes(run: Run) -> list[str]:
         ]
         if found:
             notes.append(f"{mark} {_TOLD[provenance]}: {', '.join(dict.fromkeys(found))}")
-    added = {
-        _title(cell): _origin(cell, tasks[cell["task"]])
-        for cell in scored
-        if is_added(cell["language"], tasks[cell["task"]])
-    }
+    added: dict[str, str] = {}
+    # The items of a variant that a translator made do not say how the language's own were made.
+    for cell in sorted(scored, key=_is_variant):
+        if is_added(cell["language"], tasks[cell["task"]]):
+            added.setdefault(_title(cell), _origin(cell, tasks[cell["task"]]))
     if added:
         told = ", ".join(f"{title} ({origin})" if origin else title for title, origin in added.items())
         notes.append(

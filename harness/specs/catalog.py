@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -61,6 +61,8 @@ class Catalog:
         extra = [entry for path in extra_paths for entry in _read_extra(path)]
         self.entries += extra
         self._given = {id(entry) for entry in extra}
+        self.problems_in: Callable[[TaskEntry], Iterable[tuple[Document, Sequence[Problem]]]] = lambda _: ()
+        """What a session checks that documents alone cannot tell: names that nobody registered, and the like."""
         self._extending = self._table("extends")
         self._tables = {sort: self._table(sort) for sort in SORTS if sort != "extends"}
         for entry in extra:
@@ -118,19 +120,38 @@ class Catalog:
         known = self._tasks.get(name)
         if known is None:
             entry = self.entry("task", name)
-            known = self._tasks[name] = self.joined(entry, self.validate_task(entry))
+            known = self._tasks[name] = self._usable(entry, self.validate_task(entry))
         return known
 
-    def joined(self, entry: Entry, spec: TaskSpec, *, further: Sequence[Entry] = ()) -> TaskEntry:
+    def _usable(self, entry: Entry, spec: TaskSpec) -> TaskEntry:
+        """Return a task without faulty fragments of plugins, which are told: its other languages must not suffer."""
+        left = [entry for entry in self._found_fragments(spec.task) if id(entry) not in self._given]
+        faulty: list[Entry] = []
+        while True:
+            joined = self.joined(entry, spec, without=faulty)
+            problems = self.problems_in(joined) if joined.added or joined.words else ()
+            faults = {document.source: SpecError(document.source, found) for document, found in problems}
+            found = [one for one in left if one not in faulty and one.document.source in faults]
+            if not found:
+                return joined
+            for fragment in found:
+                self._note(faults[fragment.document.source], [fragment])
+            faulty += found
+
+    def joined(
+        self, entry: Entry, spec: TaskSpec, *, further: Sequence[Entry] = (), without: Sequence[Entry] = ()
+    ) -> TaskEntry:
         """Return a task with the languages of the fragments that extend it.
 
         Packages that bring the same thing are told with the problems, and bring nothing: neither is the right one, and
-        the task's other languages are nobody's quarrel. `further` are fragments that need not be installed.
+        the task's other languages are nobody's quarrel. `further` are fragments that need not be installed, `without`
+        those that are left out.
 
         Raises:
             DuplicateNameError: A fragment that the user gave brings what is there already.
         """
-        fragments = list(_each_once([*self._fragments(spec.task), *further]))
+        installed = [fragment for fragment in self._fragments(spec.task) if fragment not in without]
+        fragments = _each_once([*installed, *further])
         while True:
             contents = [(fragment, self._fragment(fragment)) for fragment in fragments]
             try:

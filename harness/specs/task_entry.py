@@ -85,6 +85,17 @@ class TaskEntry:
         found = [self.document, *self.fragments.values(), *(own.document for own in self.words.values())]
         return list({document.source: document for document in found}.values())
 
+    def pool_languages(self, language: str) -> tuple[str, ...]:
+        """Return the languages whose candidates the queries of a language are ranked against."""
+        return self.joint_languages(language) if self.spec.pools_languages else tuple(self.spec.languages)[:1]
+
+    def joint_languages(self, language: str) -> tuple[str, ...]:
+        """Return the languages that count where a language's score hangs on all: the published ones and itself.
+
+        With others that fragments added, it would depend on what else is installed.
+        """
+        return tuple(code for code in self.spec.languages if code not in self.added or code == language)
+
     def worded(self, prompt: PromptSpec, language: str | None = None) -> PromptSpec:
         """Return a prompt of the task with the words that fragments brought for a language, or for all.
 

@@ -50,8 +50,12 @@ def added_languages(run: Run, task: str) -> tuple[str, ...]:
 def language_marks(run: Run, task: str) -> dict[str, str]:
     """Return the marks of a task's languages, those without any left out."""
     spec = run.manifest["tasks"][task]
-    cells = [cell for cell in run.cells if cell["task"] == task and cell["status"] == "ok"]
-    return {cell["language"]: mark for cell in cells if (mark := origin_mark(cell, spec))}
+    marks: dict[str, str] = {}
+    for cell in run.cells:
+        mark = origin_mark(cell, spec) if cell["task"] == task and cell["status"] == "ok" else ""
+        # Items that a translator made in the run have fewer marks than the language's own.
+        marks[cell["language"]] = max(marks.get(cell["language"], ""), mark, key=len)
+    return {language: mark for language, mark in marks.items() if mark}
 
 
 def described_languages(run: Run, task: str) -> dict[str, dict[str, str]]:

@@ -23,6 +23,7 @@ SPECS = (
     "from harness import hookimpl\nfrom importlib.resources import files\n@hookimpl\n"
     "def harness_register_task_specs(): return [files(__name__) / 'specs']\n"
 )
+PORTUGUESE = "extends: xnli\nlanguages: {pt: {provenance: native}}\n"
 TASK = """task: {name}
 kind: sequence_classification
 version: 1
@@ -122,6 +123,34 @@ def test_a_language_of_a_broken_fragment_is_unknown_and_the_reason_is_told(
     assert "1 cell, 1 model to fit, 1 skipped" in planned.out
     assert "skipped xnli yo: " in planned.out
     assert "unknown key 'tset'" in planned.err
+
+
+SPLIT = "provenance: native, test: {{local: a.tsv, reader: {}}}"
+FAULTY_FRAGMENTS = {
+    "a code that nobody knows": (f"xya: {{{SPLIT.format('tsv')}}}", "the language table lacks 'xya'"),
+    "a withdrawn code": (f"iw: {{{SPLIT.format('tsv')}}}", "withdrawn ISO 639-1 code of Hebrew"),
+    "an unknown reader": (f"yo: {{{SPLIT.format('tvs')}}}", "No reader named 'tvs'"),
+    "words of no language": (
+        "fa: {prompts: {default: {provenance: native, words: {tag: x}}}}",
+        "the task 'xnli' has no 'fa'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("entry", "told"), FAULTY_FRAGMENTS.values(), ids=FAULTY_FRAGMENTS)
+def test_a_fragment_of_a_plugin_that_cannot_be_used_stops_nobody(
+    package: Package, harness: Harness, entry: str, told: str
+) -> None:
+    fragment = f"extends: xnli\nlanguages:\n  {entry}\n"
+    package("strange", {"strange/__init__.py": SPECS, "strange/specs/added.yaml": fragment})
+    package("zz_fine", {"zz_fine/__init__.py": SPECS, "zz_fine/specs/pt.yaml": PORTUGUESE})
+    planned = harness("plan", "--tasks", "xnli:de+pt", *PLAN[3:])
+    assert planned.status == 0
+    assert planned.err.startswith("Warning: ")
+    assert planned.err.count("strange/specs/added.yaml has 1 fault:\n  line 3: ") == 1
+    assert told in planned.err
+    assert "1 cell, 1 model to fit, 1 skipped" in planned.out, "pt has no items, and stays"
+    assert "task 'xnli' has no" not in planned.out
 
 
 def test_published_scores_that_are_broken_stop_no_other(specs: Path) -> None:

@@ -18,6 +18,7 @@ from harness.reporting.latex import render_latex
 from harness.reporting.markdown import render_markdown
 from harness.reporting.rows import cell_rows
 from harness.results import Run
+from harness_board.addition import language_marks
 from harness_board.gathering import gather
 from harness_board.rendering import board_page
 from harness_board.rows import board_rows
@@ -152,6 +153,18 @@ def test_the_board_shows_both_and_marks_them(run: Run) -> None:
     }
     # The error of the mean over all languages is not that of the published mean.
     assert board.systems[0].scores[0].se is None
+
+
+def test_variants_that_a_translator_made_do_not_hide_the_provenance(run: Run, tmp_path: Path) -> None:
+    results = json.loads(json.dumps(run.results))
+    for cell in [cell for cell in run.cells if cell["status"] == "ok"]:
+        made = {"view": {"variant": "tt", "translator": "t"}, "provenance": "machine-translated"}
+        results["cells"].append({**cell, **made, "data": {**cell["data"], "translated": {}}})
+    (tmp_path / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    (tmp_path / "manifest.json").write_text(json.dumps(run.manifest), encoding="utf-8")
+    translated = Run(tmp_path)
+    assert origin_notes(translated) == origin_notes(run)
+    assert language_marks(translated, "xnli") == {"gsw": "†⁺", "yo": "⁺"}
 
 
 def _without_new_fields(run: Run, folder: Path) -> Run:
