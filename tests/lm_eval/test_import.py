@@ -274,12 +274,14 @@ def test_a_group_lists_its_members(write: Callable[[str], Path]) -> None:
 
 
 def test_a_name_is_looked_up_and_files_are_not_overwritten(
-    cli: Cli, write: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+    cli: Cli, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HARNESS_LM_EVAL_TASKS", str(write(CLOZE).parent))
     command = ("tasks", "import", "lm_eval", "weather_sw", "--output", "made")
     assert cli(*command)[0] == 0
     assert "exists already" in cli(*command)[2]
+    write(CLOZE.replace("task: weather_sw", '"task": "rain_sw"'), "quoted.yaml")
+    assert cli("tasks", "import", "lm_eval", "rain_sw", "--output", "made")[0] == 0
     assert "Did you mean 'weather_sw'?" in cli("tasks", "import", "lm_eval", "weather_sv", "--output", "b")[2]
     assert "No format of tasks named 'lmeval'" in cli("tasks", "import", "lmeval", "x", "--output", "b")[2]
 
