@@ -82,7 +82,12 @@ def live_task(name: str, shots: int) -> LiveTask:
     installed_version(name)
     place = find_place(name)
     trusted = not place.is_included or code_is_allowed()
-    with _quiet(), _templates(is_trusted=trusted), _seeded(), _told(f"do its task {name!r}", MissingDataError):
+    with (
+        _quiet(),
+        _templates(is_trusted=trusted),
+        _seeded(),
+        _told(f"do its task {name!r}", MissingDataError),
+    ):
         tasks: Any = importlib.import_module("lm_eval.tasks")
         importlib.import_module("datasets").disable_progress_bars()
         loaded = tasks.TaskManager(include_defaults=False).load(str(place.path))
