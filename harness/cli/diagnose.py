@@ -106,7 +106,7 @@ def _show(found: object, form: str, output: Path | None, *, each_language: bool)
         if output is None:
             stdout().print(shown)
             return
-        console = Console(width=100, highlight=False, color_system=None)
+        console = Console(width=100, highlight=False, color_system=None, emoji=False)
         with console.capture() as captured:
             console.print(shown)
         text = captured.get()

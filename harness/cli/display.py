@@ -40,17 +40,19 @@ LEAST_DATA = 20
 
 def stdout() -> Console:
     """Return the console for results: the terminal's width, or 100 columns into a pipe."""
-    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, soft_wrap=False)
+    return Console(
+        width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, soft_wrap=False, emoji=False
+    )
 
 
 class ConsoleProgress:
     """Bars with rates and an estimate in a terminal; plain lines elsewhere. Everything goes to stderr."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = Console(stderr=True, highlight=False, emoji=False)
         self._live = self._console.is_terminal
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn("{task.fields[rate]}"),
@@ -81,7 +83,7 @@ class ConsoleProgress:
         if self._live:
             # Only while a bar is needed: a model that is being trained shows its own.
             self._bars.start()
-            self._task = self._bars.add_task(escape(title), total=total, rate="")
+            self._task = self._bars.add_task(title, total=total, rate="")
 
     def advance(self, count: int) -> None:
         """Move the bar, or print a line if the last one is long ago."""
@@ -107,7 +109,7 @@ class ConsoleProgress:
 
 def show_plan(plan: Plan, *, brief: bool) -> None:
     """Print what will be run, fitted and skipped; the brief form leaves the table of cells out."""
-    console = Console(stderr=True, highlight=False) if brief else stdout()
+    console = Console(stderr=True, highlight=False, emoji=False) if brief else stdout()
     cells = f"{len(plan.cells)} {'cell' if len(plan.cells) == 1 else 'cells'}"
     fits = f"{len(plan.fits)} {'model' if len(plan.fits) == 1 else 'models'} to fit"
     counts = f"{cells}, {fits}, {len(plan.skipped)} skipped"

@@ -32,7 +32,7 @@ SAMPLE_WARNING = (
 
 def render_text(runs: Sequence[Run], *, width: int = 100) -> str:
     """Return the summary as plain text of a given width."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
+    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False, emoji=False)
     console.print(render_summary(summarise(runs), width=width))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()

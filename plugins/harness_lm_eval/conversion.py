@@ -28,6 +28,8 @@ _SPELT = re.compile(r"[a-z][A-Za-z0-9_]*")
 _TAKEN = SPECIAL | {"id", "group", "meta"}
 _OUTPUT_TYPES = ("multiple_choice", "generate_until")
 _MOST_INPUTS = 2
+_BLEU_TOKENIZER = "13a"
+"""lm-eval's, whatever the language; ours differ by language."""
 Value = TypeVar("Value")
 
 
@@ -188,7 +190,8 @@ class _Conversion:
             return None
         question = "question" if "question" in used else used[-1]
         names = {name: "question" if name == question else "context" for name in used}
-        columns = {ours: theirs for theirs, ours in names.items()} | {"answers": answers}
+        path, before, after = answers
+        columns = {ours: theirs for theirs, ours in names.items()} | {"answers": path}
         reading = {"reader": "answer_texts", "options": columns}
         sources = self._take("dataset_path", lambda _: read_sources(self._data, reading))
         if sources is not None and sources.pop("train", None) is not None:
@@ -196,13 +199,15 @@ class _Conversion:
                 "The training split is left out: answers without a place cannot be trained on."
             )
         self._notes += metrics[1]
-        if not any(stop.startswith("\n") for stop in options["stop"]):
+        if "\n" not in options["stop"]:
             self._notes.append("Only the first line of an answer is read; lm-eval reads all of it.")
-        spec = {"kind": "span_extraction", "metrics": metrics[0], "splits": sources}
+        spec: dict[str, Any] = {"kind": "span_extraction", "metrics": metrics[0], "splits": sources}
+        if "bleu" in metrics[0]:
+            spec["metric_options"] = {"bleu_tokenizer": _BLEU_TOKENIZER}
         prompt = {"kind": "span_extraction", "formulation": "generation", "system": self._system(names)}
         prompt |= {
             "item": _template(text, names),
-            "answer": delimiter.translate(_BRACES) + "{gold}",
+            "answer": delimiter.translate(_BRACES) + before + "{gold}" + after,
             **options,
         }
         return spec, prompt

@@ -58,7 +58,7 @@ class LiveTask:
         scored = {identifier: Scored(filtered={}, metrics={}) for identifier in answers}
         everything = [instance for identifier in answers for instance in self.asked[identifier]]
         given = [own for requests in answers.values() for own in requests]
-        with _quiet(), _templates(is_trusted=self.is_trusted), _told(self.name, DataError):
+        with _quiet(), _templates(is_trusted=self.is_trusted), _told(f"do its task {self.name!r}", DataError):
             for instance, own in zip(everything, given, strict=True):
                 instance.resps, instance.filtered_resps = list(own), {}
             for ensemble in self.task._filters:
@@ -82,7 +82,12 @@ def live_task(name: str, shots: int) -> LiveTask:
     installed_version(name)
     place = find_place(name)
     trusted = not place.is_included or code_is_allowed()
-    with _quiet(), _templates(is_trusted=trusted), _seeded(), _told(name, MissingDataError):
+    with (
+        _quiet(),
+        _templates(is_trusted=trusted),
+        _seeded(),
+        _told(f"do its task {name!r}", MissingDataError),
+    ):
         tasks: Any = importlib.import_module("lm_eval.tasks")
         importlib.import_module("datasets").disable_progress_bars()
         loaded = tasks.TaskManager(include_defaults=False).load(str(place.path))
@@ -100,7 +105,7 @@ def live_task(name: str, shots: int) -> LiveTask:
 
 def write_requests(live: LiveTask, folder: Path) -> Path:
     """Write what is asked about every document as JSON lines, under a name made of the content; return the file."""
-    with _quiet(), _templates(is_trusted=live.is_trusted), _told(live.name, DataError):
+    with _quiet(), _templates(is_trusted=live.is_trusted), _told(f"do its task {live.name!r}", DataError):
         lines = [
             json.dumps(_line(live, number, own), ensure_ascii=False, allow_nan=False) + "\n"
             for number, own in live.asked.items()
@@ -132,7 +137,7 @@ def aggregated(aggregation: str, key: str, values: Sequence[Any]) -> float:
     for the metric of `key` (``METRIC,FILTER``).
     """
     where, _, name = aggregation.partition(":")
-    with _quiet(), _told(name or aggregation, DataError):
+    with _quiet(), _told(f"put {key!r} together by {name or aggregation!r}", DataError):
         if where == "function":
             function = _own_aggregation(find_place(name), key.partition(",")[0])
         else:
@@ -175,15 +180,15 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def _told(name: str, sort: type[DataError]) -> Iterator[None]:
-    """Turn what lm-eval raises into a sentence."""
+def _told(what: str, sort: type[DataError]) -> Iterator[None]:
+    """Turn what lm-eval raises while it does something into a sentence."""
     try:
         yield
     except HarnessError:
         raise
     except Exception as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise sort(f"lm-eval cannot do its task {name!r}: {type(error).__name__}: {reason}.") from error
+        reason = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".: ")
+        raise sort(f"lm-eval cannot {what}: {reason}.") from error
 
 
 @contextmanager

@@ -32,7 +32,12 @@ _UNSAFE: Final = re.compile(r"[\"<>:/|\\?*\[\]]+")
 
 
 def render(runs: Sequence[Run]) -> str:
-    """Return the results JSON of the first run, without samples."""
+    """Return the results JSON of a run, without samples; raises `UsageError` for several: each is a file of its own."""
+    if len(runs) > 1:
+        raise UsageError(
+            f"lm-eval's results JSON is of one run; {len(runs)} were given.",
+            hint="Write them all with --output FOLDER.",
+        )
     return _text(_results(runs[0], {}))
 
 

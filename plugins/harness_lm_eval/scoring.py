@@ -16,7 +16,9 @@ _RANKED = {
     "acc_bytes": "accuracy_byte",
     "acc_mutual_info": "accuracy_pmi",
 }
-_GENERATED = {"exact_match": "exact_match", "f1": "f1", "bleu": "bleu", "chrf": "chrf"}
+_GENERATED = {"exact_match": "exact_match", "bleu": "bleu", "chrf": "chrf"}
+_CORPUS = frozenset({"bleu", "chrf"})
+"""Metrics of the whole set, whose aggregation in lm-eval has their name."""
 _USUAL = {"multiple_choice": ("acc", "acc_norm"), "generate_until": ("exact_match",)}
 """What lm-eval computes where a task names no metric (``DEFAULT_METRIC_REGISTRY``, 0.4.13)."""
 _METRIC_KEYS = frozenset({"metric", "aggregation", "higher_is_better", "ignore_case", "ignore_punctuation"})
@@ -44,20 +46,19 @@ def read_metrics(given: Any, output_type: str, delimiter: str) -> tuple[list[str
         further = sorted(key for key in set(entry) - _METRIC_KEYS if entry[key])
         if further:
             raise Refused(f"{further[0]!r} of the metric {name!r}")
-        if entry.get("aggregation", "mean") != "mean":
-            raise Refused(
-                f"the aggregation {entry['aggregation']!r} of the metric {name!r}; ours is the mean"
-            )
+        own = name if name in _CORPUS else "mean"
+        if entry.get("aggregation", own) != own:
+            raise Refused(f"the aggregation {entry['aggregation']!r} of the metric {name!r}; ours is {own!r}")
     notes = []
     if "acc_norm" in names and delimiter:
         notes.append(
             f"acc_norm is accuracy_char, which counts the {delimiter!r} before a choice among its characters; "
             "lm-eval does not."
         )
-    if output_type == "generate_until" and {"exact_match", "f1"} & set(names):
+    if output_type == "generate_until" and "exact_match" in names:
         notes.append(
-            "exact_match and f1 compare answers after SQuAD's English normalisation (small letters, no punctuation, "
-            "no articles), and take the best of several answers; lm-eval's exact_match compares texts as they are."
+            "exact_match compares answers after SQuAD's English normalisation (small letters, no punctuation, "
+            "no articles); lm-eval's compares texts as they are."
         )
     return [known[name] for name in dict.fromkeys(names)], notes
 

@@ -80,9 +80,14 @@ def _column(node: Node) -> str:
     )
 
 
-def answer_path(value: Any) -> str:
-    """Return where the gold answers of a generation task are: ``answer`` or ``answers.text.0``; raises `Refused`."""
+def answer_path(value: Any) -> tuple[str, str, str]:
+    """Return where the gold answers of a generation task are, and the white space before and after them.
+
+    The place is ``answer`` or ``answers.text.0``. Raises `Refused`.
+    """
     node = _expression(value)
     if isinstance(node, Field) and not node.filters:
-        return ".".join(map(str, node.path))
+        start, _, end = str(value).partition("{{")
+        before, after = (start, end.rpartition("}}")[2]) if end else ("", "")
+        return ".".join(map(str, node.path)), before, after
     raise Refused("an expression that is no field: the gold answer of what is generated must be a field")

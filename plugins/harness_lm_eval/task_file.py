@@ -8,17 +8,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from harness.errors import Problem, SpecError, UnknownNameError, UsageError
 
-__all__ = ["FOLDER_VARIABLE", "Python", "TaskFile", "find_task", "read_task"]
+__all__ = ["FOLDER_VARIABLE", "NAME_LINE", "Python", "TaskFile", "find_task", "read_task"]
 
 FOLDER_VARIABLE = "HARNESS_LM_EVAL_TASKS"
 """Names lm-eval's folder ``lm_eval/tasks`` where lm-eval is not installed in this environment."""
-_TASK_LINE = re.compile(r"^(?:task|group):[ \t]*[\"']?([^\s\"'#\[{]+)", re.MULTILINE)
+NAME_LINE: Final = r"""^["']?KEY["']?[ \t]*:[ \t]*["']?([^\s"'#\[{]+)"""
+"""The line of a name, with the key for ``KEY``; a seventh of lm-eval's files quote the key."""
+_TASK_LINE = re.compile(NAME_LINE.replace("KEY", "(?:task|group)"), re.MULTILINE)
 _DEEPEST_INCLUDE = 20
 
 

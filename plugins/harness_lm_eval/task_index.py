@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.errors import SpecError, UnknownNameError, UsageError
-from harness_lm_eval.task_file import TaskFile, read_task
+from harness_lm_eval.task_file import NAME_LINE, TaskFile, read_task
 
 __all__ = [
     "CODE_VARIABLE",
@@ -36,8 +36,10 @@ INCLUDE_VARIABLE: Final = "HARNESS_LM_EVAL_INCLUDE"
 CODE_VARIABLE: Final = "HARNESS_LM_EVAL_ALLOW_CODE"
 """Set to 1, lets the Python run that files of those folders name."""
 INSTALL: Final = 'Run: pip install "lm-eval>=0.4.13"'
-_GROUP = re.compile(r"^group:[ \t]*[\"']?([^\s\"'#\[{]+)", re.MULTILINE)
-_TASK = re.compile(r"^task:[ \t]*[\"']?([^\s\"'#\[{]+)", re.MULTILINE)
+_GROUP = re.compile(NAME_LINE.replace("KEY", "group"), re.MULTILINE)
+_TASK = re.compile(NAME_LINE.replace("KEY", "task"), re.MULTILINE)
+_INCLUDE = re.compile(r"""^["']?include["']?[ \t]*:(.*(?:\n[ \t]*-.*)*)""", re.MULTILINE)
+_INCLUDED = re.compile(r"""[^\s"',\[\]]{2,}""")
 _SKIPPED = {"__pycache__", ".ipynb_checkpoints"}
 _GLOB = frozenset("*?[")
 _DEEPEST_GROUP = 10
@@ -81,9 +83,9 @@ def names_of(pattern: str) -> list[str]:
             return sorted(found)
     if pattern in places:
         return list(dict.fromkeys(_expanded(pattern, places, ())))
-    tagged = [name for name, place in places.items() if not place.is_group and _has_tag(place.path, pattern)]
+    tagged = _tagged(pattern, places)
     if tagged:
-        return sorted(tagged)
+        return tagged
     raise UnknownNameError("lm-eval task", pattern, places)
 
 
@@ -151,10 +153,14 @@ def _expanded(name: str, places: Mapping[str, TaskPlace], inside: tuple[str, ...
     if name in inside or len(inside) > _DEEPEST_GROUP:
         raise SpecError(place.path, [group.problem("task", f"the group {name!r} is in itself")])
     for member in _members(group):
-        if member not in places:
+        if member in places:
+            yield from _expanded(member, places, (*inside, name))
+            continue
+        tagged = _tagged(member, places)
+        if not tagged:
             unknown = UnknownNameError("lm-eval task", member, places)
             raise SpecError(place.path, [group.problem("task", str(unknown))])
-        yield from _expanded(member, places, (*inside, name))
+        yield from tagged
 
 
 _OF_GROUPS = {"group", "group_alias", "task", "aggregate_metric_list", "metadata", "tag", "include"}
@@ -181,11 +187,33 @@ def _shown(member: Any) -> str:
     return f"the member with {keys}"
 
 
+def _tagged(tag: str, places: Mapping[str, TaskPlace]) -> list[str]:
+    """Return the names of the tasks with a tag, sorted."""
+    return sorted(name for name, place in places.items() if not place.is_group and _has_tag(place.path, tag))
+
+
 def _has_tag(path: Path, tag: str) -> bool:
-    if tag not in path.read_text(encoding="utf-8", errors="replace"):
+    if not _mentions(path, tag):
         return False
     try:
         given = read_task(path).data.get("tag")
     except SpecError:
         return False
     return tag in (given if isinstance(given, list) else [given])
+
+
+def _mentions(path: Path, tag: str, depth: int = 0) -> bool:
+    """Return whether a file or one that it includes has a text in it: reading all of them as YAML takes a minute."""
+    text = _text(path)
+    if tag in text:
+        return True
+    names = [name for match in _INCLUDE.finditer(text) for name in _INCLUDED.findall(match.group(1))]
+    return depth < _DEEPEST_GROUP and any(_mentions(path.parent / name, tag, depth + 1) for name in names)
+
+
+@lru_cache(maxsize=1024)
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -24,8 +25,9 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """A terminal that progress is shown on."""
     file = io.StringIO()
 
-    def console(**_: object) -> Console:
-        return Console(file=file, force_terminal=True, width=80, color_system=None, legacy_windows=False)
+    def console(**given: Any) -> Console:
+        own = {"file": file, "force_terminal": True, "width": 80, "color_system": None}
+        return Console(**{**given, **own, "legacy_windows": False})
 
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(harness.cli.display, "Console", console)
@@ -47,6 +49,22 @@ def test_a_terminal_gets_bars(screen: io.StringIO) -> None:
     assert "items/s" in shown
     assert "told [between]" in shown
     assert "items in" not in shown, "the bar says it"
+
+
+def test_names_between_colons_are_no_emoji(screen: io.StringIO) -> None:
+    with ConsoleProgress() as progress:
+        progress.start("lm_eval:repeat:und", 2, "items")
+        progress.advance(1)
+        progress._bars.refresh()
+        progress.announce("lm_eval:heart:en failed")
+        progress.finish()
+    assert "lm_eval:repeat:und" in screen.getvalue()
+    assert "lm_eval:heart:en failed" in screen.getvalue()
+
+
+def test_tables_and_data_keep_their_colons(capsys: pytest.CaptureFixture[str]) -> None:
+    harness.cli.display.stdout().print("a :smile: of the data")
+    assert capsys.readouterr().out == "a :smile: of the data\n"
 
 
 def test_a_pipe_gets_one_plain_line_for_each_piece_of_work(capsys: pytest.CaptureFixture[str]) -> None:

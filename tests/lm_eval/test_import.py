@@ -72,7 +72,7 @@ doc_to_text: "Passage : {{passage}}\\nQuestion : {{query}}\\nRéponse :"
 doc_to_target: "{{answers['text'][0]}}"
 generation_kwargs: {until: ["\\n"], max_gen_toks: 16, do_sample: false}
 filter_list: [{name: none, filter: [{function: remove_whitespace}, {function: take_first}]}]
-metric_list: [{metric: exact_match}, {metric: f1}]
+metric_list: [{metric: exact_match}]
 """
 
 
@@ -180,6 +180,33 @@ def test_a_generated_answer_is_read_from_local_files(imported: Callable[[str], P
     assert "answer  ⟦ Il pleut⟧" in out
 
 
+def test_bleu_is_that_of_the_whole_set_with_lm_evals_tokens(write: Callable[[str], Path]) -> None:
+    """Their ``aggregation: bleu`` is corpus BLEU with tokens 13a in every language, Chinese as well."""
+    metrics = "[{metric: bleu, aggregation: bleu}, {metric: chrf, aggregation: chrf}]"
+    text = GENERATED.replace("[{metric: exact_match}]", metrics)
+    made = import_task(str(write(text)), "zh").files["facts_fr.yaml"]
+    assert "metrics:\n- bleu\n- chrf\n" in made
+    assert 'metric_options:\n  bleu_tokenizer: "13a"\n' in made
+    with pytest.raises(SpecError, match="the aggregation 'mean' of the metric 'bleu'; ours is 'bleu'"):
+        import_task(str(write(text.replace("aggregation: bleu", "aggregation: mean"))), "zh")
+    with pytest.raises(
+        SpecError, match="'f1' of generate_until"
+    ):  # theirs compares labels, and fails on texts
+        import_task(str(write(GENERATED.replace("exact_match", "f1"))), "fr")
+
+
+def test_white_space_beside_a_gold_answer_stands_in_shots(write: Callable[[str], Path]) -> None:
+    target = "\"{{answers['text'][0]}}\""
+    text = GENERATED.replace(target, "\" {{answers['text'][0]}}\"\ntarget_delimiter: ''")
+    assert 'answer: " {gold}"' in import_task(str(write(text)), "fr").files["facts_fr.prompt.yaml"]
+
+
+@pytest.mark.parametrize(("until", "told"), [('["\\n"]', False), ('["\\n\\n"]', True), ('["."]', True)])
+def test_answers_of_several_lines_are_told(write: Callable[[str], Path], until: str, told: bool) -> None:
+    made = import_task(str(write(GENERATED.replace('["\\n"]', until))), "fr")
+    assert any("first line" in note for note in made.notes) is told
+
+
 def test_what_is_assumed_is_told(write: Callable[[str], Path]) -> None:
     made = import_task(str(write(FIELDS)), "en")
     assert any("--shots 3" in note for note in made.notes)
@@ -274,12 +301,14 @@ def test_a_group_lists_its_members(write: Callable[[str], Path]) -> None:
 
 
 def test_a_name_is_looked_up_and_files_are_not_overwritten(
-    cli: Cli, write: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+    cli: Cli, write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HARNESS_LM_EVAL_TASKS", str(write(CLOZE).parent))
     command = ("tasks", "import", "lm_eval", "weather_sw", "--output", "made")
     assert cli(*command)[0] == 0
     assert "exists already" in cli(*command)[2]
+    write(CLOZE.replace("task: weather_sw", '"task": "rain_sw"'), "quoted.yaml")
+    assert cli("tasks", "import", "lm_eval", "rain_sw", "--output", "made")[0] == 0
     assert "Did you mean 'weather_sw'?" in cli("tasks", "import", "lm_eval", "weather_sv", "--output", "b")[2]
     assert "No format of tasks named 'lmeval'" in cli("tasks", "import", "lmeval", "x", "--output", "b")[2]
 

@@ -90,6 +90,9 @@ def test_the_command_writes_a_folder_or_prints_the_results(run: Run, cli: Cli, t
     status, shown, _ = cli("report", run.path, "--format", "lm_eval", "--output", tmp_path / "theirs")
     assert status == 0
     assert shown.count("wrote ") == 6
+    status, shown, error = cli("report", run.path, run.path, "--format", "lm_eval")
+    assert (status, shown) == (2, "")
+    assert "--output FOLDER" in error
     (tmp_path / "taken").write_text("", encoding="utf-8")
     status, _, error = cli("report", run.path, "--format", "lm_eval", "--output", tmp_path / "taken")
     assert status == 2

@@ -48,6 +48,10 @@ FILES = {
     "weather/weather_hi.yaml": "include: _shared\ntask: weather_hi\ntag: [skies, more]\nnum_fewshot: 0\n",
     "weather/all.yaml": "group: weather\ntask: [weather_sw, weather_hi]\nmetadata: {version: 1}\n",
     "weather/changed.yaml": "group: changed\ntask: [{task: weather_sw, num_fewshot: 5}]\nnum_fewshot: 2\n",
+    "clouds/_tagged": f"tag: clouds\n{CHOICE}",
+    "clouds/cloud_fr.yaml": '"include": "_tagged"\n"task": "cloud_fr"\n',
+    "clouds/cloud_de.yaml": "include:\n  - _tagged\n'task' : cloud_de\n",
+    "clouds/all.yaml": '"group": "all_clouds"\n"task":\n  - "clouds"\n',
     "write.yaml": WRITTEN,
     "rolling.yaml": "task: rolling\noutput_type: loglikelihood_rolling\ntest_split: test\n",
     "own_code.yaml": f"task: own_code\nprocess_docs: !function utils.clean\n{CHOICE}",
@@ -124,6 +128,13 @@ def test_the_number_of_shots_is_the_users_unless_the_task_forbids_it(installed: 
 def test_groups_tags_and_globs_stand_for_their_tasks(installed: Path, pattern: str) -> None:
     names = open_session().catalog.names_made(f"lm_eval:{pattern}")
     assert sorted(names) == ["lm_eval:weather_hi", "lm_eval:weather_sw"]
+
+
+@pytest.mark.parametrize("pattern", ["clouds", "all_clouds", "cloud_*"])
+def test_names_with_quoted_keys_and_tags_of_included_files_are_found(installed: Path, pattern: str) -> None:
+    """A seventh of lm-eval's files write ``"task": "NAME"``; a member of a group may be a tag."""
+    names = open_session().catalog.names_made(f"lm_eval:{pattern}")
+    assert sorted(names) == ["lm_eval:cloud_de", "lm_eval:cloud_fr"]
 
 
 def test_listing_a_glob_shows_its_tasks_and_what_cannot_be_taken(installed: Path, cli: Cli) -> None:

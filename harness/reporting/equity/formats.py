@@ -37,7 +37,7 @@ def equity_format(name: str, whole: Render) -> Render:
 
 def _text(runs: Sequence[Run]) -> str:
     out = io.StringIO()
-    console = Console(file=out, width=WIDTH, color_system=None, legacy_windows=False)
+    console = Console(file=out, width=WIDTH, color_system=None, legacy_windows=False, emoji=False)
     console.print(render_equity(equity_report(runs), width=console.width))
     return out.getvalue()
 
