@@ -19,7 +19,7 @@ from harness.prompt_rendering import Rendering, render_item
 from harness.proof_answer import kinds_with_answers, largest_constant, trials
 from harness.proof_data import (
     count_findings,
-    id_findings,
+    id_results,
     joined_findings,
     label_findings,
     label_map_findings,
@@ -43,6 +43,15 @@ from harness.proof_prompt import label_findings as prompt_label_findings
 from harness.proof_reading import SplitReader
 from harness.proof_record import Finding, Note, ProvedSplit, TaskProof
 from harness.proof_tag import tag_results
+from harness.proof_text import (
+    character_notes,
+    copy_results,
+    cut_word_findings,
+    leak_findings,
+    remark_notes,
+    repeat_notes,
+    untranslated_results,
+)
 from harness.proof_translation import source_language, translation_results
 from harness.proof_trial import Scored
 from harness.proof_variant import VariantProver
@@ -124,7 +133,9 @@ class Prover:
         results += parallel_findings(spec, tests, kind.reference)
         results += provenance_notes(spec, tests)
         results += translation_results(spec, tests, entry.languages, language_detector())
-        results += id_findings(
+        results += copy_results(spec, tests, source_language(spec))
+        results += repeat_notes(spec, tests, source_language(spec))
+        results += id_results(
             spec, tests, pairing_order(entry), lambda split: is_numbered(split.found, self._finder)
         )
         results += overlap_findings(spec, tests, reader.learned())
@@ -161,11 +172,16 @@ class Prover:
         yield from stand_in_notes(spec, split)
         yield from placeholder_notes(spec, split)
         yield from script_results(spec, split, entry.languages)
+        yield from character_notes(spec, split)
+        yield from remark_notes(spec, split, source_language(spec))
+        yield from untranslated_results(spec, split)
+        yield from cut_word_findings(spec, split, entry.languages.get(split.language))
         references = [kind.reference(example) for example in split.examples]
         if references[0] is None:
             return
         yield from label_findings(spec, split, references)
         yield from tag_results(spec, split, references)
+        yield from leak_findings(spec, split, references)
         tried = trials(spec.kind, split.examples, references, spec.label_names, split.candidates)
         context = MetricContext(language=split.language, labels=spec.label_names, options=spec.metric_options)
         for metric in self._metrics(entry):

@@ -19,7 +19,8 @@ from harness.specs.schema import SPLITS, Provenance, Source, TaskSpec
 __all__ = [
     "PLACEHOLDERS",
     "count_findings",
-    "id_findings",
+    "id_results",
+    "item_inputs",
     "joined_findings",
     "label_findings",
     "label_map_findings",
@@ -185,13 +186,15 @@ def parallel_findings(
             yield Note(task=spec.task, languages=(code,), check="parallel labels", told=told)
 
 
-def id_findings(
+def id_results(
     spec: TaskSpec,
     tests: Sequence[ProvedSplit],
     order: Sequence[str],
     numbered: Callable[[ProvedSplit], bool],
-) -> Iterator[Finding]:
+) -> Iterator[Finding | Note]:
     """Yield languages of a parallel task whose items are not those of the language that they are paired with.
+
+    That some are missing is a note, unless a published release has as many.
 
     Args:
         spec: The task.
@@ -208,6 +211,7 @@ def id_findings(
             ItemIds(ids=[example.id for example in one.examples], numbered=numbered(one))
             for one in (split, others[0])
         )
+        known = {*own.ids}
         told = misalignment(
             own, theirs, others[0].language, whole=stands_for_source(spec, others[0].language)
         )
@@ -220,6 +224,15 @@ def id_findings(
                 f"{code!r}",
                 found=told,
             )
+        elif missing := [name for name in theirs.ids if name not in known]:
+            if spec.release_of(code, len(own.ids)) is None:
+                lacking = f"{len(missing):,} of {len(theirs.ids):,} items of {others[0].language}"
+                yield Note(
+                    task=spec.task,
+                    languages=(code,),
+                    check="parallel ids",
+                    told=f"the {split.title} split lacks {lacking} ({named_ids(missing)})",
+                )
 
 
 # Items --------------------------------------------------------------------------------------------------
@@ -254,7 +267,7 @@ def placeholder_notes(spec: TaskSpec, split: ProvedSplit) -> Iterator[Note]:
     names: Counter[str] = Counter()
     items = []
     for example in split.examples:
-        found = set(filter(_is_placeholder, _inputs(example)))
+        found = set(filter(_is_placeholder, item_inputs(example)))
         items += [example.id] if found else []
         names.update(found)
     if items:
@@ -291,10 +304,13 @@ def _is_placeholder(text: str) -> bool:
 
 def _with_text(examples: Iterable[Any]) -> list[Any]:
     """Return the items that are not placeholders alone."""
-    return [item for item in examples if not (texts := _inputs(item)) or not all(map(_is_placeholder, texts))]
+    return [
+        item for item in examples if not (texts := item_inputs(item)) or not all(map(_is_placeholder, texts))
+    ]
 
 
-def _inputs(example: Any) -> list[str]:
+def item_inputs(example: Any) -> list[str]:
+    """Return the texts of an item that a model reads, each by itself; labels are none."""
     names = ("question", "context", "query", "target", "text")
     given = [value for name in names if isinstance(value := getattr(example, name, None), str)]
     inputs = getattr(example, "inputs", None)

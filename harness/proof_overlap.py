@@ -14,7 +14,7 @@ from textwrap import shorten
 from typing import Any
 from zlib import crc32
 
-__all__ = ["Overlap", "TextIndex", "item_text"]
+__all__ = ["LEAST_TOKENS", "Overlap", "TextIndex", "item_text", "text_tokens"]
 
 NEAR = 0.8
 WIDTH = 3
@@ -57,7 +57,8 @@ def item_text(example: Any) -> str:
     return " ".join(texts)
 
 
-def _tokens(text: str) -> list[str]:
+def text_tokens(text: str) -> list[str]:
+    """Return what texts are compared by: words without case, and the characters of scripts without spaces."""
     return _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -75,7 +76,7 @@ class TextIndex:
         self._shingles: list[frozenset[int]] = []
         self._ids: list[str] = []
         for example in examples:
-            tokens = _tokens(item_text(example))
+            tokens = text_tokens(item_text(example))
             if not tokens or " ".join(tokens) in self._exact:
                 continue
             self._exact[" ".join(tokens)] = example.id
@@ -94,7 +95,7 @@ class TextIndex:
         text = ""
         for example in examples:
             size += 1
-            tokens = _tokens(item_text(example))
+            tokens = text_tokens(item_text(example))
             other = self._exact.get(" ".join(tokens)) if tokens else None
             if other is not None:
                 exact += 1

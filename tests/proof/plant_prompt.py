@@ -122,6 +122,16 @@ def same_word(bench: Bench) -> None:
     bench.prompts.append(xnli_prompt(words=ARABIC.replace('"أيضًا"', '"لا"')))
 
 
+@planted("xnli", "ranked word that begins with another one", "label words", "ar")
+def longer_word(bench: Bench) -> None:
+    bench.prompts.append(xnli_prompt(words=ARABIC.replace('"أيضًا"', '"لا أعرف"')))
+
+
+@planted("xnli", "English words in the template of a translated prompt", "fixed words", note=True)
+def fixed(bench: Bench) -> None:
+    bench.prompts.append(xnli_prompt(item="Premise: {premise} Hypothesis: {hypothesis}"))
+
+
 @planted("xnli", "space before the words of some labels only", "label words", "ar")
 def uneven(bench: Bench) -> None:
     bench.prompts.append(xnli_prompt(words=ARABIC.replace('"لا"', '" لا"')))
