@@ -20,6 +20,8 @@ LEAST_PART = 0.1
 """What half of every gold answer scores at least where parts count."""
 STANDARD_ERRORS = 3.0
 """By which a constant must exceed the chance that a task declares to be told."""
+ONE_LABEL = ("multiple_choice", "sequence_classification")
+"""Kinds with one label an item, of those that all items share."""
 Parts = dict[str, dict[str, float]]
 """Metric -> language -> what half of every gold answer scores."""
 
@@ -66,7 +68,10 @@ def collapse_notes(entry: TaskEntry, parts: Parts) -> Iterator[Note]:
 
 
 def chance_notes(entry: TaskEntry, split: ProvedSplit, tried: Sequence[Trial]) -> Iterator[Note]:
-    """Yield the constant that is right more often than the chance that the task declares."""
+    """Yield the constant that is right more often than the chance that a task declares, or a chance that none reaches.
+
+    Of labels that all items share, the best constant is right at least as often as guessing.
+    """
     chance, best = entry.spec.chance, largest_constant(tried)
     if chance is None or best is None:
         return
@@ -76,4 +81,11 @@ def chance_notes(entry: TaskEntry, split: ProvedSplit, tried: Sequence[Trial]) -
             f"{best.name} is right in {best.ceiling * 100:.1f} % of the {len(split.examples):,} items of the "
             f"{split.title} split, and the task's chance is {chance * 100:.1f} %"
         )
-        yield Note(task=entry.spec.task, languages=(split.language,), check="chance", told=told)
+    elif entry.spec.kind in ONE_LABEL and best.ceiling < chance - STANDARD_ERRORS * error:
+        told = (
+            f"the task's chance is {chance * 100:.1f} %, and no constant is right in more than "
+            f"{best.ceiling * 100:.1f} % of the {len(split.examples):,} items of the {split.title} split"
+        )
+    else:
+        return
+    yield Note(task=entry.spec.task, languages=(split.language,), check="chance", told=told)

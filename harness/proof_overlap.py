@@ -1,7 +1,8 @@
 """Items that stand in two splits: equal texts, and texts of which most of the wording is equal.
 
 Texts are compared case-folded in NFKC, letters and digits alone. Near duplicates share four fifths of their shingles
-(runs of three tokens, Jaccard; Broder, 1997); those that are compared at all share one of their four smallest hashes.
+(runs of three tokens, Jaccard; Broder, 1997), or differ in one token; those that are compared at all share one of their
+four smallest hashes, which texts with one other token always do, since it changes three shingles.
 """
 
 from __future__ import annotations
@@ -67,6 +68,12 @@ def _shingles(tokens: Sequence[str]) -> frozenset[int]:
     return frozenset(crc32(run.encode("utf-8", "surrogatepass")) for run in runs)
 
 
+def _one_changed(tokens: Sequence[str], others: Sequence[str]) -> bool:
+    if len(tokens) != len(others):
+        return False
+    return sum(own != other for own, other in zip(tokens, others, strict=True)) == 1
+
+
 class TextIndex:
     """The texts of one split, to be looked up by those of others."""
 
@@ -74,6 +81,7 @@ class TextIndex:
         self._exact: dict[str, str] = {}
         self._sketches: dict[int, list[int]] = {}
         self._shingles: list[frozenset[int]] = []
+        self._tokens: list[list[str]] = []
         self._ids: list[str] = []
         for example in examples:
             tokens = text_tokens(item_text(example))
@@ -86,6 +94,7 @@ class TextIndex:
             for value in sorted(shingles)[:SKETCH]:
                 self._sketches.setdefault(value, []).append(len(self._ids))
             self._shingles.append(shingles)
+            self._tokens.append(tokens)
             self._ids.append(example.id)
 
     def overlap(self, examples: Iterable[Any]) -> Overlap:
@@ -99,17 +108,19 @@ class TextIndex:
             other = self._exact.get(" ".join(tokens)) if tokens else None
             if other is not None:
                 exact += 1
-            elif len(tokens) >= LEAST_TOKENS and (other := self._near(_shingles(tokens))) is not None:
+            elif len(tokens) >= LEAST_TOKENS and (other := self._near(tokens)) is not None:
                 near += 1
             if other is not None and first is None:
                 first = (example.id, other)
                 text = shorten(item_text(example), SHOWN, placeholder=" ...") or item_text(example)[:SHOWN]
         return Overlap(exact=exact, near=near, of=size, example=first, text=text)
 
-    def _near(self, shingles: frozenset[int]) -> str | None:
+    def _near(self, tokens: Sequence[str]) -> str | None:
+        shingles = _shingles(tokens)
         for value in sorted(shingles)[:SKETCH]:
             for row in self._sketches.get(value, ())[:MOST_COMPARED]:
                 other = self._shingles[row]
-                if len(shingles & other) >= NEAR * len(shingles | other):
+                alike = len(shingles & other) >= NEAR * len(shingles | other)
+                if alike or _one_changed(tokens, self._tokens[row]):
                     return self._ids[row]
         return None

@@ -59,6 +59,7 @@ def writing_results(writing: Writing, prompt: TaskPrompt) -> Iterator[Finding | 
     items = [make(example) for example in writing.examples]
     gold = [prompt.compiled.answer(item) for item in items]
     size = len(items)
+    yield from _length_findings(writing, prompt, gold)
     tried: list[tuple[str, str, Sequence[str], float]] = [
         ("gold", "the gold answers, written as the prompt has them,", gold, 1.0),
         ("empty", "no text", [""] * size, 0.0),
@@ -69,6 +70,16 @@ def writing_results(writing: Writing, prompt: TaskPrompt) -> Iterator[Finding | 
             tried.append(("all labels", f"the text {joined[0][:60]!r}", joined, writing.most))
     for check, name, texts, expected in tried:
         yield from _judged(writing, prompt, check, name, _read(writing, prompt, texts), expected)
+
+
+def _length_findings(writing: Writing, prompt: TaskPrompt, gold: Sequence[str]) -> Iterator[Finding]:
+    """Yield that most gold answers are cut off: a word has one token at least."""
+    most = prompt.spec.max_tokens
+    pairs = zip(writing.examples, gold, strict=True)
+    items = [example.id for example, text in pairs if len(text.split()) > most]
+    if 2 * len(items) > len(gold):
+        found = f"{len(items):,} of {len(gold):,} gold answers with more words ({named_ids(items)})"
+        yield prompt.finding("length", f"answers of at most {most:,} tokens ('max_tokens')", found)
 
 
 def _read(writing: Writing, prompt: TaskPrompt, texts: Sequence[str]) -> list[Any]:

@@ -141,3 +141,10 @@ def uneven(bench: Bench) -> None:
 def parser(bench: Bench) -> None:
     bench.prompts.append(xnli_prompt(formulation="generation"))
     bench.monkeypatch.setattr(choosing, "read_choice", lambda text, words: 0 if text else None)
+
+
+@planted("xnli", "fewer tokens than the words of the answers", "length", "ar")
+def short_answers(bench: Bench) -> None:
+    words = ARABIC.replace('"لا"', '"لا أظن"').replace('"نعم"', '"نعم حقا"')
+    text = xnli_prompt(formulation="generation", words=words)
+    bench.prompts.append(text.replace("formulation:", "max_tokens: 1\nformulation:"))
