@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from harness.prompt_rendering import Rendering, render_item
 from harness.proof_answer import kinds_with_answers, largest_constant, trials
 from harness.proof_data import (
     count_findings,
-    id_findings,
+    id_results,
     joined_findings,
     label_findings,
     label_map_findings,
@@ -32,6 +31,7 @@ from harness.proof_data import (
     stand_in_notes,
 )
 from harness.proof_frame import join_findings, mark_findings
+from harness.proof_judgement import Parts, chance_notes, collapse_notes, judged
 from harness.proof_prompt import (
     TaskPrompt,
     compiled_prompts,
@@ -42,8 +42,18 @@ from harness.proof_prompt import (
 from harness.proof_prompt import label_findings as prompt_label_findings
 from harness.proof_reading import SplitReader
 from harness.proof_record import Finding, Note, ProvedSplit, TaskProof
+from harness.proof_tag import tag_results
+from harness.proof_text import (
+    character_notes,
+    copy_results,
+    cut_word_findings,
+    leak_findings,
+    remark_notes,
+    repeat_notes,
+    untranslated_results,
+)
 from harness.proof_translation import source_language, translation_results
-from harness.proof_trial import Trial, goodness
+from harness.proof_trial import Scored
 from harness.proof_variant import VariantProver
 from harness.proof_word import WordTable, word_results
 from harness.proof_writing import Writing, writing_results
@@ -63,16 +73,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Prover", "proved_entry"]
 
-ROUNDING = 1e-9
 PARTLY_SCORED = "span_extraction"
-LEAST_PART = 0.1
-"""What half of every gold answer scores at least where parts count."""
-Parts = dict[str, dict[str, float]]
-"""Metric -> language -> what half of every gold answer scores."""
 WRITTEN = 50
 """Items of every language, spread over its file, whose written answers are read back."""
-STANDARD_ERRORS = 3.0
-"""By which a constant must exceed the chance that a task declares to be told."""
 
 
 def proved_entry(catalog: Catalog, sort: str, name: str, source: str) -> TaskEntry | None:
@@ -126,11 +129,13 @@ class Prover:
         parts: Parts = {}
         for split in tests:
             results += self._split(entry, kind, split, parts)
-        results += _collapse_notes(entry, parts)
+        results += collapse_notes(entry, parts)
         results += parallel_findings(spec, tests, kind.reference)
         results += provenance_notes(spec, tests)
         results += translation_results(spec, tests, entry.languages, language_detector())
-        results += id_findings(
+        results += copy_results(spec, tests, source_language(spec))
+        results += repeat_notes(spec, tests, source_language(spec))
+        results += id_results(
             spec, tests, pairing_order(entry), lambda split: is_numbered(split.found, self._finder)
         )
         results += overlap_findings(spec, tests, reader.learned())
@@ -167,19 +172,25 @@ class Prover:
         yield from stand_in_notes(spec, split)
         yield from placeholder_notes(spec, split)
         yield from script_results(spec, split, entry.languages)
+        yield from character_notes(spec, split)
+        yield from remark_notes(spec, split, source_language(spec))
+        yield from untranslated_results(spec, split)
+        yield from cut_word_findings(spec, split, entry.languages.get(split.language))
         references = [kind.reference(example) for example in split.examples]
         if references[0] is None:
             return
         yield from label_findings(spec, split, references)
+        yield from tag_results(spec, split, references)
+        yield from leak_findings(spec, split, references)
         tried = trials(spec.kind, split.examples, references, spec.label_names, split.candidates)
         context = MetricContext(language=split.language, labels=spec.label_names, options=spec.metric_options)
         for metric in self._metrics(entry):
             for trial in tried:
-                value = goodness(metric, trial, split.examples, references, context)
-                yield from _judged(spec.task, split, metric, trial, value)
+                scored = Scored.of(metric, trial, split.examples, references, context)
+                yield from judged(spec.task, split, metric, trial, scored)
                 if trial.check == "truncated" and spec.kind == PARTLY_SCORED:
-                    parts.setdefault(metric.name, {})[split.language] = value or 0.0
-        yield from _chance_notes(entry, split, tried)
+                    parts.setdefault(metric.name, {})[split.language] = scored.goodness or 0.0
+        yield from chance_notes(entry, split, tried)
 
     def _metrics(self, entry: TaskEntry) -> list[Metric]:
         """Return the headline metrics that score any method's answers."""
@@ -333,57 +344,6 @@ def _skipped(
         yield f"answers: it is not known what answers of the kind {spec.kind} are worth"
     elif not any(kind.reference(split.examples[0]) is not None for split in tests):
         yield "answers: the test items have no labels"
-
-
-def _judged(
-    task: str, split: ProvedSplit, metric: Metric, trial: Trial, value: float | None
-) -> Iterator[Finding]:
-    """Yield what a trial scores where it is not what was expected; a refused answer scores nothing."""
-    if trial.check == "gold":
-        if value is None or value < 1 - ROUNDING:
-            found = "an error: its references cannot be predicted" if value is None else f"{value * 100:.2f}"
-            expected = f"100 ({metric.name}, {split.title}) for gold as prediction"
-            yield Finding(
-                task=task, languages=(split.language,), check="gold", expected=expected, found=found
-            )
-    elif value is not None and value > trial.ceiling + ROUNDING:
-        expected = f"at most {trial.ceiling * 100:.1f} ({metric.name}, {split.title}) for {trial.name}"
-        yield Finding(
-            task=task,
-            languages=(split.language,),
-            check=trial.check,
-            expected=expected,
-            found=f"{value * 100:.1f}",
-        )
-
-
-def _collapse_notes(entry: TaskEntry, parts: Parts) -> Iterator[Note]:
-    """Yield metrics that give a part of an answer its due in languages with spaces, and nothing in another."""
-    for name, values in parts.items():
-        if max(values.values()) < LEAST_PART:
-            continue
-        codes = [
-            code
-            for code, value in values.items()
-            if value < LEAST_PART / 2 and entry.languages.get(code).segmentation == "character"
-        ]
-        if codes:
-            told = f"half of a gold answer scores nothing by {name!r}, which is exact match where words have no spaces"
-            yield Note(task=entry.spec.task, languages=tuple(codes), check="parts", told=told)
-
-
-def _chance_notes(entry: TaskEntry, split: ProvedSplit, tried: Sequence[Trial]) -> Iterator[Note]:
-    """Yield the constant that is right more often than the chance that the task declares."""
-    chance, best = entry.spec.chance, largest_constant(tried)
-    if chance is None or best is None:
-        return
-    error = sqrt(chance * (1 - chance) / len(split.examples))
-    if best.ceiling > chance + STANDARD_ERRORS * error:
-        told = (
-            f"{best.name} is right in {best.ceiling * 100:.1f} % of the {len(split.examples):,} items of the "
-            f"{split.title} split, and the task's chance is {chance * 100:.1f} %"
-        )
-        yield Note(task=entry.spec.task, languages=(split.language,), check="chance", told=told)
 
 
 def _one_a_language(tests: Sequence[ProvedSplit]) -> list[ProvedSplit]:

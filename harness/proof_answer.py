@@ -125,14 +125,16 @@ def _list_trials(
     flat = [label for tags in references for label in tags]
     counts = Counter(flat)
     sizes = [len(tags) for tags in references]
+    single = Counter(_single_types(references))
 
     def constant(label: str) -> float:
-        # One tag for all tokens is one chunk of its type, right where the sentence is one entity.
+        # One tag for all tokens is one chunk of its type, right where the sentence is one entity; a tag that begins a
+        # chunk is one a token, right where an entity has one token, whatever tag the entity begins with.
         own = label.rsplit("-", maxsplit=1)[-1]
         whole = sum({tag.rsplit("-", maxsplit=1)[-1] for tag in tags} == {own} for tags in references) / len(
             references
         )
-        return max(_of_parts(counts[label] / len(flat)), _of_parts(whole))
+        return max(_of_parts(max(counts[label], single[own]) / len(flat)), _of_parts(whole))
 
     def filled(name: str, check: str, label: str, ceiling: float) -> Trial:
         return Trial(name=name, check=check, outputs=[[label] * size for size in sizes], ceiling=ceiling)
@@ -157,6 +159,15 @@ def _list_trials(
     outputs = [[next(mixed) for _ in tags] for tags in references]
     ceiling = max(_guessed(flat, len(references)), _of_parts(_guessed(flat, len(flat))))
     return [*found, Trial(name="shuffled gold", check="shuffled", outputs=outputs, ceiling=ceiling)]
+
+
+def _single_types(references: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the type of every token that is a chunk of its own."""
+    for tags in references:
+        types = [tag.rsplit("-", maxsplit=1)[-1] for tag in tags]
+        for before, own, after in zip([None, *types], types, [*types[1:], None], strict=False):
+            if own not in (before, after):
+                yield own
 
 
 # Spans --------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,8 @@ from harness.specs.schema import SPLITS, Provenance, Source, TaskSpec
 __all__ = [
     "PLACEHOLDERS",
     "count_findings",
-    "id_findings",
+    "id_results",
+    "item_inputs",
     "joined_findings",
     "label_findings",
     "label_map_findings",
@@ -33,10 +35,14 @@ __all__ = [
 
 PLACEHOLDERS = frozenset({"", "ns", "n/a", "na", "nan", "null", "none", "-", "--", "?"})
 """Texts that stand for a missing one; PAWS-X has ``NS`` where nobody translated a sentence."""
+LONGEST = 16
+"""Characters of the longest text that is looked at as a placeholder."""
 LEAST_AGREEMENT = 0.9
 """Share of items whose label must be that of the source language: PAWS-X's differ in 0.6 %, an inverted map in all."""
 SEVERAL = 10
 """Items a label, from which on each label is expected to occur."""
+LETTERS_A_SIGN = 3
+"""Letters for which a Han character or kana counts: a sentence with foreign names is not one in their script."""
 _JOINED = {
     "Jpan": {"Hani", "Hira", "Kana"},
     "Kore": {"Hani", "Hang"},
@@ -180,13 +186,15 @@ def parallel_findings(
             yield Note(task=spec.task, languages=(code,), check="parallel labels", told=told)
 
 
-def id_findings(
+def id_results(
     spec: TaskSpec,
     tests: Sequence[ProvedSplit],
     order: Sequence[str],
     numbered: Callable[[ProvedSplit], bool],
-) -> Iterator[Finding]:
+) -> Iterator[Finding | Note]:
     """Yield languages of a parallel task whose items are not those of the language that they are paired with.
+
+    That some are missing is a note, unless a published release has as many.
 
     Args:
         spec: The task.
@@ -203,6 +211,7 @@ def id_findings(
             ItemIds(ids=[example.id for example in one.examples], numbered=numbered(one))
             for one in (split, others[0])
         )
+        known = {*own.ids}
         told = misalignment(
             own, theirs, others[0].language, whole=stands_for_source(spec, others[0].language)
         )
@@ -215,6 +224,15 @@ def id_findings(
                 f"{code!r}",
                 found=told,
             )
+        elif missing := [name for name in theirs.ids if name not in known]:
+            if spec.release_of(code, len(own.ids)) is None:
+                lacking = f"{len(missing):,} of {len(theirs.ids):,} items of {others[0].language}"
+                yield Note(
+                    task=spec.task,
+                    languages=(code,),
+                    check="parallel ids",
+                    told=f"the {split.title} split lacks {lacking} ({named_ids(missing)})",
+                )
 
 
 # Items --------------------------------------------------------------------------------------------------
@@ -249,7 +267,7 @@ def placeholder_notes(spec: TaskSpec, split: ProvedSplit) -> Iterator[Note]:
     names: Counter[str] = Counter()
     items = []
     for example in split.examples:
-        found = {text for text in _inputs(example) if text.strip().casefold() in PLACEHOLDERS}
+        found = set(filter(_is_placeholder, item_inputs(example)))
         items += [example.id] if found else []
         names.update(found)
     if items:
@@ -276,7 +294,23 @@ def provenance_notes(spec: TaskSpec, tests: Sequence[ProvedSplit]) -> Iterator[N
         )
 
 
-def _inputs(example: Any) -> list[str]:
+def _is_placeholder(text: str) -> bool:
+    """Return whether a text stands for a missing one; characters that are not seen do not count."""
+    if len(text.strip()) > LONGEST:
+        return False
+    seen = "".join(character for character in text if unicodedata.category(character)[0] not in "CZ")
+    return seen.casefold() in PLACEHOLDERS
+
+
+def _with_text(examples: Iterable[Any]) -> list[Any]:
+    """Return the items that are not placeholders alone."""
+    return [
+        item for item in examples if not (texts := item_inputs(item)) or not all(map(_is_placeholder, texts))
+    ]
+
+
+def item_inputs(example: Any) -> list[str]:
+    """Return the texts of an item that a model reads, each by itself; labels are none."""
     names = ("question", "context", "query", "target", "text")
     given = [value for name in names if isinstance(value := getattr(example, name, None), str)]
     inputs = getattr(example, "inputs", None)
@@ -293,7 +327,7 @@ def script_results(spec: TaskSpec, split: ProvedSplit, languages: LanguageTable)
     expected = languages.get(split.language).script
     found = {
         name: script
-        for name, script in _scripts(split.examples).items()
+        for name, script in _scripts(_with_text(split.examples)).items()
         if not script_matches(script, expected)
     }
     if not found:
@@ -310,8 +344,8 @@ def script_results(spec: TaskSpec, split: ProvedSplit, languages: LanguageTable)
             found=f"of {size:,} items {scripts}",
         )
         return
-    told = f"of {size:,} items of the {split.title} split are romanised or in another script than {expected}: {scripts}"
-    yield Note(task=spec.task, languages=(split.language,), check="script", told=told)
+    told = f"of {size:,} items of the {split.title} split are romanised or mostly in another script than {expected}"
+    yield Note(task=spec.task, languages=(split.language,), check="script", told=f"{told}: {scripts}")
 
 
 def _scripts(examples: Sequence[Any]) -> dict[str, str]:
@@ -321,7 +355,8 @@ def _scripts(examples: Sequence[Any]) -> dict[str, str]:
     if all(isinstance(target, str) for target in targets):
         sides.append([str(target) for target in targets])
     found = {}
-    for example, *scripts in zip(examples, *map(text_scripts, sides), strict=True):
+    told = [text_scripts(texts, sign=LETTERS_A_SIGN) for texts in sides]
+    for example, *scripts in zip(examples, *told, strict=True):
         known = [script for script in scripts if script is not None and script != "Zyyy"]
         if known:
             found[example.id] = min(known, key="Latn".__eq__)
@@ -333,7 +368,7 @@ def overlap_findings(
 ) -> Iterator[Finding]:
     """Yield test items that also stand, exactly or nearly, in what a model of the task learns from."""
     for split in learned:
-        index = TextIndex(split.examples)
+        index = TextIndex(_with_text(split.examples))
         used = set(split.found.files.paths)
         for test in tests:
             if used & set(test.found.files.paths) and split.split == "train":
@@ -347,7 +382,7 @@ def overlap_findings(
                 continue
             if used & set(test.found.files.paths) or (split.owner == spec.task and split.axes != test.axes):
                 continue
-            overlap = index.overlap(test.examples)
+            overlap = index.overlap(_with_text(test.examples))
             if overlap.exact or overlap.near:
                 own, other = overlap.example or ("", "")
                 yield Finding(

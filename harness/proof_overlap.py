@@ -1,7 +1,8 @@
 """Items that stand in two splits: equal texts, and texts of which most of the wording is equal.
 
 Texts are compared case-folded in NFKC, letters and digits alone. Near duplicates share four fifths of their shingles
-(runs of three tokens, Jaccard; Broder, 1997); those that are compared at all share one of their four smallest hashes.
+(runs of three tokens, Jaccard; Broder, 1997), or differ in one token; those that are compared at all share one of their
+four smallest hashes, which texts with one other token always do, since it changes three shingles.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from textwrap import shorten
 from typing import Any
 from zlib import crc32
 
-__all__ = ["Overlap", "TextIndex", "item_text"]
+__all__ = ["LEAST_TOKENS", "Overlap", "TextIndex", "item_text", "text_tokens"]
 
 NEAR = 0.8
 WIDTH = 3
@@ -57,13 +58,20 @@ def item_text(example: Any) -> str:
     return " ".join(texts)
 
 
-def _tokens(text: str) -> list[str]:
+def text_tokens(text: str) -> list[str]:
+    """Return what texts are compared by: words without case, and the characters of scripts without spaces."""
     return _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
 def _shingles(tokens: Sequence[str]) -> frozenset[int]:
     runs = (" ".join(tokens[start : start + WIDTH]) for start in range(len(tokens) - WIDTH + 1))
     return frozenset(crc32(run.encode("utf-8", "surrogatepass")) for run in runs)
+
+
+def _one_changed(tokens: Sequence[str], others: Sequence[str]) -> bool:
+    if len(tokens) != len(others):
+        return False
+    return sum(own != other for own, other in zip(tokens, others, strict=True)) == 1
 
 
 class TextIndex:
@@ -73,9 +81,10 @@ class TextIndex:
         self._exact: dict[str, str] = {}
         self._sketches: dict[int, list[int]] = {}
         self._shingles: list[frozenset[int]] = []
+        self._tokens: list[list[str]] = []
         self._ids: list[str] = []
         for example in examples:
-            tokens = _tokens(item_text(example))
+            tokens = text_tokens(item_text(example))
             if not tokens or " ".join(tokens) in self._exact:
                 continue
             self._exact[" ".join(tokens)] = example.id
@@ -85,6 +94,7 @@ class TextIndex:
             for value in sorted(shingles)[:SKETCH]:
                 self._sketches.setdefault(value, []).append(len(self._ids))
             self._shingles.append(shingles)
+            self._tokens.append(tokens)
             self._ids.append(example.id)
 
     def overlap(self, examples: Iterable[Any]) -> Overlap:
@@ -94,21 +104,23 @@ class TextIndex:
         text = ""
         for example in examples:
             size += 1
-            tokens = _tokens(item_text(example))
+            tokens = text_tokens(item_text(example))
             other = self._exact.get(" ".join(tokens)) if tokens else None
             if other is not None:
                 exact += 1
-            elif len(tokens) >= LEAST_TOKENS and (other := self._near(_shingles(tokens))) is not None:
+            elif len(tokens) >= LEAST_TOKENS and (other := self._near(tokens)) is not None:
                 near += 1
             if other is not None and first is None:
                 first = (example.id, other)
                 text = shorten(item_text(example), SHOWN, placeholder=" ...") or item_text(example)[:SHOWN]
         return Overlap(exact=exact, near=near, of=size, example=first, text=text)
 
-    def _near(self, shingles: frozenset[int]) -> str | None:
+    def _near(self, tokens: Sequence[str]) -> str | None:
+        shingles = _shingles(tokens)
         for value in sorted(shingles)[:SKETCH]:
             for row in self._sketches.get(value, ())[:MOST_COMPARED]:
                 other = self._shingles[row]
-                if len(shingles & other) >= NEAR * len(shingles | other):
+                alike = len(shingles & other) >= NEAR * len(shingles | other)
+                if alike or _one_changed(tokens, self._tokens[row]):
                     return self._ids[row]
         return None

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 
 from harness.errors import HarnessError, SpecError
 from harness.languages import Language, LanguageTable
@@ -162,6 +163,8 @@ def label_findings(prompt: TaskPrompt, item: PromptItem) -> Iterator[Finding]:
         yield prompt.finding("leak", "one context whatever the gold label is", f"{len(contexts)} contexts")
     if prompt.spec.formulation != "generation":
         yield from _frame_findings(prompt, item)
+        if not item.texts:
+            yield from _prefix_findings(prompt, item)
 
 
 def _word_findings(prompt: TaskPrompt, labels: Sequence[str], words: Sequence[str]) -> Iterator[Finding]:
@@ -179,6 +182,20 @@ def _word_findings(prompt: TaskPrompt, labels: Sequence[str], words: Sequence[st
     if len(set(edges.values())) > 1:
         told = ", ".join(f"{word!r} for {label!r}" for label, word in named.items())
         yield prompt.finding("label words", "equal spaces and marks around the words of all labels", told)
+
+
+def _prefix_findings(prompt: TaskPrompt, item: PromptItem) -> Iterator[Finding]:
+    """Yield an answer that begins with the whole of another one, which is then never less probable."""
+    texts = prompt.compiled.ranking(prompt.marked(item)).continuations
+    for short, long in permutations(texts, 2):
+        if short.strip() and long.startswith(short) and not long[len(short) : len(short) + 1].isalnum():
+            if short != long:
+                yield prompt.finding(
+                    "label words",
+                    "ranked answers of which none begins with another",
+                    f"{short!r} and {long!r}",
+                )
+                return
 
 
 def _edge(character: str) -> str:

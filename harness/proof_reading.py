@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.data.pool import CandidatePool
-from harness.errors import DataError, MissingDataError
+from harness.errors import DataError, MissingDataError, UsageError
 from harness.fit_planning import find_split
 from harness.kinds.kind import ReadContext, read_examples
 from harness.proof_record import Finding, ProvedSplit
@@ -162,7 +162,8 @@ class SplitReader:
             join = self._registry.kinds.get(kind).join
             if pool is not None and join is not None:
                 examples = join(examples, pool)
-        except DataError as error:
+        except (DataError, UsageError) as error:
+            # A reader refuses options that do not fit the file when it reads.
             self.findings.append(
                 Finding(
                     task=self._entry.spec.task,

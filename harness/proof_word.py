@@ -6,6 +6,7 @@ Presets that take the words of another one do not count.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,10 @@ AGREEING = 2
 """Other prompts that must have one word, for another one to be a fault and not a note."""
 STANDARD = "default"
 """The preset that others are told to differ from."""
+_SLOT = re.compile(r"\{[^{}]*\}")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+LEAST_LANGUAGES = 2
+"""Languages with words of their own that a prompt has, for its template to be looked at."""
 SHOWN = 3
 """Languages whose words a note names."""
 
@@ -61,6 +66,7 @@ def word_results(
     character from elsewhere.
     """
     yield from _english_words(task, spec, inherited)
+    yield from _fixed_words(task, spec)
     told: dict[str, list[tuple[str, str, str]]] = {}
     for english, code, word in _label_words(spec, inherited):
         others = table.others(spec, english, code)
@@ -103,6 +109,19 @@ def _english_words(task: str, spec: PromptSpec, inherited: PromptSpec | None) ->
         words = ", ".join(repr(english) for english, _ in pairs[codes[0]])
         told = f"the prompt {spec.prompt!r} has the English label words ({words}), not translated"
         yield Note(task=task, languages=tuple(codes), check="word", told=told)
+
+
+def _fixed_words(task: str, spec: PromptSpec) -> Iterator[Note]:
+    """Yield the words that stand in the template of a translated prompt, and so are the same in every language."""
+    own = [code for code, literals in spec.literals.items() if literals.provenance != "copied"]
+    if len({*own} - {ALL_LANGUAGES}) < LEAST_LANGUAGES:
+        return
+    texts = " ".join((spec.system, spec.item, spec.choice, spec.answer))
+    words = dict.fromkeys(_WORD.findall(_SLOT.sub(" ", texts)))
+    if words:
+        shown = ", ".join(map(repr, list(words)[:SHOWN])) + (", ..." if len(words) > SHOWN else "")
+        told = f"the template of the prompt {spec.prompt!r} has words that are the same in every language: {shown}"
+        yield Note(task=task, languages=(), check="fixed words", told=told)
 
 
 def plain_word(word: str) -> str:

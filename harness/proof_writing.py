@@ -13,13 +13,12 @@ from harness.methods import Method, MethodContext
 from harness.metrics.metric import Metric, MetricContext
 from harness.prompts.prompter import Prompter
 from harness.proof_prompt import TaskPrompt
-from harness.proof_record import Finding, Note
-from harness.proof_trial import Trial, goodness
+from harness.proof_record import Finding, Note, named_ids
+from harness.proof_trial import ROUNDING, Scored, Trial
 from harness.specs.schema import TaskSpec
 
 __all__ = ["Writing", "writing_results"]
 
-ROUNDING = 1e-9
 LEAST_CARRIED = 0.8
 """The least that gold answers must score once they were written and read."""
 
@@ -60,6 +59,7 @@ def writing_results(writing: Writing, prompt: TaskPrompt) -> Iterator[Finding | 
     items = [make(example) for example in writing.examples]
     gold = [prompt.compiled.answer(item) for item in items]
     size = len(items)
+    yield from _length_findings(writing, prompt, gold)
     tried: list[tuple[str, str, Sequence[str], float]] = [
         ("gold", "the gold answers, written as the prompt has them,", gold, 1.0),
         ("empty", "no text", [""] * size, 0.0),
@@ -70,6 +70,16 @@ def writing_results(writing: Writing, prompt: TaskPrompt) -> Iterator[Finding | 
             tried.append(("all labels", f"the text {joined[0][:60]!r}", joined, writing.most))
     for check, name, texts, expected in tried:
         yield from _judged(writing, prompt, check, name, _read(writing, prompt, texts), expected)
+
+
+def _length_findings(writing: Writing, prompt: TaskPrompt, gold: Sequence[str]) -> Iterator[Finding]:
+    """Yield that most gold answers are cut off: a word has one token at least."""
+    most = prompt.spec.max_tokens
+    pairs = zip(writing.examples, gold, strict=True)
+    items = [example.id for example, text in pairs if len(text.split()) > most]
+    if 2 * len(items) > len(gold):
+        found = f"{len(items):,} of {len(gold):,} gold answers with more words ({named_ids(items)})"
+        yield prompt.finding("length", f"answers of at most {most:,} tokens ('max_tokens')", found)
 
 
 def _read(writing: Writing, prompt: TaskPrompt, texts: Sequence[str]) -> list[Any]:
@@ -95,7 +105,9 @@ def _judged(
     )
     trial = Trial(name=name, check=check, outputs=outputs, ceiling=expected)
     for metric in writing.metrics:
-        value = goodness(metric, trial, writing.examples, writing.references, context) or 0.0
+        scored = Scored.of(metric, trial, writing.examples, writing.references, context)
+        value = scored.goodness or 0.0
+        items = [named_ids(scored.telling)] if scored.telling else []
         wrong = value < 1 - ROUNDING if check == "gold" else value > expected + ROUNDING
         if check == "gold" and LEAST_CARRIED <= value < 1 - ROUNDING:
             told = f"the gold answers, written as the prompt {prompt.spec.prompt!r} has them, score {value * 100:.1f}"
@@ -103,10 +115,9 @@ def _judged(
                 task=prompt.task,
                 languages=(prompt.language,),
                 check="written gold",
-                told=f"{told} ({metric.name})",
+                told=f"{told} ({', '.join([metric.name, *items])})",
             )
         elif wrong:
             least = "100" if check == "gold" else f"at most {expected * 100:.1f}"
-            yield prompt.finding(
-                f"written {check}", f"{least} ({metric.name}) for {name}", f"{value * 100:.1f}"
-            )
+            found = " ".join([f"{value * 100:.1f}", *(f"({own})" for own in items)])
+            yield prompt.finding(f"written {check}", f"{least} ({metric.name}) for {name}", found)

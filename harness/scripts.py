@@ -35,6 +35,7 @@ _UNKNOWN: Final = 255
 BLOCK: Final = 200_000
 _OF_LANGUAGES: Final = {"Hira": "Jpan", "Kana": "Jpan", "Hang": "Kore"}
 """Scripts that stand together in one writing system."""
+_SIGNS: Final = ("Hani", "Hira", "Kana", "Hang")
 
 
 def script_counts(texts: Sequence[str]) -> Integers:
@@ -78,13 +79,15 @@ def _script_of(character: str) -> int:
     return SCRIPTS.index(code)
 
 
-def text_scripts(texts: Sequence[str]) -> list[str | None]:
+def text_scripts(texts: Sequence[str], *, sign: int = 1) -> list[str | None]:
     """Return the script of most letters of every text; of equally many the one that `SCRIPTS` has first.
 
     Japanese (``Jpan``) where kana are a tenth of the letters or more, Han and kana being written together; None for a
-    text without letters.
+    text without letters. `sign` is how many letters a Han character, a kana and a Hangul syllable count for, each of
+    which writes what takes several letters of an alphabet.
     """
     counts = script_counts(texts)
+    counts[:, [SCRIPTS.index(code) for code in _SIGNS]] *= sign
     total = counts.sum(axis=1)
     kana = counts[:, [SCRIPTS.index("Hira"), SCRIPTS.index("Kana")]].sum(axis=1)
     han = counts[:, SCRIPTS.index("Hani")]

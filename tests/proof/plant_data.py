@@ -42,6 +42,11 @@ def first_training_row(bench: Bench, name: str = "pawsx/en.train") -> Rows:
     return [{**bench.rows(name)[0], "id": "planted"}]
 
 
+@planted("pawsx", "chance of another number of labels", "chance", "en", note=True)
+def high_chance(bench: Bench) -> None:
+    bench.replaced("chance: 0.5\n", "chance: 0.9\n")
+
+
 @planted("pawsx", "training item in the test set", "overlap", "en")
 def duplicate(bench: Bench) -> None:
     bench.write("pawsx/en", bench.rows("pawsx/en") + first_training_row(bench))
@@ -57,6 +62,14 @@ def near_duplicate(bench: Bench) -> None:
     [row] = first_training_row(bench)
     changed = {**row, "sentence2": f"{row['sentence2'].rstrip('.')} yesterday."}
     bench.write("pawsx/en", [*bench.rows("pawsx/en"), changed])
+
+
+@planted("udpos", "short training item with another inner word in the test set", "overlap", "en")
+def other_word(bench: Bench) -> None:
+    short = next(row for row in bench.rows("udpos/en.train") if 10 <= len(row["tokens"]) <= 14)
+    changed = {**short, "id": "planted", "tokens": [*short["tokens"]]}
+    changed["tokens"][4] = "other"
+    bench.write("udpos/en", [*bench.rows("udpos/en"), changed])
 
 
 @planted("udpos", "training file read as the test file", "overlap", "en", seen="OpenCompass `XCOPA`")

@@ -122,6 +122,16 @@ def same_word(bench: Bench) -> None:
     bench.prompts.append(xnli_prompt(words=ARABIC.replace('"أيضًا"', '"لا"')))
 
 
+@planted("xnli", "ranked word that begins with another one", "label words", "ar")
+def longer_word(bench: Bench) -> None:
+    bench.prompts.append(xnli_prompt(words=ARABIC.replace('"أيضًا"', '"لا أعرف"')))
+
+
+@planted("xnli", "English words in the template of a translated prompt", "fixed words", note=True)
+def fixed(bench: Bench) -> None:
+    bench.prompts.append(xnli_prompt(item="Premise: {premise} Hypothesis: {hypothesis}"))
+
+
 @planted("xnli", "space before the words of some labels only", "label words", "ar")
 def uneven(bench: Bench) -> None:
     bench.prompts.append(xnli_prompt(words=ARABIC.replace('"لا"', '" لا"')))
@@ -131,3 +141,10 @@ def uneven(bench: Bench) -> None:
 def parser(bench: Bench) -> None:
     bench.prompts.append(xnli_prompt(formulation="generation"))
     bench.monkeypatch.setattr(choosing, "read_choice", lambda text, words: 0 if text else None)
+
+
+@planted("xnli", "fewer tokens than the words of the answers", "length", "ar")
+def short_answers(bench: Bench) -> None:
+    words = ARABIC.replace('"لا"', '"لا أظن"').replace('"نعم"', '"نعم حقا"')
+    text = xnli_prompt(formulation="generation", words=words)
+    bench.prompts.append(text.replace("formulation:", "max_tokens: 1\nformulation:"))

@@ -41,9 +41,18 @@ def test_scripts_without_spaces_are_compared_by_character() -> None:
 @given(st.lists(st.sampled_from("abcdefghij"), min_size=LEAST_TOKENS + 4, max_size=40))
 def test_near_means_a_jaccard_of_four_fifths(tokens: list[str]) -> None:
     """What is told as near is near; equal texts are exact and never near."""
-    changed = [*tokens[:-1], "z"]
+    changed = [*tokens[:-2], "y", "z"]
     overlap = TextIndex([sentence("a", *tokens)]).overlap([sentence("b", *changed), sentence("c", *tokens)])
     assert overlap.exact == 1
     runs = [{tuple(own[at : at + WIDTH]) for at in range(len(own) - WIDTH + 1)} for own in (tokens, changed)]
     jaccard = len(runs[0] & runs[1]) / len(runs[0] | runs[1])
     assert not overlap.near or jaccard >= NEAR
+
+
+@given(st.integers(LEAST_TOKENS, 40), st.data())
+def test_one_other_word_anywhere_is_near(size: int, data: st.DataObject) -> None:
+    tokens = [f"word{number}" for number in range(size)]
+    place = data.draw(st.integers(0, size - 1))
+    changed = [*tokens[:place], "other", *tokens[place + 1 :]]
+    overlap = TextIndex([sentence("a", *tokens)]).overlap([sentence("b", *changed)])
+    assert (overlap.exact, overlap.near) == (0, 1)

@@ -19,7 +19,7 @@ from harness.proof import Prover
 from harness.proof_answer import kinds_with_answers, trials
 from harness.proof_prompt import TaskPrompt, label_findings
 from harness.proof_record import TaskProof
-from harness.proof_trial import Trial, goodness
+from harness.proof_trial import Scored, Trial
 from harness.specs.prompt import PromptSpec
 from tests.proof.conftest import SPEC, WORDS, Prove
 
@@ -158,7 +158,7 @@ def scored(
     context = MetricContext(language="en", labels=labels)
     wrong = []
     for trial in trials(kind, examples, references, labels):
-        value = goodness(tried, trial, examples, references, context)
+        value = Scored.of(tried, trial, examples, references, context).goodness
         if (value != 1) if trial.check == "gold" else (value or 0.0) > trial.ceiling:
             wrong.append(trial)
     return wrong

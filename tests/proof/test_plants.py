@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from harness.proof_record import Finding
-from tests.proof import plant_data, plant_prompt, plant_scorer
+from tests.proof import plant_data, plant_prompt, plant_scorer, plant_text
 from tests.proof.bench import Bench, told
 from tests.proof.plant import Plant
 
-PLANTS = [*plant_data.PLANTS, *plant_scorer.PLANTS, *plant_prompt.PLANTS]
+PLANTS = [*plant_data.PLANTS, *plant_text.PLANTS, *plant_scorer.PLANTS, *plant_prompt.PLANTS]
 PAGE = Path(__file__).parents[2] / "docs" / "planted-faults.md"
 HEAD = "| planted in a shipped task | seen in | told |\n|---|---|---|\n"
 

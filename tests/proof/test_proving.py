@@ -95,7 +95,7 @@ def test_an_item_in_two_splits_is_shown(prove: Prove, data: Data) -> None:
 def test_items_with_placeholders_and_in_other_scripts_are_named(prove: Prove, data: Data) -> None:
     data["test-ru"] = [("Zamechanie o chisle", "0"), *data["test-ru"][1:3], ("NS", "1"), *data["test-ru"][4:]]
     notes = {item.check: item.told for item in prove().notes}
-    assert notes["script"].endswith("2 in Latn (items '1', '4')")
+    assert notes["script"].endswith("1 in Latn (item '1')")
     assert notes["placeholder"].endswith("('NS'; item '4')")
 
 

@@ -10,7 +10,7 @@ from harness.data.records import RankedQuery
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import MetricContext
 from harness.proof_ranking import ranking_trials
-from harness.proof_trial import goodness
+from harness.proof_trial import Scored
 
 NAMES = ("map_at_20", "mrr_at_20", "one_target_map_at_20")
 
@@ -32,7 +32,7 @@ def scores(
     examples = [RankedQuery(id=str(row), query="q", targets=tuple(ids)) for row, ids in enumerate(gold)]
     found = {}
     for trial in ranking_trials(references, candidates):
-        value = goodness(own, trial, examples, references, MetricContext(language="en"))
+        value = Scored.of(own, trial, examples, references, MetricContext(language="en")).goodness
         assert value is not None
         found[trial.name] = (value, trial.ceiling)
     return found

@@ -1,0 +1,62 @@
+"""What is wrong with the tags of entities: none at all, or a scheme in which an entity need not begin with ``B-``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from harness.proof_record import Finding, Note, ProvedSplit, named_ids
+from harness.specs.schema import TaskSpec
+
+__all__ = ["tag_results"]
+
+TAGGED = "token_tagging"
+BEGINS, INSIDE = "B-", "I-"
+
+
+def tag_results(spec: TaskSpec, split: ProvedSplit, references: Sequence[Any]) -> Iterator[Finding | Note]:
+    """Yield a split without any entity, and entities that begin with ``I-``; more than half of them is a fault.
+
+    Only of tasks whose labels are those of IOB2 (Tjong Kim Sang and Veenstra, 1999): conlleval scores both schemes
+    alike, but a model that is trained on one of them does not.
+    """
+    if spec.kind != TAGGED or not any(label.startswith(BEGINS) for label in spec.label_names):
+        return
+    entities, begun_inside, items = 0, 0, []
+    for example, tags in zip(split.examples, references, strict=True):
+        starts = list(_starts(tags))
+        entities += len(starts)
+        inside = sum(tag.startswith(INSIDE) for tag in starts)
+        begun_inside += inside
+        items += [example.id] if inside else []
+    if not entities:
+        yield Finding(
+            task=spec.task,
+            languages=(split.language,),
+            check="tags",
+            expected=f"entities in the {split.title} split",
+            found=f"none in {len(references):,} items",
+        )
+    elif begun_inside:
+        told = f"{begun_inside:,} of {entities:,} that begin with {INSIDE!r} ({named_ids(items)})"
+        if 2 * begun_inside > entities:
+            yield Finding(
+                task=spec.task,
+                languages=(split.language,),
+                check="tags",
+                expected=f"entities of the {split.title} split that begin with {BEGINS!r}",
+                found=told,
+            )
+        else:
+            told = f"of the entities of the {split.title} split {told}, not with {BEGINS!r}"
+            yield Note(task=spec.task, languages=(split.language,), check="tags", told=told)
+
+
+def _starts(tags: Sequence[str]) -> Iterator[str]:
+    """Yield the first tag of every entity: a ``B-``, or an ``I-`` that does not go on with the entity before it."""
+    before = ""
+    for tag in tags:
+        kind = tag[2:]
+        if tag.startswith(BEGINS) or (tag.startswith(INSIDE) and kind != before):
+            yield tag
+        before = kind if tag.startswith((BEGINS, INSIDE)) else ""
