@@ -56,6 +56,8 @@ class Asker:
     counts: RequestCounts = field(default_factory=RequestCounts)
     meter: Callable[[int, int], None] = lambda done, total: None
     """Told after every answer: how many requests of the call under way are answered, of how many."""
+    begin: Callable[[], None] = lambda: None
+    """Told before every call."""
 
     def wrap(self, adapter: Any, identity: Mapping[str, str]) -> Any:
         """Return an adapter with the same capabilities, which asks `adapter` through this one.
@@ -79,6 +81,7 @@ class Asker:
         """
         if not requests:
             return []
+        self.begin()
         form = FORMS[call.ability]
         keys = request_keys(source, call.ability, call.arguments, requests)
         first = {key: number for number, key in reversed(list(enumerate(keys)))}

@@ -202,16 +202,22 @@ class Execution:
             manifest = Run.read_manifest(folder.path)
             for leftover in folder.path.glob("records/*/*/.*"):
                 leftover.unlink(missing_ok=True)  # what a kill left half written
-            refuse_changes(manifest, plan, catalog, _version("multilingual-harness"))
+            version = _version("multilingual-harness")
+            resolved = refuse_changes(manifest, plan, catalog, version, folder.path).model_dump(mode="json")
+            if resolved != manifest["resolved"]:
+                manifest |= _planned(plan, resolved) | self._shard_summary(plan)
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             manifest["resumed"] = [*manifest["resumed"], now]
         else:
             folder.create()
             manifest = _manifest(self.config, plan, registry, catalog, self.created)
-            if self.prepared.shard is not None:
-                manifest |= shard_summary(self.prepared.whole[id(plan)], self.prepared.shard)
+            manifest |= self._shard_summary(plan)
         folder.write_manifest(manifest)
         return manifest
+
+    def _shard_summary(self, plan: Plan) -> dict[str, Any]:
+        shard = self.prepared.shard
+        return {} if shard is None else shard_summary(self.prepared.whole[id(plan)], shard)
 
     def _tell_dropped(self, journal: Journal) -> None:
         if journal.dropped:
@@ -251,7 +257,6 @@ def published_documents(catalog: Catalog, suites: Sequence[Mapping[str, Any]]) -
 def _manifest(
     config: RunConfig, plan: Plan, registry: Registry, catalog: Catalog, created: str
 ) -> dict[str, Any]:
-    specs = {cell.spec.task: cell.spec for cell in plan.cells}
     return {
         "schema": 1,
         "created": created,
@@ -260,14 +265,10 @@ def _manifest(
         "model": str(plan.model.reference),
         "adapter": plan.model.description.adapter,
         "options": plan.model.options.model_dump(mode="json"),
-        "tasks": task_summaries(plan),
         "suites": (suites := suite_summaries(plan)),
         "published": published_documents(catalog, suites) if config.with_published else [],
-        "specs": {name: spec.model_dump(mode="json", exclude_defaults=True) for name, spec in specs.items()},
-        "cells": [{**cell.identity(), "digest": cell.digest} for cell in plan.cells],
-        "resolved": resolve_plan(plan, catalog).model_dump(mode="json"),
+        **_planned(plan, resolve_plan(plan, catalog).model_dump(mode="json")),
         "resumed": [],
-        "fits": [fit.title for fit in plan.fits],
         "versions": {
             name: _version(name) for name in ("multilingual-harness", "numpy", "torch", "transformers")
         },
@@ -279,6 +280,18 @@ def _manifest(
             "cpus": os.cpu_count(),
             "host": socket.gethostname(),
         },
+    }
+
+
+def _planned(plan: Plan, resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a manifest says of the plan."""
+    specs = {cell.spec.task: cell.spec for cell in plan.cells}
+    return {
+        "tasks": task_summaries(plan),
+        "specs": {name: spec.model_dump(mode="json", exclude_defaults=True) for name, spec in specs.items()},
+        "cells": [{**cell.identity(), "digest": cell.digest} for cell in plan.cells],
+        "resolved": resolved,
+        "fits": [fit.title for fit in plan.fits],
     }
 
 

@@ -28,6 +28,7 @@ from harness.specs.catalog import Catalog
 
 __all__ = [
     "FORMAT",
+    "READ_OTHERWISE",
     "WORDS",
     "Lock",
     "LockFile",
@@ -41,6 +42,7 @@ __all__ = [
 
 FORMAT = 1
 RENEW = "To accept what is found now, write the lock file anew: harness lock RUN|TASKS --output {path}"
+READ_OTHERWISE = "the same files are read in another way"
 ORDER = ("task", "training", "extends", "prompt", "recipe")
 """What is told first where several documents are not the locked ones."""
 WORDS = {"training": "training set", "extends": "added language"}
@@ -224,7 +226,7 @@ def data_difference(here: LockedSplit, kept: LockedSplit, keeper: str = "the loc
             return f"the file {file.name!r} has SHA-256 {file.sha256}, and {keeper} has {locked[file.name]}"
     if len(here.files) != len(kept.files):
         return f"{len(here.files)} files were found, and {keeper} has {len(kept.files)}"
-    return "the same files are read in another way"
+    return READ_OTHERWISE
 
 
 def _place(split: LockedSplit) -> str:

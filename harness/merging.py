@@ -19,6 +19,7 @@ from harness.merge_manifest import merged_manifest
 from harness.metrics.metric import Metric
 from harness.registry import Table
 from harness.results import Run, RunFolder
+from harness.run_state import BEGUN
 from harness.task_intervals import with_task_intervals
 
 __all__ = ["merge"]
@@ -350,7 +351,7 @@ def _copy_cell(run: Run, cell: Cell, folder: RunFolder) -> None:
                 f"The records {str(source)!r} of a finished cell are missing, so the run is not whole."
             )
         _copy(source, folder.records_path(cell["task"], cell["language"], digest))
-    for name in (f"failures/{digest}.txt", f"cells/{digest}.json"):
+    for name in (f"failures/{digest}.txt", f"cells/{digest}.json", f"cells/{digest}{BEGUN}"):
         if (run.path / name).is_file():
             _copy(run.path / name, folder.path / name)
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.data.resolve import DataOptions
 from harness.errors import DataError, UsageError
-from harness.locking import WORDS, data_difference
+from harness.locking import READ_OTHERWISE, WORDS, data_difference
 from harness.plan import Plan, RunConfig
 from harness.resolution import Resolution, read_resolution, resolve_plan
+from harness.run_state import begun_cells, reuse_hint
 from harness.specs.catalog import Catalog
 
 __all__ = ["read_configuration_of", "refuse_changes"]
 
 PATHS = frozenset({"output", "locked", "gold"})
 LISTS_OF_PATHS = frozenset({"tasks_from", "reuse"})
-HINT = "Begin a new run with --reuse RUN: it takes over the answers that are still valid."
 
 
 def read_configuration_of(manifest: Mapping[str, Any], folder: Path) -> RunConfig:
@@ -45,41 +46,90 @@ def read_configuration_of(manifest: Mapping[str, Any], folder: Path) -> RunConfi
     return RunConfig(**values)
 
 
-def refuse_changes(manifest: Mapping[str, Any], plan: Plan, catalog: Catalog, version: str | None) -> None:
+def refuse_changes(
+    manifest: Mapping[str, Any], plan: Plan, catalog: Catalog, version: str | None, path: Path
+) -> Resolution:
     """Raise where a run would go on with other data, specs or code than it was begun with.
 
-    Raises `DataError` with both digests for data, `UsageError` for anything else.
+    Cells without any answer or score are free to change: a spec that made one fail can be mended.
+
+    Args:
+        manifest: What the run in `path` wrote down when it began.
+        plan: What it would go on with.
+        catalog: The documents of the plan.
+        version: Of the harness.
+        path: The run folder.
+
+    Returns:
+        What all cells of the plan read now.
+
+    Raises:
+        DataError: For data, with both digests.
+        UsageError: For anything else.
     """
-    begun = manifest["versions"]["multilingual-harness"]
+    hint, begun = reuse_hint(path), manifest["versions"]["multilingual-harness"]
     if begun != version:
         raise UsageError(
-            f"The run was begun with version {begun} of the harness, this is version {version}.", hint=HINT
+            f"The run was begun with version {begun} of the harness, this is version {version}.", hint=hint
         )
-    before, now = read_resolution(manifest["resolved"]), resolve_plan(plan, catalog)
+    answered = begun_cells(path)
+    free = [cell for cell in manifest["cells"] if cell["digest"] not in answered]
+    fixed = {_place(cell) for cell in manifest["cells"] if cell["digest"] in answered}
+    guarded = replace(plan, cells=tuple(cell for cell in plan.cells if _place(cell.identity()) in fixed))
+    before, now = read_resolution(manifest["resolved"]), resolve_plan(guarded, catalog)
+    _refuse_changed_data(before, now, hint)
+    _refuse_changed_documents(before, now, hint)
+    replaceable = {_place(cell) for cell in free} - fixed
+    planned, known = (
+        {cell.digest: cell for cell in plan.cells},
+        {cell["digest"] for cell in manifest["cells"]},
+    )
+    lost = [
+        f"{cell['task']}:{cell['language']}"
+        for cell in manifest["cells"]
+        if _place(cell) not in replaceable and cell["digest"] not in planned
+    ]
+    added = [
+        cell.title
+        for cell in plan.cells
+        if cell.digest not in known and _place(cell.identity()) not in replaceable
+    ]
+    if lost or added:
+        raise UsageError(
+            f"The plan is not the one that the run began with, first at {[*lost, *added][0]}: a spec, a prompt, a "
+            "recipe or the data that are found changed.",
+            hint=hint,
+        )
+    return resolve_plan(plan, catalog)
+
+
+def _place(identity: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what cells share that are guarded together: one document describes them."""
+    return (identity["task"], identity["language"])
+
+
+def _refuse_changed_data(before: Resolution, now: Resolution, hint: str) -> None:
+    """Raise `DataError` for data that are others or are read in another way."""
     splits = {split.key: split for split in before.data}
     for split in now.data:
         kept = splits.get(split.key, split)
-        if kept.digest != split.digest:
-            told = data_difference(split, kept, keeper="the run")
+        if kept.digest == split.digest:
+            continue
+        digests = f"(digest {kept.digest} then, {split.digest} now)"
+        told = data_difference(split, kept, keeper="the run")
+        if told == READ_OTHERWISE:
             raise DataError(
-                f"The data of {split.title} changed since the run began: {told} (digest {kept.digest} then, "
-                f"{split.digest} now).",
-                hint=f"Put the former files back. {HINT}",
+                f"The data of {split.title} are read in another way than when the run began: their spec names another "
+                f"reader, or other columns, options or labels {digests}. The files are the same.",
+                hint=f"Put the former spec back. {hint}",
             )
-    _refuse_changed_documents(before, now)
-    planned = {cell.digest: cell for cell in plan.cells}
-    lost = [cell for cell in manifest["cells"] if cell["digest"] not in planned]
-    added = set(planned) - {cell["digest"] for cell in manifest["cells"]}
-    if lost or added:
-        title = f"{lost[0]['task']}:{lost[0]['language']}" if lost else planned[min(added)].title
-        raise UsageError(
-            f"The plan is not the one that the run began with, first at {title}: a spec, a prompt, a recipe or the "
-            "data that are found changed.",
-            hint=HINT,
+        raise DataError(
+            f"The data of {split.title} changed since the run began: {told} {digests}.",
+            hint=f"Put the former files back. {hint}",
         )
 
 
-def _refuse_changed_documents(before: Resolution, now: Resolution) -> None:
+def _refuse_changed_documents(before: Resolution, now: Resolution, hint: str) -> None:
     """Raise `UsageError` for a document that says something else, whether or not it changes which cells there are."""
     documents = {document.key: document for document in before.specs}
     for document in now.specs:
@@ -88,5 +138,5 @@ def _refuse_changed_documents(before: Resolution, now: Resolution) -> None:
             raise UsageError(
                 f"The document of the {WORDS.get(document.sort, document.sort)} {document.name!r} changed since the "
                 f"run began (digest {kept.digest} then, {document.digest} now).",
-                hint=f"Put the former one back. {HINT}",
+                hint=f"Put the former one back. {hint}",
             )

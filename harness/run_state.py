@@ -13,9 +13,20 @@ from harness.processes import Crew
 from harness.results import RunFolder
 from harness.storage import FileNotWrittenError, write_atomically
 
-__all__ = ["RunState"]
+__all__ = ["BEGUN", "RunState", "begun_cells", "reuse_hint"]
 
-HINT = "Begin a new run with --reuse RUN: it takes over the answers that are still valid."
+BEGUN = ".begun"
+"""Suffix of the empty file in ``cells`` of a cell whose items a model was asked."""
+
+
+def reuse_hint(path: Path) -> str:
+    """Return what to do where the run in `path` cannot be gone on with."""
+    return f"Begin a new run with --reuse {path}: it takes over the answers that are still valid."
+
+
+def begun_cells(path: Path) -> set[str]:
+    """Return the digests of the cells of a run that have an answer or a score."""
+    return {file.stem for file in (path / "cells").glob("*") if file.suffix in {BEGUN, ".json"}}
 
 
 class RunState:
@@ -31,6 +42,7 @@ class RunState:
         self._folder = folder
         self._manifest = manifest
         self._check_model = check_model
+        self._begun = begun_cells(folder.path)
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -56,7 +68,7 @@ class RunState:
             raise UsageError(
                 f"The model is not the one that the run {str(self._folder.path)!r} began with: {name} was "
                 f"{known.get(name)!r}, now it is {identity.get(name)!r}.",
-                hint=HINT,
+                hint=reuse_hint(self._folder.path),
             )
         if known is None:
             self._manifest["identity"] = identity
@@ -72,12 +84,18 @@ class RunState:
                 raise UsageError(
                     f"The translator {name} is not the one that the run {str(self._folder.path)!r} began with: "
                     f"its fingerprint was {before['fingerprint']}, now it is {engine['fingerprint']}.",
-                    hint=HINT,
+                    hint=reuse_hint(self._folder.path),
                 )
         if set(engines) - set(known):
             self._manifest["translators"] = {**known, **engines}
             if crew.leads:
                 self._folder.write_manifest(self._manifest)
+
+    def begin_cell(self, digest: str) -> None:
+        """Write down that a model is asked the items of a cell, so that its data may not change any more."""
+        if digest not in self._begun:
+            self.write(self._folder.path / "cells" / f"{digest}{BEGUN}", "")
+            self._begun.add(digest)
 
     def keep_cell(self, digest: str, content: Mapping[str, Any], records: Path) -> None:
         """Write down that a cell is finished; its records are on disk."""

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from harness.aggregation import aggregate_suites, aggregate_tasks
@@ -201,6 +202,8 @@ class Runner:
         items, pool = self._items(cell, contexts.limit)
         context = contexts.of(cell, items.pool, pool)
         method = cell.pairing.method
+        if self._crew.leads:
+            self._asker.begin = partial(self._state.begin_cell, cell.digest)
         with ExitStack() as stack:
             keeper = stack.enter_context(self._keeper(cell, adapter)) if self._crew.leads else None
             if method.prepare is not None:

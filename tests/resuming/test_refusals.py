@@ -21,7 +21,7 @@ from harness.results import Run
 Cli = Callable[..., tuple[int, str, str]]
 Edit = Callable[[Path, Callable[[Any], None]], None]
 RUN = Path("run")
-HINT = "Begin a new run with --reuse RUN: it takes over the answers that are still valid."
+HINT = "Begin a new run with --reuse run: it takes over the answers that are still valid."
 SPEC = """
 task: moods
 kind: sequence_classification
@@ -81,6 +81,47 @@ def test_a_data_file_changed(moods: Mapping[str, Path], cli: Cli, name: str) -> 
     assert err.endswith(f"Put the former files back. {HINT}\n")
     moods[name].write_text(ITEMS, encoding="utf-8")
     assert cli("eval", "--resume", "run")[0] == 0
+
+
+def test_the_same_files_read_in_another_way(moods: Mapping[str, Path], cli: Cli) -> None:
+    text = moods["spec"].read_text(encoding="utf-8")
+    moods["spec"].write_text(
+        text.replace("en.jsonl, ", "en.jsonl, label_map: {fine: good}, "), encoding="utf-8"
+    )
+    err = _refused(cli, status=1)
+    assert "The data of 'moods' in 'en' (test) are read in another way than when the run began: " in err
+    assert err.endswith(f"The files are the same. Put the former spec back. {HINT}\n")
+
+
+def test_a_cell_without_answers_may_be_mended(moods: Mapping[str, Path], cli: Cli) -> None:
+    """A fragment's language failed for its spec: mending the spec is what --resume waits for."""
+    Path("data/wo.jsonl").write_text(ITEMS, encoding="utf-8")
+    fragment = Path("wo.yaml")
+    broken = (
+        "extends: moods\nlanguages:\n  wo: {provenance: native, test: {local: wo.jsonl, reader: conllu}}\n"
+    )
+    fragment.write_text(broken, encoding="utf-8")
+    command = ("eval", "--tasks", "moods", "--tasks-from", "moods.yaml", "--tasks-from", "wo.yaml")
+    model = ("--data", "data", "--model", "baseline:majority", "--output", "new")
+    status, _, err = cli(*command, *model)
+    assert status == 1, err
+    begun = Run(Path("new")).manifest["resolved"]["data"]
+    fragment.write_text(broken.replace("conllu", "jsonl"), encoding="utf-8")
+    status, _, err = cli("eval", "--resume", "new")
+    assert status == 0, err
+    assert "2 of 3 cells are done already." in err
+    run = Run(Path("new"))
+    assert [cell["status"] for cell in run.cells] == ["ok", "ok", "ok"]
+    changed = [split["language"] for split in run.manifest["resolved"]["data"] if split not in begun]
+    assert changed == ["wo"]
+    # Now it has answers, and is guarded as the others are, also where its score is lost.
+    for file in Path("new/cells").glob("*.json"):
+        file.unlink()
+    fragment.write_text(broken, encoding="utf-8")
+    status, _, err = cli("eval", "--resume", "new")
+    assert status == 1
+    assert "The data of 'moods' in 'wo' (test) are read in another way" in err
+    assert "Begin a new run with --reuse new: " in err
 
 
 def test_a_data_file_is_gone(moods: Mapping[str, Path], cli: Cli) -> None:
