@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from string import Formatter
 from typing import TYPE_CHECKING
 
 from harness.data.resolve import check_relative
 from harness.errors import DataError, HarnessError, Problem, SpecError, UnknownNameError
-from harness.languages import known_languages
+from harness.languages import Language, known_languages
 from harness.specs.catalog import described_languages
 from harness.specs.published import PublishedSpec
 from harness.specs.schema import (
@@ -234,6 +236,7 @@ def _sources(spec: TaskSpec | TrainingSpec, registry: Registry) -> Iterator[Foun
         places += _further_sources(spec)
     for path, source in places:
         yield from _outside(path, source)
+        yield from _braces(path, source, spec)
         for where, part in _parts(path, source):
             yield from _reader(where, part, source, registry)
             yield from _labels(where, part, labels)
@@ -250,6 +253,27 @@ def _outside(path: KeyPath, source: Source) -> Iterator[Found]:
                 check_relative(name)
             except DataError as error:
                 yield (*path, key), error.message
+
+
+def _braces(path: KeyPath, source: Source, spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
+    """Yield braces in paths and configs that no code of a language and no axis fills."""
+    codes = [*(field.name for field in fields(Language)), "language"]
+    known = [*codes, *(spec.axes if isinstance(spec, TaskSpec) else ())]
+    texts = [("local", name) for alternative in source.alternatives for name in alternative.paths]
+    if source.sample is not None:
+        sample = LocalSource(path=source.sample) if isinstance(source.sample, str) else source.sample
+        texts += [("sample", name) for name in sample.paths]
+    if source.hub is not None and source.hub.config is not None:
+        texts.append(("hub", source.hub.config))
+    for key, text in texts:
+        try:
+            named = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+        except ValueError as error:
+            yield (*path, key), f"{text!r} has a brace that is no {{code}}: {error}."
+            continue
+        for name in named:
+            if name not in known:
+                yield (*path, key), str(UnknownNameError(f"language code or axis in {text!r}", name, known))
 
 
 def _further_sources(spec: TaskSpec) -> Iterator[tuple[KeyPath, Source]]:

@@ -66,7 +66,8 @@ Protocols = Annotated[
     ),
 ]
 MethodOption = Annotated[
-    str | None, typer.Option("--method", help="head, embed, rank, generate, probe.", rich_help_panel=RUN)
+    str | None,
+    typer.Option("--method", help="head, embed, rank, generate, probe, fill ...", rich_help_panel=RUN),
 ]
 Data = Annotated[
     list[str] | None,
@@ -84,7 +85,10 @@ Seeds = Annotated[
     str | None, typer.Option("--seeds", help="Training seeds, e.g. 1,2,3.", rich_help_panel=TRAINING)
 ]
 Recipe = Annotated[
-    str | None, typer.Option("--recipe", help="xtreme_r, xtreme_r_paper, quick.", rich_help_panel=TRAINING)
+    str | None,
+    typer.Option(
+        "--recipe", help="xtreme_r, xtreme_r_paper, quick, mt5, or your own.", rich_help_panel=TRAINING
+    ),
 ]
 TrainLanguages = Annotated[
     list[str] | None,

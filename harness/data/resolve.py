@@ -240,7 +240,9 @@ def _folder_nearby(ref: DataRef, folders: Sequence[Path]) -> Path | None:
 def _other_way(ref: DataRef) -> str:
     if ref.hub is not None:
         return f"Put it there, or run with --data hub ({_hub_name(ref.hub)})."
-    return f"Put it there, or give the folder that has it with --data ('harness tasks show {ref.owner}' has the paths)."
+    way = "Put it there, or give the folder that has it with --data"
+    # What is trained on may be a training set, which 'tasks show' does not know; its paths were just told.
+    return f"{way} ('harness tasks show {ref.owner}' has the paths)." if ref.split == "test" else f"{way}."
 
 
 # The embedded sample ----------------------------------------------------------------------------------

@@ -84,6 +84,14 @@ def test_missing_files_are_told_with_every_place_and_the_next_step(tmp_path: Pat
     with pytest.raises(MissingDataError) as caught:
         resolve(_ref(), _local(tmp_path))
     assert str(caught.value).startswith("No local file is known for 'xnli' in 'sw' (test). Put it there")
+    assert "('harness tasks show xnli' has the paths)" in str(caught.value)
+
+
+def test_missing_training_data_name_no_command_that_knows_tasks_alone(tmp_path: Path) -> None:
+    ref = _ref(_files("squad/train.json"), owner="squad_sentences", language="en", split="train")
+    with pytest.raises(MissingDataError) as caught:
+        resolve(ref, _local(tmp_path))
+    assert str(caught.value).endswith("Put it there, or give the folder that has it with --data.")
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,30 @@ languages:
     ]
 
 
+def test_braces_that_nothing_fills(problems: Problems) -> None:
+    told = problems(
+        _HEAD
+        + """\
+inputs: [a]
+labels: [x, y]
+metrics: [accuracy]
+axes: {genre: [news, law]}
+splits:
+  test:
+    local: ["{language}/{genre}-{ud_name}.tsv", "{langage}.tsv"]
+    hub: {path: a/b, config: "{genr}", split: test}
+    sample: "{language.tsv"
+languages: {en: {}}
+"""
+    )
+    assert [line.partition("Did you mean")[0].partition("Known")[0].strip() for line in told] == [
+        "line 13: splits.test.local: No language code or axis in '{langage}.tsv' named 'langage'.",
+        "line 14: splits.test.hub: No language code or axis in '{genr}' named 'genr'.",
+        "line 15: splits.test.sample: '{language.tsv' has a brace that is no {code}: "
+        "expected '}' before end of string.",
+    ]
+
+
 def test_a_suite_of_unknown_tasks(problems: Problems) -> None:
     text = "suite: s\ndescription: d\ncitation: c\nprotocol: frozen\ntasks:\n  - xnli\n  - xquadd\n"
     assert problems(text) == ["line 7: tasks.1: No task named 'xquadd'. Did you mean 'xquad'?"]
