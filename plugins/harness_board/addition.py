@@ -22,7 +22,9 @@ __all__ = [
     "language_marks",
 ]
 
-LEGEND = {mark: f"{made} test items" for made, mark in PROVENANCE_MARKS.items()} | {
+STAND_IN = "*"
+LEGEND = {STAND_IN: "another split stands in for test (hover tells in which system)"}
+LEGEND |= {mark: f"{made} test items" for made, mark in PROVENANCE_MARKS.items()} | {
     ADDED: "a language that others added to the task, in none of its means"
 }
 
@@ -50,12 +52,12 @@ def added_languages(run: Run, task: str) -> tuple[str, ...]:
 def language_marks(run: Run, task: str) -> dict[str, str]:
     """Return the marks of a task's languages, those without any left out."""
     spec = run.manifest["tasks"][task]
-    marks: dict[str, str] = {}
-    for cell in run.cells:
-        mark = origin_mark(cell, spec) if cell["task"] == task and cell["status"] == "ok" else ""
-        # Items that a translator made in the run have fewer marks than the language's own.
-        marks[cell["language"]] = max(marks.get(cell["language"], ""), mark, key=len)
-    return {language: mark for language, mark in marks.items() if mark}
+    cells = [cell for cell in run.cells if cell["task"] == task and cell["status"] == "ok"]
+    found: dict[str, str] = {}
+    for cell in cells:
+        marks = (STAND_IN if cell["stands_in"] else "") + origin_mark(cell, spec)
+        found[cell["language"]] = "".join(dict.fromkeys(found.get(cell["language"], "") + marks))
+    return {code: marks for code, marks in found.items() if marks}
 
 
 def described_languages(run: Run, task: str) -> dict[str, dict[str, str]]:

@@ -147,7 +147,7 @@ def _formula(task: str | None) -> str:
 
 def _hidden(content: Mapping[str, Any], shown: Standing) -> str:
     count = len(content["systems"]) - len(shown.rows)
-    return f"{count} hidden by filters" if count else "none hidden"
+    return f"{count} hidden by filters or without a score here" if count else "none hidden"
 
 
 # The table ----------------------------------------------------------------------------------------------

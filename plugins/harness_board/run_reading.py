@@ -108,7 +108,19 @@ def _score(row: Mapping[str, Any], run: Run, cells: Mapping[Any, Mapping[str, An
             if found.get("ci")
         },
         is_whole=expected <= set(row["by_language"]),
+        note=_stand_ins(row, run),
     )
+
+
+def _stand_ins(row: Mapping[str, Any], run: Run) -> str:
+    """Return in which languages another split stands in for the test split of a score."""
+    same = ("task", "protocol", "method", "view")
+    codes = [
+        cell["language"]
+        for cell in run.cells
+        if cell["status"] == "ok" and cell["stands_in"] and all(cell[name] == row[name] for name in same)
+    ]
+    return f"scored on another split than test: {' '.join(dict.fromkeys(codes))}" if codes else ""
 
 
 def _mean(row: Mapping[str, Any], expected: set[str]) -> float | None:

@@ -80,7 +80,7 @@ def test_filters_sorting_and_the_address(page_text: str, open_page: Open) -> Non
     page = open_page(page_text)
     _field(page, "q").fill("xlm")
     _until(page, "harnessBoard.shown().rows.length === 1")
-    assert page.inner_text("#count") == "1 of 7 systems shown, 6 hidden by filters."
+    assert page.inner_text("#count") == "1 of 7 systems shown, 6 hidden by filters or without a score here."
     assert "q=xlm" in page.url
     page.click('[data-deed="reset"]')
     assert len(_labels(page)) == 7

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from harness_board.document import Board
 from harness_board.drilling import read_diagnosis, with_diagnosis
 from harness_board.gathering import gather
 from harness_board.metadata import read_metadata
+from harness_board.rendering import board_page
 from harness_board.rows import board_rows, csv_text
 from harness_board.standing import standing
 
@@ -189,6 +192,32 @@ def test_a_run_over_fewer_languages_is_not_ranked(runs: list[Run]) -> None:
     assert score.se_by_language.keys() == {"en", "sw"}
     [row] = standing(board.content()).rows
     assert (row.rank, row.total.text[-1]) == ("", "~")
+
+
+def test_a_board_has_the_intervals_of_its_run(runs: list[Run]) -> None:
+    [score] = gather(runs=runs[:1]).systems[0].scores
+    for cell in runs[0].cells:
+        kept = cell["metrics"]["accuracy"]["ci"]
+        assert score.interval_by_language[cell["language"]] == pytest.approx((kept[0] * 100, kept[1] * 100))
+    shown = standing(gather(runs=runs[:1]).content(), task="xnli").rows[0]
+    assert shown.fields[0].interval == pytest.approx(score.interval_by_language["en"], abs=1e-3)
+
+
+def test_another_split_than_test_is_marked(runs: list[Run], tmp_path: Path) -> None:
+    copied = tmp_path / "stands-in"
+    shutil.copytree(runs[0].path, copied)
+    results = json.loads((copied / "results.json").read_text(encoding="utf-8"))
+    [cell] = [cell for cell in results["cells"] if cell["language"] == "sw"]
+    cell["stands_in"] = True
+    (copied / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    board = gather(runs=[Run(copied)])
+    assert [
+        column.head for column in standing(board.content(), task="xnli").columns if "*" in column.head
+    ] == ["sw*"]
+    [score] = board.systems[0].scores
+    assert score.note == "scored on another split than test: sw"
+    assert "* another split stands in for test" in board_page(board)
+    assert "another split stands in" not in board_page(gather(runs=runs[:1]))
 
 
 def test_runs_without_common_tasks_are_refused(runs: list[Run]) -> None:

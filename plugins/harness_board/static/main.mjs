@@ -45,7 +45,7 @@ function drawWords(formula) {
   byId("place").textContent = visible(known ? `${place} is not on this board` : place);
   byId("board").caption.textContent = byId("place").textContent;
   byId("formula").textContent = `Overall: ${formula}.`;
-  const hidden = shown.hidden ? `${shown.hidden} hidden by filters` : "none hidden";
+  const hidden = shown.hidden ? `${shown.hidden} hidden by filters or without a score here` : "none hidden";
   byId("count").textContent = `${shown.rows.length} of ${content.systems.length} systems shown, ${hidden}.`;
   byId("back").hidden = !(state.task || state.language);
 }
