@@ -128,3 +128,12 @@ def test_options_that_do_not_fit_a_file_are_told_of_their_language(prove: Prove)
         "mood [ru]: expected a readable test split of 'mood', found The reader 'tsv' needs the option 'columns'"
     )
     assert proof.languages == ("en", "de")
+
+
+def test_placeholders_are_no_overlap_and_no_other_script(prove: Prove, data: Data) -> None:
+    """Two files that lack a translation do not share an item."""
+    data["test-ru"] = [("NS", "0"), *data["test-ru"][1:]]
+    data["train-en"] = [("NS", "0"), *data["train-en"]]
+    proof = prove()
+    assert [item.check for item in proof.findings] == []
+    assert [(note.check, note.languages) for note in proof.notes] == [("placeholder", ("ru",))]
