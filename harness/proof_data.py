@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from harness.data.records import MarkedText, TaggedSentence
 from harness.id_alignment import ItemIds, misalignment, stands_for_source
 from harness.languages import LanguageTable
 from harness.proof_overlap import TextIndex, item_text
@@ -267,7 +268,7 @@ def placeholder_notes(spec: TaskSpec, split: ProvedSplit) -> Iterator[Note]:
     names: Counter[str] = Counter()
     items = []
     for example in split.examples:
-        found = set(filter(_is_placeholder, item_inputs(example)))
+        found = set(filter(_is_placeholder, _replaceable(example)))
         items += [example.id] if found else []
         names.update(found)
     if items:
@@ -305,8 +306,13 @@ def _is_placeholder(text: str) -> bool:
 def _with_text(examples: Iterable[Any]) -> list[Any]:
     """Return the items that are not placeholders alone."""
     return [
-        item for item in examples if not (texts := item_inputs(item)) or not all(map(_is_placeholder, texts))
+        item for item in examples if not (texts := _replaceable(item)) or not all(map(_is_placeholder, texts))
     ]
+
+
+def _replaceable(example: Any) -> list[str]:
+    """Return the texts for which a placeholder may stand: a sentence of a treebank may be a question mark."""
+    return [] if isinstance(example, TaggedSentence | MarkedText) else item_inputs(example)
 
 
 def item_inputs(example: Any) -> list[str]:
@@ -391,6 +397,6 @@ def overlap_findings(
                     check="overlap",
                     expected=f"no item of the {test.title} split in the {split.title} split of {split.owner!r} "
                     f"({split.language})",
-                    found=f"of {overlap.of:,} items {overlap.exact:,} exact and {overlap.near:,} near duplicates "
-                    f"(first: {test.split} item {own!r} = {split.split} item {other!r}, {overlap.text!r})",
+                    found=f"of {len(test.examples):,} items {overlap.exact:,} exact and {overlap.near:,} near "
+                    f"duplicates (first: {test.split} item {own!r} = {split.split} item {other!r}, {overlap.text!r})",
                 )

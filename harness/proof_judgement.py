@@ -27,11 +27,14 @@ Parts = dict[str, dict[str, float]]
 
 
 def judged(task: str, split: ProvedSplit, metric: Metric, trial: Trial, scored: Scored) -> Iterator[Finding]:
-    """Yield what a trial scores where it is not what was expected; a refused answer scores nothing."""
+    """Yield what a trial scores where it is not what was expected; a refused answer scores nothing.
+
+    A metric that gives no number (NaN), or more than 1, is no fraction of what is right.
+    """
     value = scored.goodness
     items = f" ({named_ids(scored.telling)})" if scored.telling else ""
     if trial.check == "gold":
-        if value is None or value < 1 - ROUNDING:
+        if value is None or not abs(value - 1) <= ROUNDING:
             found = (
                 "an error: its references cannot be predicted"
                 if value is None
@@ -41,7 +44,7 @@ def judged(task: str, split: ProvedSplit, metric: Metric, trial: Trial, scored: 
             yield Finding(
                 task=task, languages=(split.language,), check="gold", expected=expected, found=found
             )
-    elif value is not None and value > trial.ceiling + ROUNDING:
+    elif value is not None and not value <= trial.ceiling + ROUNDING:
         expected = f"at most {trial.ceiling * 100:.1f} ({metric.name}, {split.title}) for {trial.name}"
         yield Finding(
             task=task,

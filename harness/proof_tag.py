@@ -11,7 +11,7 @@ from harness.specs.schema import TaskSpec
 __all__ = ["tag_results"]
 
 TAGGED = "token_tagging"
-BEGINS, INSIDE = "B-", "I-"
+BEGINS, INSIDE, OUTSIDE = "B-", "I-", "O"
 
 
 def tag_results(spec: TaskSpec, split: ProvedSplit, references: Sequence[Any]) -> Iterator[Finding | Note]:
@@ -20,7 +20,9 @@ def tag_results(spec: TaskSpec, split: ProvedSplit, references: Sequence[Any]) -
     Only of tasks whose labels are those of IOB2 (Tjong Kim Sang and Veenstra, 1999): conlleval scores both schemes
     alike, but a model that is trained on one of them does not.
     """
-    if spec.kind != TAGGED or not any(label.startswith(BEGINS) for label in spec.label_names):
+    labels = [label for label in spec.label_names if label != OUTSIDE]
+    begins = [label for label in labels if label.startswith(BEGINS)]
+    if spec.kind != TAGGED or not begins or not all(label.startswith((BEGINS, INSIDE)) for label in labels):
         return
     entities, begun_inside, items = 0, 0, []
     for example, tags in zip(split.examples, references, strict=True):

@@ -81,13 +81,16 @@ def _telling(metric: Metric, result: MetricResult, *, best: float) -> list[int]:
     """Return the items that are not scored `best`, or, of sums, those without which the value is nearer to it."""
     goal = best if metric.higher_is_better else 1 - best
     if result.items is not None:
-        return [int(place) for place in np.flatnonzero(np.abs(result.items - goal) > ROUNDING)]
+        return [int(place) for place in np.flatnonzero(~(np.abs(result.items - goal) <= ROUNDING))]
     if result.counts is None or metric.from_counts is None:
         return []
     total = result.counts.sum(axis=0)
     away = abs(result.value - goal)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = [metric.from_counts(total - row) for row in result.counts]
+    try:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = [metric.from_counts(total - row) for row in result.counts]
+    except REFUSALS:
+        return []
     return [place for place, value in enumerate(values) if abs(value - goal) < away - ROUNDING]
 
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.data.records import Row
-from harness.errors import DataError, MissingDataError
+from harness.errors import DataError, MissingDataError, UsageError
 from harness.fit_planning import find_split
 from harness.kinds.kind import TaskKind, read_examples
 from harness.proof_data import PLACEHOLDERS
 from harness.proof_reading import test_context
-from harness.proof_record import Finding, Note, ProvedSplit
+from harness.proof_record import Finding, Note, ProvedSplit, named_ids
 from harness.translation_planning import VariantPlanner, source_language
 
 if TYPE_CHECKING:
@@ -81,12 +81,12 @@ class VariantProver:
                 before = self._finder.rows_before(version.found)
                 after = list(self._finder.rows(version.found))
                 labels = [self._labels(test, version.found, rows) for rows in (before, after)]
-            except DataError as error:
+            except (DataError, UsageError) as error:
                 yield self._finding(test, "readable items", title, str(error).rstrip("."))
                 continue
-            others = sum(labels[1].get(name, label) != label for name, label in labels[0].items())
+            others = [name for name, label in labels[0].items() if labels[1].get(name, label) != label]
             if others:
-                told = f"{others:,} of {len(before):,} others"
+                told = f"{len(others):,} of {len(before):,} others ({named_ids(others)})"
                 yield self._finding(test, "the labels of the items before translation", title, told)
             yield from self._changed(test, version.found, before, after, title)
             yield from self._same(test, version.found, title, limited=version.found.drawn is not None)
@@ -96,27 +96,30 @@ class VariantProver:
         context = test_context(self._entry.spec, test.language, found)
         try:
             examples = read_examples(self._kind, self._finder.rows(found), context)
-        except DataError as error:
+        except (DataError, UsageError) as error:
             yield self._finding(test, "readable items", title, str(error).rstrip("."))
             return
         own = {example.id: example for example in test.examples}
         ids = {example.id for example in examples}
-        lacking, further = (0 if limited else len(own.keys() - ids)), len(ids - own.keys())
+        lacking = [] if limited else [name for name in own if name not in ids]
+        further = [example.id for example in examples if example.id not in own]
         if lacking or further:
-            told = f"{len(examples):,}: {lacking:,} are missing and {further:,} are others"
+            told = f"{len(examples):,}: {len(lacking):,} are missing and {len(further):,} are others"
+            told += f" ({named_ids([*lacking, *further])})"
             yield self._finding(test, f"the {len(own):,} items of the {test.title} split", title, told)
         labels = [
-            (label, self._kind.reference(own[example.id]))
+            (example.id, label, self._kind.reference(own[example.id]))
             for example in examples
             if example.id in own and (label := self._kind.reference(example)) is not None
         ]
         if not self._entry.spec.label_names:
             # Golds that are texts are those of the version's own context.
             return
-        others = sum(label != gold for label, gold in labels)
-        told = f"{others:,} of {len(labels):,} others"
+        others = [name for name, label, gold in labels if label != gold]
+        told = f"{len(others):,} of {len(labels):,} others"
         if others and found.change is None:
-            yield self._finding(test, "the labels of the same items", title, told)
+            named = f"{told} ({named_ids(others)})"
+            yield self._finding(test, "the labels of the same items", title, named)
         elif others:
             # The labels are those of the items that were translated, which may be the source language's.
             yield self._note(test, f"{told} than the language's own are the labels in {title}")
@@ -151,19 +154,17 @@ class VariantProver:
         if kept:
             names = ", ".join(map(repr, sorted(kept)))
             yield self._finding(test, f"{names} of the items before translation", title, "others")
-        empty = sum(_any(texts, old, new, _loses_text) for old, new in pairs)
+        empty = [str(old["id"]) for old, new in pairs if _any(texts, old, new, _loses_text)]
         if empty:
-            yield self._finding(
-                test, "a translation of every text", title, f"{empty:,} items with an empty one"
-            )
-        lost = sum(_any(texts, old, new, _loses_placeholder) for old, new in pairs)
+            told = f"an empty one in {len(empty):,} of {len(pairs):,} items ({named_ids(empty)})"
+            yield self._finding(test, "a translation of every text", title, told)
+        lost = [str(old["id"]) for old, new in pairs if _any(texts, old, new, _loses_placeholder)]
         if lost:
-            yield self._finding(
-                test, "placeholders as they are", title, f"{lost:,} items in which they became other texts"
-            )
-        unfound = sum(_gold_is_lost(new) for _, new in pairs)
+            told = f"other texts in {len(lost):,} of {len(pairs):,} items ({named_ids(lost)})"
+            yield self._finding(test, "placeholders as they are", title, told)
+        unfound = [str(new["id"]) for _, new in pairs if _gold_is_lost(new)]
         if unfound:
-            told = f"{unfound:,} of {len(pairs):,} items without"
+            told = f"none in {len(unfound):,} of {len(pairs):,} items ({named_ids(unfound)})"
             yield self._finding(test, "a gold answer in every context", title, told)
 
     def _finding(self, test: ProvedSplit, expected: str, title: str, found: str) -> Finding:

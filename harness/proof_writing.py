@@ -108,7 +108,7 @@ def _judged(
         scored = Scored.of(metric, trial, writing.examples, writing.references, context)
         value = scored.goodness or 0.0
         items = [named_ids(scored.telling)] if scored.telling else []
-        wrong = value < 1 - ROUNDING if check == "gold" else value > expected + ROUNDING
+        wrong = not abs(value - 1) <= ROUNDING if check == "gold" else not value <= expected + ROUNDING
         if check == "gold" and LEAST_CARRIED <= value < 1 - ROUNDING:
             told = f"the gold answers, written as the prompt {prompt.spec.prompt!r} has them, score {value * 100:.1f}"
             yield Note(

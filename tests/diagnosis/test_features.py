@@ -180,3 +180,9 @@ def test_features_are_declared_once_and_give_a_value_an_item() -> None:
         if feature.kinds is None or "span_extraction" in feature.kinds:
             values = feature.compute(items, NOTHING)
             assert values is None or len(values) == 3
+
+
+def test_a_character_that_writes_a_syllable_may_count_for_several_letters() -> None:
+    """A Chinese sentence may have more letters in its foreign names than characters."""
+    text = "今天他要谈谈Third SS和Blackbird。"
+    assert (text_scripts([text]), text_scripts([text], sign=3)) == (["Latn"], ["Hani"])

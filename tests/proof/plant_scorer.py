@@ -45,6 +45,16 @@ def inverted_scorer(bench: Bench) -> None:
     bench.metric = scorer("inverted", lambda guess, gold: said(guess) not in {gold, "None", ""})
 
 
+@planted("xnli", "scorer in per cent instead of a fraction", "gold", "en")
+def percent(bench: Bench) -> None:
+    bench.metric = scorer("percent", lambda guess, gold: 100.0 * (said(guess) == gold))
+
+
+@planted("xnli", "scorer that gives no number", "gold", "en")
+def no_number(bench: Bench) -> None:
+    bench.metric = scorer("nan", lambda guess, gold: float("nan"))
+
+
 @planted("xnli", "scorer that any label pleases", "constant", "en")
 def generous(bench: Bench) -> None:
     labels = {"contradiction", "entailment", "neutral"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from harness.proof_prompt import TaskPrompt, label_findings
 from harness.proof_record import TaskProof
 from harness.proof_trial import Scored, Trial
 from harness.specs.prompt import PromptSpec
+from tests.proof.bench import Bench
+from tests.proof.bench import told as told_by
 from tests.proof.conftest import SPEC, WORDS, Prove
 
 Data = dict[str, Sequence[tuple[str, str]]]
@@ -364,3 +367,12 @@ def test_choices_are_labels() -> None:
     references = [f"choice{number % 2 + 1}" for number in range(12)]
     [own] = [item for item in METRICS if item.name == "accuracy"]
     assert scored("multiple_choice", own, examples, references, ("choice1", "choice2")) == []
+
+
+def test_a_sentence_of_a_treebank_may_be_a_question_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = Bench(folder=tmp_path, task="udpos", monkeypatch=monkeypatch)
+    own = {"id": "asked", "tokens": ["?"], "tags": ["PUNCT"], "text": "?"}
+    tried.write("udpos/de", [*tried.rows("udpos/de"), own])
+    assert told_by(tried.prove(), "placeholder") == []

