@@ -40,7 +40,8 @@ def plugins(
     found = discover()
     registry = Registry(found)
     catalog = Catalog(registry.task_spec_folders(), kind_models={}, without_taken=found.without_taken)
-    told = [*_commands(), *_double_documents(catalog), *(_double_names(registry) if check else ())]
+    told = [*_commands(), *_double_documents(catalog), *catalog.lost_fragments()]
+    told += _double_names(registry) if check else ()
     told += found.taken
     broken = {(plugin.name, plugin.module) for plugin in found.broken}
     rows: list[dict[str, Any]] = [

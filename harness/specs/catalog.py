@@ -340,6 +340,17 @@ class Catalog:
 
         return validate_document(FragmentSpec, entry.document)
 
+    def lost_fragments(self) -> list[SpecError]:
+        """Return what is wrong with fragments of plugins that extend a task which nobody has."""
+        lost = []
+        for entries in self._extending.values():
+            for entry in entries:
+                try:
+                    self._refuse_lost_fragment(entry)
+                except SpecError as error:
+                    lost.append(error)
+        return lost
+
     def _refuse_lost_fragment(self, entry: Entry) -> None:
         """Raise `SpecError` where the user gave languages for a task that nobody has."""
         if entry.sort == "extends" and entry.name not in self._tables["task"]:
