@@ -1,4 +1,4 @@
-"""Typed tables of what plugins declared; a name used twice is an error that names both plugins."""
+"""Typed tables of what plugins declared; a name that two strangers use is an error that names both plugins."""
 
 from __future__ import annotations
 
