@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from string import Formatter
@@ -70,6 +71,7 @@ def document_problems(
     found = [
         *_names(spec, registry, catalog),
         *_languages(spec, entry.languages),
+        *_metric_languages(spec, registry),
         *_sources(spec, registry),
         *_conditions(spec),
     ]
@@ -212,6 +214,14 @@ def _languages(spec: TaskSpec | TrainingSpec, table: LanguageTable) -> Iterator[
                         f"the language table says {own!r} for {code!r}, found {given!r}; leave the key out"
                     )
                     yield ("languages", code, key), message
+
+
+def _metric_languages(spec: TaskSpec, registry: Registry) -> Iterator[Found]:
+    metrics = [metric for metric in registry.metrics if metric.name in spec.metrics]
+    for metric, code in itertools.product(metrics, spec.languages):
+        if not metric.scores_language(code, spec.metric_options):
+            has = " ".join(metric.languages)
+            yield ("languages", code), f"the metric {metric.name!r} has no rules for {code!r}, only for {has}"
 
 
 def _unknown_language(code: str, table: LanguageTable) -> str:

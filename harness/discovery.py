@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pluggy
 
 from harness.deadline import HangingError, Watch, patience
-from harness.errors import BrokenPluginError, HarnessError
+from harness.errors import BrokenPluginError, DuplicateNameError, HarnessError, PluginError
 from harness.hookspecs import PROJECT, HookSpecs
 from harness.package import find_entry_points, install_again, load_entry_point, package_of
 from harness.plugin import DISABLE_VARIABLE, Plugin, check_hooks, fault_of
@@ -20,6 +20,7 @@ from harness.plugin import DISABLE_VARIABLE, Plugin, check_hooks, fault_of
 __all__ = ["DISABLE_VARIABLE", "TRACE_VARIABLE", "Plugin", "Plugins", "discover"]
 
 TRACE_VARIABLE = "HARNESS_TRACE_HOOKS"
+Item = TypeVar("Item")
 RAISED = (Exception, HangingError, SystemExit)
 """What a stranger's code may raise while it works for a run."""
 
@@ -34,6 +35,8 @@ class Plugins:
     disabled: list[str] = field(default_factory=list)
     trace: bool = False
     """Whether every call of a hook is told on stderr."""
+    taken: list[DuplicateNameError] = field(default_factory=list)
+    """Names of the harness's own that strangers registered, too."""
 
     def declarations(self, hook: str) -> list[tuple[str, Any]]:
         """Return (plugin name, declared thing) pairs of a ``register`` hook, ordered by plugin name.
@@ -61,7 +64,30 @@ class Plugins:
 
     def _may_interrupt(self, name: str) -> Callable[[], bool]:
         # Our own hooks import numpy, which takes its time from a cold disk, and would be broken half-way.
-        return lambda: not any(plugin.name == name and plugin.is_ours for plugin in self.loaded)
+        return lambda: not self._is_ours(name)
+
+    def _is_ours(self, name: str) -> bool:
+        return any(plugin.name == name and plugin.is_ours for plugin in self.loaded)
+
+    def without_taken(
+        self, sort: str, triples: Sequence[tuple[str, str, Item]]
+    ) -> list[tuple[str, str, Item]]:
+        """Return (plugin, name, thing) triples without those of strangers that have a name of the harness's own.
+
+        They are told in `taken`: what the harness brings works whatever else is installed.
+        """
+        owners: dict[str, list[str]] = {}
+        for plugin, name, _ in triples:
+            owners.setdefault(name, []).append(plugin)
+        kept = []
+        for plugin, name, item in triples:
+            ours = [other for other in owners[name] if other != plugin and self._is_ours(other)]
+            if ours and not self._is_ours(plugin):
+                error = DuplicateNameError(sort, name, ours[0], plugin, kept=True)
+                self.taken += [error] if all(str(error) != str(known) for known in self.taken) else []
+            else:
+                kept.append((plugin, name, item))
+        return kept
 
     def _raised(self, name: str, hook: str, error: BaseException) -> str:
         told, hint = fault_of(error, f"its hook {hook}")
@@ -115,9 +141,9 @@ class Plugins:
             self.broken.append(replace(known, error=message, hint=hint, cause=cause))
 
     @property
-    def problems(self) -> list[BrokenPluginError]:
-        """What is wrong with every broken plugin, and what to do about it."""
-        return [plugin.problem for plugin in self.broken]
+    def problems(self) -> list[PluginError]:
+        """What is wrong with every broken plugin, and what to do about it; then the names that were taken."""
+        return [*(plugin.problem for plugin in self.broken), *self.taken]
 
 
 def discover(entry_points: Iterable[importlib.metadata.EntryPoint] | None = None) -> Plugins:

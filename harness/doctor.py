@@ -165,13 +165,13 @@ def _plugins(plugins: Plugins) -> Iterator[Finding]:
         if plugin.name not in broken:
             detail = f"{plugin.distribution} {plugin.version}"
             yield Finding(area="plugin", name=plugin.name, state="ok", detail=detail)
-    for plugin, problem in zip(plugins.broken, plugins.problems, strict=True):
+    for plugin in plugins.broken:
         yield Finding(
             area="plugin",
             name=plugin.name,
             state="broken",
             detail=plugin.error or "",
-            advice=problem.hint or "",
+            advice=plugin.problem.hint or "",
         )
     for name in plugins.disabled:
         yield Finding(area="plugin", name=name, state="disabled")

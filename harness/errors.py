@@ -154,17 +154,21 @@ class BrokenPluginError(PluginError):
 class DuplicateNameError(PluginError):
     """Two plugins registered the same name, or the user gave a file that has it, too.
 
-    `given` are those of the two that are files or folders of the user, which nobody can uninstall.
+    `given` are those of the two that are files or folders of the user, which nobody can uninstall; `kept` says that
+    the first is the harness's own, so that it is used.
     """
 
-    def __init__(self, kind: str, name: str, first: str, second: str, *, given: Sequence[str] = ()) -> None:
+    def __init__(
+        self, kind: str, name: str, first: str, second: str, *, given: Sequence[str] = (), kept: bool = False
+    ) -> None:
         both = " and ".join(f"{'file' if one in given else 'plugin'} {one!r}" for one in (first, second))
         if first in given and second in given:
             hint = "Leave one of them out (--tasks-from)."
         elif given:
             hint = f"Leave the file {second if second in given else first!r} out, or rename what it has."
         else:
-            hint = f"Uninstall one of them, or run with HARNESS_DISABLE_PLUGINS={second}."
+            what = f"That of {first!r} is used. Uninstall the other" if kept else "Uninstall one of them"
+            hint = f"{what}, or run with HARNESS_DISABLE_PLUGINS={second}."
         super().__init__(f"The {kind} {name!r} is registered by both {both}.", hint=hint)
         self.both = (first, second)
 

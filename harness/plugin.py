@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ __all__ = [
     "Plugin",
     "check_hooks",
     "fault_of",
+    "text_of",
 ]
 
 DISABLE_VARIABLE = "HARNESS_DISABLE_PLUGINS"
@@ -83,7 +84,15 @@ def fault_of(error: BaseException, doing: str) -> tuple[str, str | None]:
         )
     if isinstance(error, BrokenPluginError):
         return error.message, error.hint
-    return f"{type(error).__name__}: {error}", None
+    return f"{type(error).__name__}: {text_of(error)}", None
+
+
+def text_of(thing: object, write: Callable[[Any], str] = str) -> str:
+    """Return what `write` makes of a stranger's object; that it cannot be printed where that raises, too."""
+    try:
+        return write(thing)
+    except Exception:  # noqa: BLE001, RUF100  a stranger's method may raise anything
+        return "(unprintable)"
 
 
 def check_hooks(module: Any) -> None:

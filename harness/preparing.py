@@ -59,10 +59,17 @@ def open_session(tasks_from: Sequence[Path] = (), *, allow_code: bool = False) -
 
     `allow_code` lets metrics that are programs of others run (``evaluate:NAME``).
     """
-    registry = Registry(discover(), metric_families={FAMILY: evaluate_family(allow_code=allow_code)})
+    plugins = discover()
+    registry = Registry(plugins, metric_families={FAMILY: evaluate_family(allow_code=allow_code)})
     models = {kind.name: kind.spec_model for kind in registry.kinds}
     folders, sources = registry.task_spec_folders(), registry.task_sources
-    catalog = Catalog(folders, kind_models=models, extra_paths=tasks_from, sources=sources)
+    catalog = Catalog(
+        folders,
+        kind_models=models,
+        extra_paths=tasks_from,
+        sources=sources,
+        without_taken=plugins.without_taken,
+    )
     catalog.problems_in = lambda entry: document_problems(entry, registry, catalog)
     registry.languages = catalog.languages
     return Session(registry=registry, catalog=catalog)

@@ -1,4 +1,4 @@
-"""Typed tables of what plugins declared; a name used twice is an error that names both plugins."""
+"""Typed tables of what plugins declared; a name that two strangers use is an error that names both plugins."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from harness.errors import DuplicateNameError, UnknownNameError
 from harness.languages import LanguageTable, known_languages
+from harness.plugin import text_of
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -37,7 +38,7 @@ Item = TypeVar("Item")
 class Table(Generic[Item]):
     """Declared things of one sort by name, each with the plugin it came from.
 
-    A name that two plugins declared cannot be used: `get` raises and names both. Other names are not affected.
+    A name that two strangers declared cannot be used: `get` raises and names both. Other names are not affected.
     """
 
     def __init__(
@@ -122,7 +123,8 @@ class Registry:
         pairs = self._declared("metric", hook, "harness.metrics.metric.Metric")
         triples = [(plugin, item.name, item) for plugin, item in pairs]
         own = {source.name: source.open_metric for source in self.task_sources if source.metric is not None}
-        return Table("metric", triples, families={**own, **(self._metric_families or {})})
+        families = {**own, **(self._metric_families or {})}
+        return Table("metric", self.plugins.without_taken("metric", triples), families=families)
 
     @cached_property
     def readers(self) -> Table[Reader]:
@@ -150,7 +152,8 @@ class Registry:
     def methods(self) -> Table[Method]:
         """Methods, by ``kind:name``."""
         pairs = self._declared("method", "harness_register_methods", "harness.methods.Method")
-        return Table("method", [(plugin, f"{method.kind}:{method.name}", method) for plugin, method in pairs])
+        triples = [(plugin, f"{method.kind}:{method.name}", method) for plugin, method in pairs]
+        return Table("method", self.plugins.without_taken("method", triples))
 
     @cached_property
     def translators(self) -> Table[TranslatorEntry]:
@@ -215,7 +218,8 @@ class Registry:
         return folders
 
     def _named(self, sort: str, hook: str, wanted: str) -> Table[Any]:
-        return Table(sort, [(plugin, item.name, item) for plugin, item in self._declared(sort, hook, wanted)])
+        triples = [(plugin, item.name, item) for plugin, item in self._declared(sort, hook, wanted)]
+        return Table(sort, self.plugins.without_taken(sort, triples))
 
     def _declared(self, sort: str, hook: str, wanted: str) -> list[tuple[str, Any]]:
         """Return what plugins declared; what is of another class is left out, and its plugin reported.
@@ -225,11 +229,11 @@ class Registry:
         pairs = []
         for plugin, item in self.plugins.declarations(hook):
             classes = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(item).__mro__}
-            if wanted in classes:
+            if wanted in classes and isinstance(getattr(item, "name", ""), str):
                 pairs.append((plugin, item))
             else:
                 self._refuse(plugin, item, sort, hook)
         return pairs
 
     def _refuse(self, plugin: str, item: Any, sort: str, hook: str) -> None:
-        self.plugins.report(plugin, f"it returned {item!r} from {hook}, which is no {sort}")
+        self.plugins.report(plugin, f"it returned {text_of(item, repr)} from {hook}, which is no {sort}")

@@ -13,6 +13,7 @@ from typing import Any
 from harness.cli.tracing import DEBUG
 from harness.errors import BrokenPluginError, HarnessError, StoppedError, UnknownNameError
 from harness.package import find_entry_points, load_entry_point, package_of
+from harness.plugin import DISTRIBUTION
 
 __all__ = ["main", "run"]
 
@@ -115,9 +116,7 @@ def _dispatch(given: list[str]) -> int:
 
 def _load(name: str) -> Any:
     """Return the typer app of a plugin's command; raises `BrokenPluginError`."""
-    found = sorted(
-        (item for item in find_entry_points(GROUP)[0] if item.name == name), key=lambda item: item.value
-    )
+    found = sorted(_entry_points(name), key=lambda item: item.value)
     owners = [package_of(entry_point.dist)[0] for entry_point in found]
     if len({entry_point.value for entry_point in found}) > 1:
         raise BrokenPluginError(
@@ -187,6 +186,13 @@ def _help() -> str:
             name, SHIPPED.get(name) or f"Comes with the plugin package {package_of(entry_point.dist)[0]}."
         )
     return HELP.format(commands="\n".join(f"  {name:<12} {summary}" for name, summary in rows.items()))
+
+
+def _entry_points(name: str) -> list[importlib.metadata.EntryPoint]:
+    """Return what brings a command: our own alone where there is one, so that nobody takes its place."""
+    found = [item for item in find_entry_points(GROUP)[0] if item.name == name]
+    ours = [item for item in found if name in SHIPPED and package_of(item.dist)[0] == DISTRIBUTION]
+    return ours or found
 
 
 def _plugin_commands() -> dict[str, importlib.metadata.EntryPoint]:

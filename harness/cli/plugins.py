@@ -39,8 +39,10 @@ def plugins(
 
     found = discover()
     registry = Registry(found)
-    catalog = Catalog(registry.task_spec_folders(), kind_models={})
-    told = [*_commands(), *_double_documents(catalog), *(_double_names(registry) if check else ())]
+    catalog = Catalog(registry.task_spec_folders(), kind_models={}, without_taken=found.without_taken)
+    told = [*_commands(), *_double_documents(catalog), *catalog.lost_fragments()]
+    told += _double_names(registry) if check else ()
+    told += found.taken
     broken = {(plugin.name, plugin.module) for plugin in found.broken}
     rows: list[dict[str, Any]] = [
         {
@@ -82,18 +84,20 @@ def plugins(
 
 def _commands() -> Iterator[HarnessError]:
     """Yield commands of packages whose names are taken."""
-    from harness.cli.main import COMMANDS, GROUP
+    from harness.cli.main import COMMANDS, GROUP, SHIPPED
     from harness.errors import BrokenPluginError
     from harness.package import find_entry_points, package_of
+    from harness.plugin import DISTRIBUTION
 
     owners: dict[str, str] = {}
     for item in sorted(set(find_entry_points(GROUP)[0]), key=lambda item: (item.name, item.value)):
         package = package_of(item.dist)[0]
-        if item.name in COMMANDS:
+        if item.name in COMMANDS or (item.name in SHIPPED and package != DISTRIBUTION):
             yield BrokenPluginError(
                 f"The command {item.name!r} of the package {package!r} is never run: it is one of the harness itself."
             )
-        elif item.name in owners:
+            continue
+        if item.name in owners:
             yield BrokenPluginError(
                 f"The command {item.name!r} comes with both {owners[item.name]!r} and {package!r}.",
                 hint="Uninstall one of them.",

@@ -36,7 +36,14 @@ def open_catalog(tasks_from: Sequence[Path] = ()) -> tuple[Plugins, Catalog]:
     plugins = discover()
     registry = Registry(plugins)
     folders, sources = registry.task_spec_folders(), registry.task_sources
-    return plugins, Catalog(folders, kind_models={}, extra_paths=tasks_from, sources=sources)
+    catalog = Catalog(
+        folders,
+        kind_models={},
+        extra_paths=tasks_from,
+        sources=sources,
+        without_taken=plugins.without_taken,
+    )
+    return plugins, catalog
 
 
 @app.command("list")

@@ -96,6 +96,8 @@ class Metric:
     higher_is_better: bool = True
     options: tuple[str, ...] = ()
     """Keys of a task's ``metric_options`` that it reads; a key that no metric reads is a fault of the spec."""
+    languages: tuple[str, ...] = ()
+    """Those that its rules are for; empty where it scores any."""
     methods: frozenset[str] | None = None
     """Names of the methods whose predictions it understands; None for all of its kinds. Other cells go without it."""
     ready: Callable[[], None] | None = None
@@ -104,6 +106,10 @@ class Metric:
     def takes_option(self, key: str) -> bool:
         """Return whether it reads an option: one that it declares, its own name, or one that begins with ``NAME.``."""
         return key in self.options or key == self.name or key.startswith(f"{self.name}.")
+
+    def scores_language(self, language: str, options: Mapping[str, str]) -> bool:
+        """Return whether it has rules for a task's language, or the task names another one as ``answer_language``."""
+        return not self.languages or language in self.languages or "answer_language" in options
 
     def scores_method(self, method: str) -> bool:
         """Return whether it understands the predictions of a method."""

@@ -8,9 +8,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
+from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError
 from harness.languages import Language, LanguageTable, known_languages
-from harness.specs.folder import read_file, unreadable, yaml_files
+from harness.specs.folder import SORTS, read_entry, read_folder, read_given
 from harness.specs.index import SpecIndex
 from harness.specs.loading import Document, read_yaml
 from harness.specs.task_entry import Entry, TaskEntry, described_language, described_languages, join_fragments
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "described_languages", "read_entry", "read_folder"]
 
-SORTS = ("task", "training", "recipe", "suite", "published", "prompt", "extends")
-"""The key that says of what sort a document is; its value is the name."""
+WithoutTaken = Callable[[str, list[tuple[str, str, Entry]]], list[tuple[str, str, Entry]]]
 SHOWN = {"training": "training set", "published": "published scores"}
 
 
@@ -41,8 +40,11 @@ class Catalog:
         kind_models: Mapping[str, type[TaskSpec]],
         extra_paths: Sequence[Path] = (),
         sources: Table[TaskSource] | None = None,
+        without_taken: WithoutTaken = lambda _, triples: triples,
     ) -> None:
+        """Read all documents; `without_taken` leaves out those of strangers that have a name of the harness's own."""
         self._kind_models = kind_models
+        self._without_taken = without_taken
         self._sources = sources
         # Documents are read once and never change, so that a task is validated once.
         self._tasks: dict[str, TaskEntry] = {}
@@ -58,7 +60,7 @@ class Catalog:
             if problems:
                 self.unreadable.setdefault(plugin, []).extend(problems)
         index.save()
-        extra = [entry for path in extra_paths for entry in _read_extra(path)]
+        extra = [entry for path in extra_paths for entry in read_given(path)]
         self.entries += extra
         self._given = {id(entry) for entry in extra}
         self.problems_in: Callable[[TaskEntry], Iterable[tuple[Document, Sequence[Problem]]]] = lambda _: ()
@@ -245,6 +247,9 @@ class Catalog:
         if not found:
             raise UnknownNameError(f"prompt of {task!r}", preset, self.presets(task))
         if len(found) > 1:
+            entries = [(preset, self.entry("prompt", name)) for name in found]
+            found = [entry.name for entry in self._own_first(f"prompt of {task!r}", entries)]
+        if len(found) > 1:
             first, second = (self.entry("prompt", name) for name in found[:2])
             paths = [one.plugin for one in (first, second) if one.given]
             raise DuplicateNameError(f"prompt {preset!r} of", task, first.plugin, second.plugin, given=paths)
@@ -335,6 +340,17 @@ class Catalog:
 
         return validate_document(FragmentSpec, entry.document)
 
+    def lost_fragments(self) -> list[SpecError]:
+        """Return what is wrong with fragments of plugins that extend a task which nobody has."""
+        lost = []
+        for entries in self._extending.values():
+            for entry in entries:
+                try:
+                    self._refuse_lost_fragment(entry)
+                except SpecError as error:
+                    lost.append(error)
+        return lost
+
     def _refuse_lost_fragment(self, entry: Entry) -> None:
         """Raise `SpecError` where the user gave languages for a task that nobody has."""
         if entry.sort == "extends" and entry.name not in self._tables["task"]:
@@ -344,71 +360,20 @@ class Catalog:
 
     def _table(self, sort: str) -> dict[str, list[Entry]]:
         table: dict[str, list[Entry]] = {}
-        for entry in self.entries:
-            if entry.sort == sort:
-                table.setdefault(entry.name, []).append(entry)
+        found = [entry for entry in self.entries if entry.sort == sort]
+        if sort != "extends":
+            found = self._own_first(SHOWN.get(sort, sort), [(entry.name, entry) for entry in found])
+        for entry in found:
+            table.setdefault(entry.name, []).append(entry)
         return table
 
-
-def read_folder(
-    plugin: str, folder: Traversable, index: SpecIndex | None = None
-) -> tuple[list[Entry], list[HarnessError]]:
-    """Return the documents of a registered folder, two levels deep, and what is wrong with unreadable ones."""
-    entries: list[Entry] = []
-    problems: list[HarnessError] = []
-    try:
-        files = yaml_files(plugin, folder)
-    except HarnessError as error:
-        return [], [error]
-    for file in files:
-        try:
-            entries.append(read_entry(plugin, file, folder, index))
-        except HarnessError as error:
-            problems.append(error)
-        except Exception as error:  # noqa: BLE001, RUF100  a stranger's Traversable may raise anything
-            problems.append(unreadable(file, error))
-    return entries, problems
-
-
-def read_entry(plugin: str, file: Traversable, folder: Traversable, index: SpecIndex | None = None) -> Entry:
-    """Return one document; raises `SpecError` where its sort cannot be told."""
-    content = read_file(file)
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise SpecError(str(file), [Problem(message=f"is not UTF-8: {error}")]) from error
-    known = None if index is None else index.get(content)
-    if known is None:
-        document = read_yaml(text, str(file))
-        if index is not None:
-            index.put(content, document.data)
-    else:
-        document = Document(source=str(file), data=known, text=text)
-    sorts = [sort for sort in SORTS if sort in document.data]
-    if "published" in sorts:
-        sorts = ["published"]  # published scores also name their suite and their recipe
-    if len(sorts) != 1 or not isinstance(document.data[sorts[0]], str):
-        expected = ", ".join(f"'{sort}: NAME'" for sort in SORTS)
-        raise SpecError(str(file), [Problem(message=f"expected exactly one of {expected}", line=1)])
-    given = plugin in {str(file), str(folder)}  # a plugin is never named as its files are
-    name = document.data[sorts[0]]
-    return Entry(sort=sorts[0], name=name, plugin=plugin, document=document, folder=folder, given=given)
-
-
-def _read_extra(path: Path) -> list[Entry]:
-    if path.is_dir():
-        entries, problems = read_folder(str(path), path)
-        if problems:
-            raise problems[0]
-        if not entries:
-            raise UsageError(f"The folder {str(path)!r} given with --tasks-from holds no YAML spec.")
-        return entries
-    if not path.is_file():
-        raise UsageError(f"The path {str(path)!r} given with --tasks-from does not exist.")
-    try:
-        return [read_entry(str(path), path, path.parent)]
-    except OSError as error:
-        raise unreadable(path, error) from error
+    def _own_first(self, sort: str, named: Sequence[tuple[str, Entry]]) -> list[Entry]:
+        """Return documents without those of strangers whose names the harness has itself; the user's are last."""
+        plugged = [(entry.plugin, name, entry) for name, entry in named if not entry.given]
+        return [
+            *(entry for _, _, entry in self._without_taken(sort, plugged)),
+            *(entry for _, entry in named if entry.given),
+        ]
 
 
 def _each_once(entries: Iterable[Entry]) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""The YAML files of a registered folder: found and read so that nothing in it can crash or stop a command."""
+"""The documents of a registered folder: found and read so that nothing in it can crash or stop a command."""
 
 from __future__ import annotations
 
@@ -8,10 +8,25 @@ import stat
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from harness.errors import HarnessError, Problem, SpecError
+from harness.errors import HarnessError, Problem, SpecError, UsageError
+from harness.specs.index import SpecIndex
+from harness.specs.loading import Document, read_yaml
+from harness.specs.task_entry import Entry
 
-__all__ = ["MOST_BYTES", "MOST_ENTRIES", "read_file", "unreadable", "yaml_files"]
+__all__ = [
+    "MOST_BYTES",
+    "MOST_ENTRIES",
+    "SORTS",
+    "read_entry",
+    "read_file",
+    "read_folder",
+    "read_given",
+    "unreadable",
+    "yaml_files",
+]
 
+SORTS = ("task", "training", "recipe", "suite", "published", "prompt", "extends")
+"""The key that says of what sort a document is; its value is the name."""
 MOST_BYTES = 2_000_000
 """Of one file. The largest spec that is shipped has 12 thousand."""
 MOST_ENTRIES = 50_000
@@ -59,6 +74,68 @@ def read_file(file: Traversable) -> bytes:
         fault = f"has more than {MOST_BYTES:,} bytes, the most that a spec may have"
         raise SpecError(str(file), [Problem(message=fault)])
     return content
+
+
+def read_folder(
+    plugin: str, folder: Traversable, index: SpecIndex | None = None
+) -> tuple[list[Entry], list[HarnessError]]:
+    """Return the documents of a registered folder, two levels deep, and what is wrong with unreadable ones."""
+    entries: list[Entry] = []
+    problems: list[HarnessError] = []
+    try:
+        files = yaml_files(plugin, folder)
+    except HarnessError as error:
+        return [], [error]
+    for file in files:
+        try:
+            entries.append(read_entry(plugin, file, folder, index))
+        except HarnessError as error:
+            problems.append(error)
+        except Exception as error:  # noqa: BLE001, RUF100  a stranger's Traversable may raise anything
+            problems.append(unreadable(file, error))
+    return entries, problems
+
+
+def read_entry(plugin: str, file: Traversable, folder: Traversable, index: SpecIndex | None = None) -> Entry:
+    """Return one document; raises `SpecError` where its sort cannot be told."""
+    content = read_file(file)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SpecError(str(file), [Problem(message=f"is not UTF-8: {error}")]) from error
+    known = None if index is None else index.get(content)
+    if known is None:
+        document = read_yaml(text, str(file))
+        if index is not None:
+            index.put(content, document.data)
+    else:
+        document = Document(source=str(file), data=known, text=text)
+    sorts = [sort for sort in SORTS if sort in document.data]
+    if "published" in sorts:
+        sorts = ["published"]  # published scores also name their suite and their recipe
+    if len(sorts) != 1 or not isinstance(document.data[sorts[0]], str):
+        expected = ", ".join(f"'{sort}: NAME'" for sort in SORTS)
+        raise SpecError(str(file), [Problem(message=f"expected exactly one of {expected}", line=1)])
+    given = plugin in {str(file), str(folder)}  # a plugin is never named as its files are
+    name = document.data[sorts[0]]
+    return Entry(sort=sorts[0], name=name, plugin=plugin, document=document, folder=folder, given=given)
+
+
+def read_given(path: Path) -> list[Entry]:
+    """Return the documents of a file or folder that the user gave; raises `HarnessError` for the first fault."""
+    if path.is_dir():
+        entries, problems = read_folder(str(path), path)
+        if problems:
+            raise problems[0]
+        if not entries:
+            raise UsageError(f"The folder {str(path)!r} given with --tasks-from holds no YAML spec.")
+        return entries
+    if not path.is_file():
+        raise UsageError(f"The path {str(path)!r} given with --tasks-from does not exist.")
+    try:
+        return [read_entry(str(path), path, path.parent)]
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 class _TooManyError(Exception):

@@ -45,6 +45,13 @@ def language_words(
     if code in entry.spec.languages:
         owner = entry.added.get(code, entry.plugin)
         raise UsageError(f"The task {task!r} has the language {code!r} already, from the plugin {owner!r}.")
+    for metric in map(session.registry.metrics.get, entry.spec.metrics):
+        if not metric.scores_language(code, entry.spec.metric_options):
+            raise UsageError(
+                f"The task {task!r} cannot take {code!r}: its metric {metric.name!r} has no rules for it, only for "
+                f"{', '.join(metric.languages)}.",
+                hint="Begin a task of your own with another metric: harness new task NAME",
+            )
     items, label_map = _items(entry, origin)
     return {
         "task": task,

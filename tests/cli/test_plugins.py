@@ -225,7 +225,7 @@ def test_two_plugins_of_one_name(cli: Cli, install_plugin: InstallPlugin) -> Non
         (
             METRIC,
             "plan",
-            "metrics.0: The metric 'accuracy' is registered by both plugin 'core' and plugin 'twin'.",
+            "The metric 'accuracy' is registered by both plugin 'core' and plugin 'twin'.",
         ),
         (
             ADAPTER,
@@ -240,14 +240,28 @@ def test_two_plugins_of_one_name(cli: Cli, install_plugin: InstallPlugin) -> Non
     ],
     ids=["metric", "adapter", "method"],
 )
-def test_a_name_that_two_plugins_register_is_an_error_that_names_both(
+def test_nobody_takes_a_name_of_the_harness(
     cli: Cli, install_plugin: InstallPlugin, source: str, command: str, message: str
 ) -> None:
+    expected = cli(command, *EVAL[1:7])
     install_plugin("twin", source)
-    status, _, err = cli(command, *EVAL[1:7])
-    assert status == 2
+    status, out, err = cli(command, *EVAL[1:7])
+    assert (status, out) == expected[:2]
     assert message in err
+    assert "is used. Uninstall the other, or run with HARNESS_DISABLE_PLUGINS=twin" in err
+
+
+def test_a_name_that_two_strangers_register_is_an_error_that_names_both(
+    cli: Cli, install_plugin: InstallPlugin
+) -> None:
+    source = ADAPTER.replace("baseline", "mine")
+    install_plugin("twin", source)
+    install_plugin("double", source)
+    status, _, err = cli("plan", *EVAL[1:4], "mine:x", *EVAL[5:7])
+    assert status == 2
+    assert "Error: The adapter 'mine' is registered by both plugin 'double' and plugin 'twin'." in err
     assert "HARNESS_DISABLE_PLUGINS=twin" in err
+    assert cli("plan", *EVAL[1:7])[0] == 0
 
 
 def test_a_double_name_is_no_trouble_for_those_who_do_not_use_it(
@@ -270,19 +284,27 @@ def test_a_task_that_two_plugins_bring(cli: Cli, install_plugin: InstallPlugin) 
         "languages: {en: {test: {sample: a}}}\n"
     )
     install_plugin("twin", {"twin/__init__.py": plugin, "twin/xnli.yaml": spec, "twin/faulty.yaml": "a: ["})
-    message = "The task 'xnli' is registered by both plugin 'task_specs' and plugin 'twin'."
-    status, _, err = cli("plan", *EVAL[1:7])
+    message = "Warning: The task 'xnli' is registered by both plugin 'task_specs' and plugin 'twin'. That of"
+    letters = spec.replace("xnli", "letters")
+    install_plugin("third", {"third/__init__.py": plugin, "third/letters.yaml": letters})
+    for command in (("plan", *EVAL[1:7]), ("tasks", "list"), ("languages", "sw")):
+        status, _, err = cli(*command)
+        assert status == 0
+        assert message in err
+        assert "faulty.yaml has 1 fault" in err
+    assert {"xnli", "letters"} <= _listed(cli)
+    install_plugin("fourth", {"fourth/__init__.py": plugin, "fourth/letters.yaml": letters})
+    double = "The task 'letters' is registered by both plugin 'fourth' and plugin 'third'."
+    status, _, err = cli("plan", "--tasks", "letters", *EVAL[3:7])
     assert status == 2
-    assert f"Error: {message}" in err
-    status, out, err = cli("tasks", "list")
-    assert status == 0
-    assert "xquad" in out
-    assert not [line for line in out.splitlines() if line.startswith("xnli")]
-    assert f"Warning: {message}" in err
-    assert "faulty.yaml has 1 fault" in err
-    status, _, err = cli("languages", "sw")
-    assert status == 0
-    assert f"Warning: {message}" in err
+    assert f"Error: {double}" in err
+    assert f"Warning: {double}" in cli("tasks", "list")[2]
+    assert "xnli" in _listed(cli)
+    assert "letters" not in _listed(cli)
+
+
+def _listed(cli: Cli) -> set[str]:
+    return {line.split()[0] for line in cli("tasks", "list")[1].splitlines()}
 
 
 def test_hooks_are_traced_on_request(

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-import harness.specs.catalog
+import harness.specs.folder
 from harness.specs import loading
 from harness.specs.catalog import Catalog, read_folder
 from harness.specs.index import FOLDER, SpecIndex
@@ -65,7 +65,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         sources.append(Path(source).name)
         return read(text, source)
 
-    monkeypatch.setattr(harness.specs.catalog, "read_yaml", noted)
+    monkeypatch.setattr(harness.specs.folder, "read_yaml", noted)
     return sources
 
 

@@ -56,6 +56,15 @@ FAULTS = {
         "HARNESS_HOOKS = '1'",
         "its HARNESS_HOOKS is '1', expected the version of the hooks, such as 1. Repair it, or",
     ),
+    "speechless": (
+        "class Fault(Exception):\n    def __str__(self): raise ValueError('no')\nraise Fault",
+        "Fault: (unprintable). Repair it, or",
+    ),
+    "faceless": (
+        f"{IMPORT}class Thing:\n    def __repr__(self): raise ValueError('no')\n"
+        "@hookimpl\ndef harness_register_task_specs(): return [Thing()]\n",
+        "it returned (unprintable) from harness_register_task_specs, which is no folder. Repair it, or",
+    ),
     "unknown": (
         f"{IMPORT}@hookimpl\ndef harness_predict_weather(): return []\n",
         "it implements the unknown hook 'harness_predict_weather': this harness 0.1.0 has hooks of version 1. Run 'pip "
@@ -251,6 +260,16 @@ def test_commands_with_taken_names(package: Package, harness: Harness) -> None:
     assert harness("greet").out == "mine\n"
 
 
+def test_nobody_takes_a_command_of_our_plugins(package: Package, harness: Harness) -> None:
+    app = "import typer\napp = typer.Typer()\n@app.command()\ndef run(): typer.echo('mine')\n"
+    package("aaa", app, entry_points="[harness.commands]\ngap = aaa:app\n")
+    helped = harness("gap", "--help")
+    assert (helped.status, helped.err) == (0, "")
+    assert "translations" in helped.out
+    told = "The command 'gap' of the package 'aaa' is never run: it is one of the harness itself.\n"
+    assert harness("plugins").err == told
+
+
 def test_names_that_two_plugins_register_are_told_on_request(package: Package, harness: Harness) -> None:
     source = (
         f"{IMPORT}from harness.reporting.formats import ReportFormat\n@hookimpl\ndef harness_register_reports():\n"
@@ -261,6 +280,17 @@ def test_names_that_two_plugins_register_are_told_on_request(package: Package, h
     checked = harness("plugins", "--check")
     assert checked.status == 1
     assert "report format 'html' is registered by both plugin 'core' and plugin 'twin'." in checked.err
+
+
+def test_things_without_a_name_are_left_out(package: Package, harness: Harness) -> None:
+    package(
+        "nameless",
+        f"{IMPORT}from harness.reporting.formats import ReportFormat\n@hookimpl\ndef harness_register_reports():\n"
+        "    return [ReportFormat(name=None, suffix='.x', render=lambda runs: '')]\n",
+    )
+    checked = harness("plugins", "--check")
+    assert checked.status == 1
+    assert "from harness_register_reports, which is no report format. Repair it" in checked.err
 
 
 def test_commands_that_cannot_be_loaded(package: Package, harness: Harness) -> None:

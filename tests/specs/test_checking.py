@@ -124,7 +124,7 @@ metric_options:
   "evaluate:bertscore": percent
   "evaluate:bertscore.lang": de
   "evaluate:bleurt": percent
-languages: {sw: {test: {local: a}}}
+languages: {hi: {test: {local: a}}}
 """
     ) == [
         "line 9: metric_options.answer_langage: "

@@ -188,6 +188,38 @@ def test_a_fragment_of_no_task_is_told(cli: Cli) -> None:
     assert err.startswith("Error: mine.yaml has 1 fault:\n  line 1: extends: No task named 'xnly'.")
 
 
+def test_a_fragment_of_a_package_for_no_task_is_told_with_the_plugins(
+    install_plugin: InstallPlugin, cli: Cli
+) -> None:
+    install_plugin("swiss", _package(_GSW.replace("xnli\n", "xnil\n")))
+    assert cli("tasks", "list", "xnli")[0] == 0
+    status, _, err = cli("plugins")
+    assert status == 1
+    assert "line 2: extends: No task named 'xnil'. Did you mean 'xnli'?" in err
+
+
+@pytest.mark.parametrize("code", ["YO", "q", "Gsw", "zh_Hant"])
+def test_what_is_no_language_code_is_told(session_with: SessionWith, code: str) -> None:
+    session = session_with(
+        f"extends: xnli\nlanguages: {{{code}: {{test: {{local: a}}, provenance: native}}}}\n"
+    )
+    with pytest.raises(SpecError, match=f"'{code}' is no language code: expected two or three small letters"):
+        session.catalog.task("xnli")
+
+
+def test_a_language_that_the_metric_has_no_rules_for_is_told(session_with: SessionWith, cli: Cli) -> None:
+    session = session_with("extends: mlqa\nlanguages: {pt: {test: {local: a}, provenance: native}}\n")
+    entry = session.catalog.task("mlqa")
+    with pytest.raises(SpecError, match=r"line 2: languages.pt: the metric 'mlqa_f1' has no rules for 'pt'"):
+        check_task(entry, session.registry, session.catalog)
+    status, _, err = cli("new", "language", "pt", "--task", "mlqa", "--from", "es")
+    assert status == 2
+    assert (
+        "The task 'mlqa' cannot take 'pt': its metric 'mlqa_f1' has no rules for it, only for en, es," in err
+    )
+    check_task(session.catalog.task("xquad"), session.registry, session.catalog)
+
+
 def test_what_is_given_with_tasks_from_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="given with --tasks-from does not exist"):
         open_session([tmp_path / "absent"])
