@@ -240,7 +240,8 @@ def test_an_encoder_decoder_ranks_as_in_lm_eval(peer: Peer) -> None:
     torch.manual_seed(0)
     sizes: dict[str, Any] = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2}
     pad = tokenizer.pad_token_id
-    config = T5Config(vocab_size=len(tokenizer), decoder_start_token_id=pad, pad_token_id=pad, **sizes)
+    sizes |= {"vocab_size": len(tokenizer), "decoder_start_token_id": pad, "pad_token_id": pad}
+    config = T5Config(**sizes)
     T5ForConditionalGeneration(config).save_pretrained(folder)
     names = ["nli_sw", "last_word"]
     peer.run(HERE / "peer_run.py", "evaluate", folder, peer.folder / "tasks", "1", answer, *names)
