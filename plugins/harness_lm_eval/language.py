@@ -3,27 +3,62 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.languages import known_languages
 
 __all__ = ["read_language"]
 
+_LOCALE = re.compile(r"([A-Za-z]{2})[_-][A-Z]{2}")
+"""A language with its country: ``HI_IN`` is Hindi, though ``in`` alone once meant Indonesian."""
+_LEAST_WORD = 4
+"""Letters of a name such as ``thai``; shorter ends are often words: ``physics_gre``, ``meta_ar_msa``."""
+
 
 def read_language(data: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return our code and the key it was read off, ``dataset_name`` or ``task``; None where neither ends in one."""
-    table = known_languages()
+    """Return our code and the key it was read off, ``dataset_name`` or ``task``; None where neither says one.
+
+    A code that is only the end of a longer name counts where no other part of the task's name is a code:
+    ``blimp_nl__om_te`` is not Telugu.
+    """
     for key in ("dataset_name", "task"):
-        for part in _endings(str(data.get(key) or "")):
-            meant = table.meant_by(part)
-            code = part if part in table else meant.rsplit("'", 2)[-2] if meant else None
+        name = str(data.get(key) or "")
+        for part in _whole_codes(name):
+            code = _code(part)
             if code is not None:
                 return code, key
+        code = _ending(name, str(data.get("task") or ""))
+        if code is not None:
+            return code, key
     return None
 
 
-def _endings(name: str) -> list[str]:
-    """Return what may be a language's code in a name: all of it, its last part, and ``swh_Latn`` at its end."""
+def _whole_codes(name: str) -> Iterator[str]:
+    """Yield what is a code in full: the name, the language of ``HI_IN``, and ``swh_Latn`` at its end."""
+    yield name
+    locale = _LOCALE.fullmatch(name)
+    if locale is not None:
+        yield locale.group(1).lower()
+    pair = re.split(r"[_.\-]", name)[-2:]
+    if len(pair) == 2 and len(pair[1]) == _LEAST_WORD:
+        yield "_".join(pair)
+
+
+def _ending(name: str, task: str) -> str | None:
     parts = re.split(r"[_.\-]", name)
-    return [part for part in dict.fromkeys([name, "_".join(parts[-2:]), parts[-1]]) if part]
+    known = known_languages()
+    if len(parts[-1]) >= _LEAST_WORD:
+        return _code(parts[-1])
+    others = {*parts[:-1], *re.split(r"[_.\-]", task)} - {parts[-1]}
+    is_pair = re.search(rf"(?:^|_)[a-z]{{2,3}}-{re.escape(parts[-1])}$", name) is not None
+    if parts[-1] not in known or (not is_pair and any(part in known for part in others)):
+        return None
+    return parts[-1]
+
+
+def _code(name: str) -> str | None:
+    """Return our code of a name that is one, ours or another's."""
+    table = known_languages()
+    meant = table.meant_by(name) if name else None
+    return name if name in table else meant.rsplit("'", 2)[-2] if meant else None

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
 
 from benchmarks.tiny_decoder import write_decoder
 from harness.results import Run
@@ -228,6 +230,32 @@ def test_what_was_answered_is_not_asked_again(both: tuple[Run, dict[str, Any], P
     assert requests["asked"] == 0
     assert requests["reused"] == requests["planned"] > 0
     assert [cell["metrics"] for cell in again.cells] == [cell["metrics"] for cell in run.cells]
+
+
+@pytest.mark.slow
+def test_an_encoder_decoder_ranks_as_in_lm_eval(peer: Peer) -> None:
+    folder, answer, output = peer.folder / "t5", peer.folder / "t5.json", peer.folder / "run_t5"
+    tokenizer = AutoTokenizer.from_pretrained(peer.folder / "model")
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2}
+    pad = tokenizer.pad_token_id
+    sizes |= {"vocab_size": len(tokenizer), "decoder_start_token_id": pad, "pad_token_id": pad}
+    config = T5Config(**sizes)
+    T5ForConditionalGeneration(config).save_pretrained(folder)
+    names = ["nli_sw", "last_word"]
+    peer.run(HERE / "peer_run.py", "evaluate", folder, peer.folder / "tasks", "1", answer, *names)
+    tasks = ",".join(f"lm_eval:{name}" for name in names)
+    given = ("--tasks", tasks, "--model", f"hf:{folder}", "--shots", "1", "-o", "dtype=float32")
+    peer.run("-m", "harness", "eval", *given, "--output", output)
+    theirs = json.loads(answer.read_text(encoding="utf-8"))
+    for cell, name in zip(Run(output).cells, names, strict=True):
+        samples = _by_number(theirs["samples"][name])
+        for record in Run(output).records(cell):
+            for mine, own in zip(record.prediction["resps"], samples[int(record.id)]["resps"], strict=True):
+                assert mine[0] == [pytest.approx(own[0][0], abs=CLOSE), own[0][1]]
+        for metric, score in cell["metrics"].items():
+            assert score["value"] == pytest.approx(theirs["results"][name][result_key(metric)], abs=1e-9)
 
 
 def test_templates_of_a_folder_cannot_reach_into_python(peer: Peer) -> None:

@@ -269,6 +269,19 @@ def test_a_mean_has_its_items_and_what_is_no_share_is_refused() -> None:
         ({"task": "belebele_swh_Latn"}, ("sw", "task")),
         ({"task": "t", "dataset_name": "hi"}, ("hi", "dataset_name")),
         ({"task": "hellaswag", "dataset_name": None}, None),
+        ({"task": "mmmlu_hi_in_law", "dataset_name": "HI_IN"}, ("hi", "dataset_name")),
+        ({"task": "xlsum_thai", "dataset_name": "thai"}, ("th", "dataset_name")),
+        ({"task": "afrimgsm_wol_prompt_1", "dataset_name": "wol"}, ("wo", "dataset_name")),
+        ({"task": "translate_ca-de", "dataset_name": "all"}, ("de", "task")),
+        (
+            {"task": "mlqa_de_ar", "dataset_name": "mlqa.de.ar"},
+            None,
+        ),  # passages in one, questions in the other
+        ({"task": "mlqa_ar_ar", "dataset_name": "mlqa.ar.ar"}, ("ar", "dataset_name")),
+        ({"task": "blimp_nl__om_te", "dataset_name": "om_te"}, None),
+        ({"task": "physics_gre", "dataset_name": "physics_gre"}, None),
+        ({"task": "polemo2_in"}, None),
+        ({"task": "alghafa_msa", "dataset_name": "meta_ar_msa"}, None),
     ],
 )
 def test_languages_are_read_off_names(data: dict[str, Any], found: tuple[str, str] | None) -> None:
