@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from harness.data.readers.reader import reader_advice
 from harness.data.resolve import check_relative
-from harness.errors import DataError, HarnessError, Problem, SpecError, UnknownNameError
+from harness.data.sources import columns_option
+from harness.errors import DataError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.languages import known_languages
 from harness.specs.catalog import described_languages
 from harness.specs.published import PublishedSpec
@@ -224,6 +226,7 @@ def _sources(spec: TaskSpec | TrainingSpec, registry: Registry) -> Iterator[Foun
         places += _further_sources(spec)
     for path, source in places:
         yield from _outside(path, source)
+        yield from _unfit(path, source, registry)
         for where, part in _parts(path, source):
             yield from _reader(where, part, source, registry)
             yield from _labels(where, part, labels)
@@ -240,6 +243,31 @@ def _outside(path: KeyPath, source: Source) -> Iterator[Found]:
                 check_relative(name)
             except DataError as error:
                 yield (*path, key), error.message
+
+
+def _unfit(path: KeyPath, source: Source, registry: Registry) -> Iterator[Found]:
+    """Yield alternatives whose reader cannot do with the options that they have: each has all of them or none."""
+    listed = not isinstance(source.local, str)
+    places = [
+        ((*path, "local", index) if listed else path, item) for index, item in enumerate(source.alternatives)
+    ]
+    if isinstance(source.sample, LocalSource):
+        places.append(((*path, "sample"), source.sample))
+    for where, item in places:
+        name = item.reader or source.reader
+        options = dict(source.options if item.options is None else item.options)
+        columns = columns_option(source.columns if item.columns is None else item.columns)
+        if columns is not None:
+            options["columns"] = columns
+        try:
+            registry.readers.get(name).check_options(options)
+        except UsageError as error:
+            # A name that nobody knows is told where it stands.
+            if not isinstance(error, UnknownNameError):
+                advice = reader_advice(item.paths, name, registry.readers.names)
+                yield where, " ".join(filter(None, (error.message, advice)))
+        except HarnessError:
+            continue
 
 
 def _further_sources(spec: TaskSpec) -> Iterator[tuple[KeyPath, Source]]:

@@ -150,7 +150,7 @@ def test_a_file_adds_a_known_language(session_with: SessionWith) -> None:
 @pytest.mark.parametrize("given", ["", "name: Swiss German, ", "name: Swiss German, script: Latn, "])
 def test_a_new_language_needs_name_script_and_family(session_with: SessionWith, given: str) -> None:
     session = session_with(
-        f"extends: xnli\nlanguages:\n  gsw: {{{given}test: {{local: a}}, provenance: native}}\n"
+        f"extends: xnli\nlanguages:\n  gsw: {{{given}test: {{local: a, reader: jsonl}}, provenance: native}}\n"
     )
     with pytest.raises(SpecError, match=r"0\.yaml has 1 fault:\n  line 3: languages\.gsw: .*needs 'name'"):
         check_task(session.catalog.task("xnli"), session.registry, session.catalog)
