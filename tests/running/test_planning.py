@@ -269,7 +269,7 @@ def test_a_plan_without_cells_is_refused_with_its_first_reasons(make_plan: MakeP
         (
             {"model": "majority"},
             UsageError,
-            "The model 'majority' is not of the form ADAPTER:NAME_OR_PATH. Did you mean 'hf:majority'",
+            "The model 'majority' is not of the form ADAPTER:NAME_OR_PATH. Did you mean 'baseline:majority'",
         ),
         (
             {"options": {"ngram": "3"}},
