@@ -416,5 +416,8 @@ def refuse_empty(plan: Plan) -> None:
     shown = " ".join(f"({number}) {reason}" for number, reason in enumerate(reasons[:3], start=1))
     more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
     if (first := plan.skipped[0]).lacking:
-        more += f". Run 'harness new language {first.language} --task {first.task}' to begin adding it."
+        more += (
+            ". If a file adds it, give that file or its folder with --tasks-from. "
+            f"Run 'harness new language {first.language} --task {first.task}' to begin adding it."
+        )
     raise CapabilityError(f"Nothing is left to run. {shown}{more}")

@@ -238,3 +238,26 @@ def test_a_language_that_the_table_lacks_brings_its_codes(session_with: SessionW
     assert (language.flores, language.segmentation) == ("gsw_Latn", "character")
     assert session.catalog.languages.get("gsw") == language
     check_task(session.catalog.task("xnli"), session.registry, session.catalog)
+
+
+def test_where_a_fragment_goes_is_told(cli: Cli) -> None:
+    Path("wo").mkdir()
+    Path("wo/xquad.yaml").write_text(
+        "extends: xquad\nlanguages:\n  wo: {provenance: native, test: {local: wo.json, reader: squad}}\n",
+        encoding="utf-8",
+    )
+    for name in ("wo", "./wo", "wo/"):
+        status, out, err = cli("tasks", "validate", name)
+        assert (status, out) == (0, "ok  extends xquad\n"), err
+    run = ("--model", "baseline:majority", "--data", "sample")
+    for name, what in (("wo", "folder"), ("wo/xquad.yaml", "file")):
+        status, _, err = cli("eval", "--tasks", name, *run)
+        assert status == 2
+        assert err.startswith(
+            f"Error: {name!r} is a {what}, not a task. Give it with --tasks-from {name}, and "
+        )
+    status, _, err = cli("eval", "--tasks", "xquad:wo", *run)
+    assert status == 2
+    assert "If a file adds it, give that file or its folder with --tasks-from. Run 'harness new " in err
+    Path("empty").mkdir()
+    assert cli("tasks", "validate", "empty")[2] == "Error: The folder 'empty' holds no YAML spec.\n"
