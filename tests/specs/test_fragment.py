@@ -261,3 +261,19 @@ def test_where_a_fragment_goes_is_told(cli: Cli) -> None:
     assert "If a file adds it, give that file or its folder with --tasks-from. Run 'harness new " in err
     Path("empty").mkdir()
     assert cli("tasks", "validate", "empty")[2] == "Error: The folder 'empty' holds no YAML spec.\n"
+
+
+def test_a_file_with_a_language_that_the_task_has_is_told_where_items_go(cli: Cli) -> None:
+    text = (
+        "extends: udpos\nlanguages:\n  wo: {provenance: native, test: {local: wo.conllu, reader: conllu}}\n"
+    )
+    Path("mine.yaml").write_text(text, encoding="utf-8")
+    run = ("--model", "baseline:majority", "--data", "sample", "--tasks-from", "mine.yaml")
+    status, _, err = cli("eval", "--tasks", "udpos:wo", *run)
+    assert status == 2
+    assert "registered by both plugin 'task_specs' and file 'mine.yaml'. The task has 'wo' already. " in err
+    assert (
+        "Leave the file 'mine.yaml' out, and put your items where those of the task are looked for: " in err
+    )
+    assert "ud/UD_Wolof-*/wo_*-ud-test.conllu" in err
+    assert "rename" not in err
