@@ -89,6 +89,11 @@ class AdapterEntry:
         with self._missing_told(self.describe):
             return function(ref, options)
 
+    def make_ready(self) -> None:
+        """Import what opens a model; raises `MissingExtraError`."""
+        with _garbage_kept():
+            self.load(self.target)
+
     def open(self, description: ModelDescription, options: AdapterOptions) -> Adapter:
         """Load the model; raises `MissingExtraError` or `AdapterError`."""
         with _garbage_kept():

@@ -420,4 +420,6 @@ def refuse_empty(plan: Plan) -> None:
             ". If a file adds it, give that file or its folder with --tasks-from. "
             f"Run 'harness new language {first.language} --task {first.task}' to begin adding it."
         )
+    elif all(" needs " in skip.reason and " offers " in skip.reason for skip in plan.skipped):
+        more += ". Run 'harness models' to see what the models of other adapters can do."
     raise CapabilityError(f"Nothing is left to run. {shown}{more}")
