@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import gc
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import AdapterError, UsageError, missing_told
+from harness.errors import AdapterError, UsageError, missing_told, near_names
 
 if TYPE_CHECKING:
     from harness.capabilities import Adapter, ModelDescription
@@ -29,11 +29,16 @@ class ModelReference:
     ref: str
 
     @classmethod
-    def parse(cls, text: str) -> ModelReference:
-        """Return the two parts of ``SCHEME:REF``; raises `UsageError` where one is missing."""
+    def parse(cls, text: str, known: Iterable[str] = ()) -> ModelReference:
+        """Return the two parts of ``SCHEME:REF``; raises `UsageError` where one is missing.
+
+        `known` are references that a bare name may be the end of.
+        """
         scheme, colon, ref = text.partition(":")
         if not colon or not scheme or not ref:
-            meant = "" if colon or not text else f"Did you mean 'hf:{text}'? "
+            names = {whole.partition(":")[2]: whole for whole in known}
+            near = [names[name] for name in near_names(text, names, limit=1)]
+            meant = "" if colon or not text else f"Did you mean {near[0] if near else f'hf:{text}'!r}? "
             raise UsageError(
                 f"The model {text!r} is not of the form ADAPTER:NAME_OR_PATH.",
                 hint=f"{meant}Run 'harness models' to see the adapters.",
@@ -83,6 +88,11 @@ class AdapterEntry:
         function: Callable[[str, AdapterOptions], ModelDescription] = self.load(self.describe)
         with self._missing_told(self.describe):
             return function(ref, options)
+
+    def make_ready(self) -> None:
+        """Import what opens a model; raises `MissingExtraError`."""
+        with _garbage_kept():
+            self.load(self.target)
 
     def open(self, description: ModelDescription, options: AdapterOptions) -> Adapter:
         """Load the model; raises `MissingExtraError` or `AdapterError`."""

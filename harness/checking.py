@@ -8,8 +8,10 @@ from dataclasses import fields
 from string import Formatter
 from typing import TYPE_CHECKING
 
+from harness.data.readers.reader import reader_advice
 from harness.data.resolve import check_relative
-from harness.errors import DataError, HarnessError, Problem, SpecError, UnknownNameError
+from harness.data.sources import columns_option
+from harness.errors import DataError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.languages import Language, known_languages
 from harness.specs.catalog import described_languages
 from harness.specs.published import PublishedSpec
@@ -247,6 +249,7 @@ def _sources(spec: TaskSpec | TrainingSpec, registry: Registry) -> Iterator[Foun
     for path, source in places:
         yield from _outside(path, source)
         yield from _braces(path, source, spec)
+        yield from _unfit(path, source, registry)
         for where, part in _parts(path, source):
             yield from _reader(where, part, source, registry)
             yield from _labels(where, part, labels)
@@ -284,6 +287,31 @@ def _braces(path: KeyPath, source: Source, spec: TaskSpec | TrainingSpec) -> Ite
         for name in named:
             if name not in known:
                 yield (*path, key), str(UnknownNameError(f"language code or axis in {text!r}", name, known))
+
+
+def _unfit(path: KeyPath, source: Source, registry: Registry) -> Iterator[Found]:
+    """Yield alternatives whose reader cannot do with the options that they have: each has all of them or none."""
+    listed = not isinstance(source.local, str)
+    places = [
+        ((*path, "local", index) if listed else path, item) for index, item in enumerate(source.alternatives)
+    ]
+    if isinstance(source.sample, LocalSource):
+        places.append(((*path, "sample"), source.sample))
+    for where, item in places:
+        name = item.reader or source.reader
+        options = dict(source.options if item.options is None else item.options)
+        columns = columns_option(source.columns if item.columns is None else item.columns)
+        if columns is not None:
+            options["columns"] = columns
+        try:
+            registry.readers.get(name).check_options(options)
+        except UsageError as error:
+            # A name that nobody knows is told where it stands.
+            if not isinstance(error, UnknownNameError):
+                advice = reader_advice(item.paths, name, registry.readers.names)
+                yield where, " ".join(filter(None, (error.message, advice)))
+        except HarnessError:
+            continue
 
 
 def _further_sources(spec: TaskSpec) -> Iterator[tuple[KeyPath, Source]]:

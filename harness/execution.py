@@ -71,6 +71,9 @@ def execute(
     """
     refuse_empty(prepared.plan)
     _make_metrics_ready(prepared)
+    if not resume:
+        # A run that ends because a package is missing would leave a folder that the same command refuses.
+        prepared.plan.model.entry.make_ready()
     journals = [path for run in config.reuse for path in _journals(run)]
     crew = crew or Crew()
     created = crew.share(created or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))

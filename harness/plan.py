@@ -416,5 +416,10 @@ def refuse_empty(plan: Plan) -> None:
     shown = " ".join(f"({number}) {reason}" for number, reason in enumerate(reasons[:3], start=1))
     more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
     if (first := plan.skipped[0]).lacking:
-        more += f". Run 'harness new language {first.language} --task {first.task}' to begin adding it."
+        more += (
+            ". If a file adds it, give that file or its folder with --tasks-from. "
+            f"Run 'harness new language {first.language} --task {first.task}' to begin adding it."
+        )
+    elif all(" needs " in skip.reason and " offers " in skip.reason for skip in plan.skipped):
+        more += ". Run 'harness models' to see what the models of other adapters can do."
     raise CapabilityError(f"Nothing is left to run. {shown}{more}")

@@ -33,7 +33,11 @@ __all__ = ["make_plan", "resolve_model"]
 
 def resolve_model(registry: Registry, text: str, options: Mapping[str, str]) -> Model:
     """Return what a ``--model`` value names; ``hf:...`` is followed to the adapter that opens it."""
-    reference = ModelReference.parse(text)
+    # Of other adapters a name is a model's, which may be called anything.
+    known = [
+        name for entry in registry.adapters if entry.baselines for name in (*entry.baselines, *entry.examples)
+    ]
+    reference = ModelReference.parse(text, known)
     try:
         entry = registry.adapters.get(reference.scheme)
     except UnknownNameError as error:

@@ -25,6 +25,8 @@ __all__ = [
 ]
 
 SCHEMA = 1
+RESULTS = "results.json"
+MANIFEST = "manifest.json"
 BY_LANGUAGE = frozenset({"languages", "added", "names", "unpaired"})
 """What a manifest says of a task's languages: runs of other languages, or with other fragments, differ in it."""
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
@@ -134,15 +136,27 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
+        if path.name == RESULTS and (path.parent / MANIFEST).is_file():
+            raise UsageError(
+                f"The run {str(path.parent)!r} has no results yet: it was stopped before it wrote any.",
+                hint=f"Go on with it: harness eval --resume {path.parent}",
+            ) from error
         raise UsageError(
             f"The folder {str(path.parent)!r} is no run: it has no {path.name}.",
             hint="A run folder is what 'harness eval --output DIR' wrote.",
         ) from error
     except (ValueError, OSError) as error:
-        raise DataError(f"{path} cannot be read: {error}.") from error
+        raise DataError(f"{path} cannot be read: {error}.", hint=_repair(path)) from error
     if not isinstance(content, dict):
-        raise DataError(f"{path}: expected a JSON object.")
+        raise DataError(f"{path}: expected a JSON object.", hint=_repair(path))
     return content
+
+
+def _repair(path: Path) -> str:
+    """Return how to come by a file of a run again."""
+    if path.name == RESULTS:
+        return f"Write it anew from what the run keeps: harness eval --resume {path.parent}"
+    return f"Put the file back, or begin a new run with --reuse {path.parent}: it takes over the answers."
 
 
 def with_baselines(run: Run) -> list[Run]:

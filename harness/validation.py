@@ -13,6 +13,7 @@ from harness.errors import HarnessError, Problem, SpecError, UnknownNameError, U
 from harness.prompt_checking import prompt_problems
 from harness.registry import Registry
 from harness.specs.catalog import Catalog, Entry, read_entry
+from harness.specs.folder import yaml_files
 from harness.specs.fragment import FragmentSpec
 from harness.specs.prompt import PromptSpec
 from harness.specs.published import PublishedSpec
@@ -37,7 +38,7 @@ MODELS: dict[str, type[SpecModel]] = {
 
 
 def validate_specs(registry: Registry, catalog: Catalog, targets: Sequence[str]) -> list[dict[str, Any]]:
-    """Return one row for every target (a name or a file; none means every document), with all its problems."""
+    """Return one row for every target (a name, a file, a folder; none means every document), with all its problems."""
     rows: list[dict[str, Any]] = []
     if not targets:
         rows += [_unreadable(problem) for problem in catalog.problems]
@@ -45,9 +46,19 @@ def validate_specs(registry: Registry, catalog: Catalog, targets: Sequence[str])
     for target in targets:
         if Path(target).suffix in {".yaml", ".yml"} or Path(target).is_file():
             rows.append(_checked_file(Path(target), registry, catalog))
+        elif Path(target).is_dir() and target not in catalog.names("task"):
+            rows += [_checked_file(path, registry, catalog) for path in _files_in(Path(target))]
         else:
             rows.append(_checked(catalog.entry("task", target), registry, catalog))
     return rows
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return the files that ``--tasks-from`` would read there; raises `UsageError` where there is none."""
+    files = [Path(str(file)) for file in yaml_files(str(folder), folder)]
+    if not files:
+        raise UsageError(f"The folder {str(folder)!r} holds no YAML spec.")
+    return files
 
 
 def _checked_file(path: Path, registry: Registry, catalog: Catalog) -> dict[str, Any]:

@@ -34,6 +34,7 @@ def prove_checked(
 
     Returns whether there is a fault; a task that the user named and of which no test item was found is one.
     """
+    from harness.errors import HarnessError, StoppedError, StorageError
     from harness.proof import proved_entry
 
     faulty = False
@@ -45,7 +46,15 @@ def prove_checked(
         )
         if entry is None:
             continue
-        proof = prover.prove(entry, only=_own_languages(row) if named else ())
+        try:
+            proof = prover.prove(entry, only=_own_languages(row) if named else ())
+        except (StoppedError, StorageError):
+            raise
+        except HarnessError as error:
+            # The proofs of the other tasks are worth as much as before.
+            typer.echo(f"  fault    {entry.spec.task}: {error}", err=True)
+            row["proof"], faulty = {"error": str(error)}, True
+            continue
         row["proof"] = proof.to_json()
         faulty = faulty or bool(proof.findings) or (named and proof.is_empty)
         typer.echo(proof.told())

@@ -268,7 +268,7 @@ def _language_row(entry: Any, code: str) -> dict[str, Any]:
 @app.command()
 def validate(
     targets: Annotated[
-        list[str] | None, typer.Argument(metavar="[TASK|FILE...]", help="Default: all tasks.")
+        list[str] | None, typer.Argument(metavar="[TASK|FILE|DIR...]", help="Default: all tasks.")
     ] = None,
     tasks_from: TasksFrom = None,
     data: Annotated[

@@ -11,11 +11,12 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.data.readers.reader import Reader, reader_advice
 from harness.data.records import Row
 from harness.data.resolve import DataOptions, DataRef, HubFiles, LocalFiles, ResolvedData, resolve
 from harness.data.sampling import draw_items
 from harness.data.translation import TextChange, Translations
-from harness.errors import DataError, MissingDataError, UnknownNameError
+from harness.errors import DataError, MissingDataError, UnknownNameError, UsageError
 from harness.languages import Language
 from harness.progress import Progress
 from harness.specs.schema import HubSource, LocalSource, Source
@@ -23,7 +24,7 @@ from harness.specs.schema import HubSource, LocalSource, Source
 if TYPE_CHECKING:
     from harness.registry import Registry
 
-__all__ = ["DataFinder", "DrawnRows", "FoundData", "Pins", "data_ref"]
+__all__ = ["DataFinder", "DrawnRows", "FoundData", "Pins", "columns_option", "data_ref"]
 
 Columns = Sequence[str] | Mapping[str, str] | None
 Pins = Mapping[tuple[str, str | None, str], str]
@@ -75,7 +76,7 @@ def _alternatives(source: Source, codes: Mapping[str, str], owner: str) -> tuple
         only = LocalFiles(
             paths=(_fill(source.local, codes, owner),),
             reader=source.reader,
-            columns=_columns(source.columns),
+            columns=columns_option(source.columns),
             options={name: _fill(value, codes, owner) for name, value in source.options.items()},
             label_map=source.label_map or {},
         )
@@ -91,7 +92,7 @@ def _local_files(source: Source, item: LocalSource, codes: Mapping[str, str], ow
         paths=tuple(_fill(path, codes, owner) for path in item.paths),
         split=item.split,
         reader=item.reader or source.reader,
-        columns=_columns(source.columns if item.columns is None else item.columns),
+        columns=columns_option(source.columns if item.columns is None else item.columns),
         options={name: _fill(value, codes, owner) for name, value in options.items()},
         label_map=(source.label_map if item.label_map is None else item.label_map) or {},
     )
@@ -106,7 +107,7 @@ def _hub_files(hub: HubSource | None, codes: Mapping[str, str], owner: str) -> H
         split=hub.split,
         revision=hub.revision,
         reader=hub.reader,
-        columns=_columns(hub.columns),
+        columns=columns_option(hub.columns),
         options={name: _fill(value, codes, owner) for name, value in hub.options.items()},
         label_map=hub.label_map or {},
     )
@@ -122,7 +123,7 @@ def _sample_files(source: Source, codes: Mapping[str, str], owner: str) -> Local
     )
 
 
-def _columns(columns: Columns) -> str | None:
+def columns_option(columns: Columns) -> str | None:
     """Return the readers' ``columns`` option: names in order, or ``field=column`` pairs."""
     if columns is None:
         return None
@@ -293,7 +294,18 @@ class DataFinder:
         unknown = sorted(set(options) - set(reader.options))
         if unknown:
             raise UnknownNameError(f"option of the reader {reader.name!r}", unknown[0], reader.options)
-        return reader.read(files.paths, options)
+        return _told(reader, found, options, self._registry)
+
+
+def _told(reader: Reader, found: FoundData, options: Mapping[str, str], registry: Registry) -> Iterator[Row]:
+    """Yield the rows of a reader; what it says of its options is told with the data that it should read."""
+    try:
+        yield from reader.read(found.files.paths, options)
+    except UsageError as error:
+        advice = reader_advice([path.name for path in found.files.paths], reader.name, registry.readers.names)
+        raise UsageError(
+            f"{found.ref}, {found.files.describe}: {error.message}", hint=advice or error.hint
+        ) from error
 
 
 def _refuse_doubled(rows: Sequence[Row]) -> None:

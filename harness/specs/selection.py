@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.errors import UnknownNameError, UsageError
 from harness.specs.catalog import Catalog, TaskEntry
@@ -69,6 +70,11 @@ def _tasks_of(catalog: Catalog, name: str) -> list[tuple[str, str | None]]:
         matching = fnmatch.filter(tasks, name)
         if matching:
             return [(task, None) for task in matching]
+    if Path(name).exists():
+        raise UsageError(
+            f"{name!r} is a {'folder' if Path(name).is_dir() else 'file'}, not a task.",
+            hint=f"Give it with --tasks-from {name}, and the task that is in it, or that it extends, by its name.",
+        )
     raise UnknownNameError(
         "task or suite",
         name,

@@ -108,6 +108,20 @@ class TaskEntry:
         return prompt
 
 
+def _own_place(spec: TaskSpec, code: str, file: str) -> str:
+    """Return what to do with a file that brings a language which the task has itself."""
+    source, known = spec.source(code, "test"), known_languages()
+    codes = known.get(code).codes() if code in known else {"language": code}
+    alternatives = () if source is None else source.alternatives
+    paths = [path for item in alternatives if item.serves(codes) for path in item.paths]
+    for name, value in codes.items():
+        paths = [path.replace(f"{{{name}}}", value) for path in paths]
+    place = (
+        f", and put your items where those of the task are looked for: {' or '.join(paths)}" if paths else ""
+    )
+    return f"The task has {code!r} already. Leave the file {file!r} out{place}."
+
+
 def join_fragments(
     entry: Entry,
     spec: TaskSpec,
@@ -147,7 +161,10 @@ def join_fragments(
             if code in languages:
                 kind = f"language {code!r} of task"
                 first = added.get(code, entry.plugin)
-                raise DuplicateNameError(kind, spec.task, first, fragment.plugin, given=paths)
+                error = DuplicateNameError(kind, spec.task, first, fragment.plugin, given=paths)
+                if code not in added and fragment.given:
+                    error.hint = _own_place(spec, code, fragment.plugin)
+                raise error
             languages[code] = language
             added[code] = fragment.plugin
             documents[code] = fragment.document

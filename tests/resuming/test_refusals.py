@@ -224,6 +224,22 @@ def test_a_manifest_that_is_damaged(done: Any, cli: Cli) -> None:
     assert "run/manifest.json cannot be read: " in err
 
 
+def test_results_that_are_missing_or_damaged_are_written_anew(done: Any, cli: Cli) -> None:
+    file = RUN / "results.json"
+    file.unlink()
+    status, _, err = cli("report", "run")
+    assert status == 2
+    told = "The run 'run' has no results yet: it was stopped before it wrote any. Go on with it: "
+    assert err == f"Error: {told}harness eval --resume run\n"
+    file.write_text("", encoding="utf-8")
+    status, _, err = cli("report", "run")
+    assert status == 1
+    assert err.endswith(". Write it anew from what the run keeps: harness eval --resume run\n")
+    assert cli("eval", "--resume", "run")[0] == 0
+    done.assert_equal(RUN)
+    assert cli("report", "run")[0] == 0
+
+
 # Reusing answers --------------------------------------------------------------------------------------
 
 

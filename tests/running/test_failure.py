@@ -233,3 +233,48 @@ def test_results_are_json_without_nan(run: RunTasks) -> None:
         raise AssertionError(f"{name} in results.json")
 
     json.loads((finished.path / "results.json").read_text(encoding="utf-8"), parse_constant=refuse)
+
+
+LACKING = """
+from harness.adapters import AdapterEntry
+from harness.capabilities import Capability, ModelDescription
+from harness.hookspecs import hookimpl
+
+def describe(ref, options):
+    labels = ("contradiction", "entailment", "neutral")
+    return ModelDescription(adapter="lacking", ref=ref, offers=frozenset({Capability.CLASSIFIES}), labels=labels)
+
+@hookimpl
+def harness_register_adapters():
+    options = "harness.options:AdapterOptions"
+    return [
+        AdapterEntry(
+            name="lacking", target="lacking_model:Model", describe="lacking:describe", options=options, summary="x",
+            extra="hf",
+        )
+    ]
+"""
+
+
+def test_a_missing_package_is_told_before_there_is_a_folder(
+    cli: Cli, install_plugin: Callable[..., Path]
+) -> None:
+    """The same command must do once the package is there."""
+    install_plugin(
+        "lacking", {"lacking.py": LACKING, "lacking_model.py": "import no_such_package_anywhere\n"}
+    )
+    command = ("eval", "--tasks", "xnli:de", "--model", "lacking:it", "--data", "sample", "--output", "out")
+    status, _, err = cli(*command)
+    assert status == 2
+    assert (
+        "The adapter 'lacking' needs the package 'no_such_package_anywhere', which is not installed." in err
+    )
+    assert not Path("out").exists()
+
+
+def test_what_no_model_of_an_adapter_can_do_names_the_list_of_adapters(cli: Cli) -> None:
+    model = ("--model", "baseline:majority", "--data", "sample")
+    status, _, err = cli("eval", "--tasks", "xnli:de", "--protocol", "prompted", *model)
+    assert status == 2
+    assert "(1) 'prompted' needs Generates or ScoresContinuations; baseline:majority offers " in err
+    assert err.endswith(". Run 'harness models' to see what the models of other adapters can do.\n")

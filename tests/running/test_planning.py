@@ -238,6 +238,7 @@ def test_a_plan_without_cells_is_refused_with_its_first_reasons(make_plan: MakeP
         refuse_empty(plan)
     assert str(caught.value) == (
         "Nothing is left to run. (1) task 'xquad' has no Swahili (sw) (2) task 'xquad' has no Yoruba (yo). "
+        "If a file adds it, give that file or its folder with --tasks-from. "
         "Run 'harness new language sw --task xquad' to begin adding it."
     )
     plan = make_plan("xnli:de", languages=("sw",))
@@ -269,7 +270,7 @@ def test_a_plan_without_cells_is_refused_with_its_first_reasons(make_plan: MakeP
         (
             {"model": "majority"},
             UsageError,
-            "The model 'majority' is not of the form ADAPTER:NAME_OR_PATH. Did you mean 'hf:majority'",
+            "The model 'majority' is not of the form ADAPTER:NAME_OR_PATH. Did you mean 'baseline:majority'",
         ),
         (
             {"options": {"ngram": "3"}},

@@ -91,7 +91,7 @@ def test_the_faults_of_candidates_variants_axes_and_releases(problems: Problems)
         + """\
 metrics: [map_at_20]
 candidates: {local: a, reader: jsnl}
-splits: {test: {local: "b-{language}-{question_language}"}}
+splits: {test: {local: "b-{language}-{question_language}", reader: jsonl}}
 variants:
   repaired:
     description: d
@@ -124,7 +124,7 @@ metric_options:
   "evaluate:bertscore": percent
   "evaluate:bertscore.lang": de
   "evaluate:bleurt": percent
-languages: {hi: {test: {local: a}}}
+languages: {hi: {test: {local: a, reader: jsonl}}}
 """
     ) == [
         "line 9: metric_options.answer_langage: "
@@ -142,7 +142,7 @@ inputs: [a]
 labels: [x, y]
 metrics: [accuracy]
 languages:
-  sw: {test: {local: [mine/sw.tsv, {path: [mine/a.tsv, ../b.tsv]}], sample: /etc/passwd}}
+  sw: {test: {local: [mine/sw.tsv, {path: [mine/a.tsv, ../b.tsv]}], sample: /etc/passwd, reader: jsonl}}
 """
     )
     kept = "must be relative to the data folder, without '..', '**', ':' or '\\'."

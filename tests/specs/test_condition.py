@@ -22,7 +22,7 @@ inputs: [text]
 labels: ["yes", "no"]
 metrics: [accuracy]
 splits:
-  test: {local: "mine/{language}.tsv", reader: tsv}
+  test: {local: "mine/{language}.tsv", reader: tsv, columns: [text, label]}
 languages: {en: {}, de: {}}
 """
 
@@ -34,7 +34,7 @@ releases: {v1: 100, v2: {counts: {en: 5}}}
 variants:
   repaired:
     description: x
-    splits: {test: {local: "mine/repaired-{language}-{genre}.tsv"}}
+    splits: {test: {local: "mine/repaired-{language}-{genre}.tsv", columns: [text, label]}}
 """
     task = TASK.replace("{language}.tsv", "{language}-{genre}.tsv")
     assert problems(task + more.replace("v1: 100", "v1: {counts: 100}")) == []

@@ -150,7 +150,7 @@ def test_a_file_adds_a_known_language(session_with: SessionWith) -> None:
 @pytest.mark.parametrize("given", ["", "name: Swiss German, ", "name: Swiss German, script: Latn, "])
 def test_a_new_language_needs_name_script_and_family(session_with: SessionWith, given: str) -> None:
     session = session_with(
-        f"extends: xnli\nlanguages:\n  gsw: {{{given}test: {{local: a}}, provenance: native}}\n"
+        f"extends: xnli\nlanguages:\n  gsw: {{{given}test: {{local: a, reader: jsonl}}, provenance: native}}\n"
     )
     with pytest.raises(SpecError, match=r"0\.yaml has 1 fault:\n  line 3: languages\.gsw: .*needs 'name'"):
         check_task(session.catalog.task("xnli"), session.registry, session.catalog)
@@ -270,3 +270,42 @@ def test_a_language_that_the_table_lacks_brings_its_codes(session_with: SessionW
     assert (language.flores, language.segmentation) == ("gsw_Latn", "character")
     assert session.catalog.languages.get("gsw") == language
     check_task(session.catalog.task("xnli"), session.registry, session.catalog)
+
+
+def test_where_a_fragment_goes_is_told(cli: Cli) -> None:
+    Path("wo").mkdir()
+    Path("wo/xquad.yaml").write_text(
+        "extends: xquad\nlanguages:\n  wo: {provenance: native, test: {local: wo.json, reader: squad}}\n",
+        encoding="utf-8",
+    )
+    for name in ("wo", "./wo", "wo/"):
+        status, out, err = cli("tasks", "validate", name)
+        assert (status, out) == (0, "ok  extends xquad\n"), err
+    run = ("--model", "baseline:majority", "--data", "sample")
+    for name, what in (("wo", "folder"), ("wo/xquad.yaml", "file")):
+        status, _, err = cli("eval", "--tasks", name, *run)
+        assert status == 2
+        assert err.startswith(
+            f"Error: {name!r} is a {what}, not a task. Give it with --tasks-from {name}, and "
+        )
+    status, _, err = cli("eval", "--tasks", "xquad:wo", *run)
+    assert status == 2
+    assert "If a file adds it, give that file or its folder with --tasks-from. Run 'harness new " in err
+    Path("empty").mkdir()
+    assert cli("tasks", "validate", "empty")[2] == "Error: The folder 'empty' holds no YAML spec.\n"
+
+
+def test_a_file_with_a_language_that_the_task_has_is_told_where_items_go(cli: Cli) -> None:
+    text = (
+        "extends: udpos\nlanguages:\n  wo: {provenance: native, test: {local: wo.conllu, reader: conllu}}\n"
+    )
+    Path("mine.yaml").write_text(text, encoding="utf-8")
+    run = ("--model", "baseline:majority", "--data", "sample", "--tasks-from", "mine.yaml")
+    status, _, err = cli("eval", "--tasks", "udpos:wo", *run)
+    assert status == 2
+    assert "registered by both plugin 'task_specs' and file 'mine.yaml'. The task has 'wo' already. " in err
+    assert (
+        "Leave the file 'mine.yaml' out, and put your items where those of the task are looked for: " in err
+    )
+    assert "ud/UD_Wolof-*/wo_*-ud-test.conllu" in err
+    assert "rename" not in err

@@ -29,42 +29,52 @@ class _Dialect:
     header: bool
     columns: tuple[Column, ...] | None
 
+    def __post_init__(self) -> None:
+        """Raise `UsageError` where nothing names the columns, or they are renamed without a header."""
+        if self.header:
+            return
+        if self.columns is None:
+            raise UsageError(
+                f"The reader {self.reader!r} needs the option 'columns' when there is no header, "
+                "such as 'premise,hypothesis,label'."
+            )
+        for column in self.columns:
+            if column.source != column.field:
+                raise UsageError(
+                    f"The reader option 'columns' cannot rename {column.source!r} where there is no header: "
+                    "give the names the columns shall have."
+                )
 
-def _read_tsv(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    dialect = _Dialect(
+
+def _tsv(options: Mapping[str, str]) -> _Dialect:
+    return _Dialect(
         reader="tsv",
         delimiter="\t",
         quoted=choice(options, "quoting", ("none", "rfc4180")) == "rfc4180",
         header=flag(options, "header", default=False),
         columns=wanted_columns(options),
     )
-    return _rows(paths, dialect)
 
 
-def _read_csv(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    dialect = _Dialect(
+def _csv(options: Mapping[str, str]) -> _Dialect:
+    return _Dialect(
         reader="csv",
         delimiter=",",
         quoted=True,
         header=flag(options, "header", default=True),
         columns=wanted_columns(options),
     )
-    return _rows(paths, dialect)
+
+
+def _read_tsv(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    return _rows(paths, _tsv(options))
+
+
+def _read_csv(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
+    return _rows(paths, _csv(options))
 
 
 def _rows(paths: Sequence[Path], dialect: _Dialect) -> Iterator[Row]:
-    if not dialect.header:
-        if dialect.columns is None:
-            raise UsageError(
-                f"The reader {dialect.reader!r} needs the option 'columns' when there is no header, "
-                "such as 'premise,hypothesis,label'."
-            )
-        for column in dialect.columns:
-            if column.source != column.field:
-                raise UsageError(
-                    f"The reader option 'columns' cannot rename {column.source!r} where there is no header: "
-                    "give the names the columns shall have."
-                )
     for path in paths:
         yield from _file_rows(path, dialect)
 
@@ -134,6 +144,7 @@ TSV = Reader(
         "header": _HEADER + " (default false)",
         "quoting": "'none' (default: quotation marks are text) or 'rfc4180'",
     },
+    check=_tsv,
 )
 
 CSV = Reader(
@@ -141,4 +152,5 @@ CSV = Reader(
     read=_read_csv,
     summary="Comma-separated values, quoted as RFC 4180 says.",
     options={"columns": COLUMNS, "header": _HEADER + " (default true)"},
+    check=_csv,
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from harness.data.records import Row
 from harness.errors import UnknownNameError, UsageError
 
-__all__ = ["Reader", "choice", "flag"]
+__all__ = ["Reader", "choice", "flag", "reader_advice"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +25,25 @@ class Reader:
     summary: str
     options: Mapping[str, str] = field(default_factory=dict)
     """Option name -> what it does; no other option is understood."""
+    check: Callable[[Mapping[str, str]], object] | None = None
+    """Raises `UsageError` for options that do not fit together, before there is a file."""
 
     def check_options(self, given: Mapping[str, str]) -> None:
-        """Raise `UnknownNameError` for an option that the reader does not have."""
+        """Raise `UnknownNameError` for an option that the reader does not have, `UsageError` for unfit ones."""
         for name in given:
             if name not in self.options:
                 raise UnknownNameError(f"option of the reader {self.name!r}", name, self.options)
+        if self.check is not None:
+            self.check(given)
+
+
+def reader_advice(paths: Sequence[str], used: str, known: Collection[str]) -> str | None:
+    """Return the sentence that names the reader called like the files' ending, where another one is used."""
+    for path in paths:
+        ending = PurePath(path).suffix[1:].lower()
+        if ending in known and ending != used:
+            return f"For {path!r} write 'reader: {ending}'."
+    return None
 
 
 def choice(options: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
