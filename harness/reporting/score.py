@@ -18,7 +18,7 @@ class Score:
     """Half the width of the 95 % interval."""
     mark: str = ""
     """``*`` another split stands in for test, ``!`` failed, ``~`` over fewer languages, ``°`` not comparable;
-    those of `harness.reporting.item_origin`."""
+    those of `harness.reporting.item_origin` and `harness.reporting.mean_row`."""
 
 
 def half_width(kept: Mapping[str, Any]) -> float | None:
