@@ -127,6 +127,8 @@ def summarise(runs: Sequence[Run], published: Sequence[Mapping[str, Any]] | None
     columns = columns_of(run)
     shown = {*(column.protocol for column in columns), "human"}
     published = [item for item in published if item["protocol"] in shown]
+    found = matrices(run, METRIC_SHORT)
+    blank = (f"{matrix.title}: {' '.join(matrix.notes)}" for matrix in found if not matrix.rows)
     means, mean_told = _means(run, others, columns, specs, published)
     return Summary(
         title=f"{run.manifest['model']} on {run.results['run']['data']} data",
@@ -137,9 +139,9 @@ def summarise(runs: Sequence[Run], published: Sequence[Mapping[str, Any]] | None
         scripts=_scripts(run, columns),
         counts=_counts(run, columns),
         suites=suite_tables(runs, published),
-        matrices=matrices(run, METRIC_SHORT),
+        matrices=tuple(matrix for matrix in found if matrix.rows),
         skipped=_skipped(run),
-        notes=(*mean_told, *_notes(run), *_published_notes(published)),
+        notes=(*mean_told, *blank, *_notes(run), *_published_notes(published)),
         probing=probing_report(runs),
     )
 
