@@ -19,7 +19,7 @@ from harness.errors import DataError, HarnessError, UsageError
 from harness.metrics.metric import Metric, MetricContext
 from harness.results import ItemRecord, Run
 from harness.scoring import ScoreInput, score_cell
-from harness.significance import LanguageItems, Scores, assess
+from harness.significance import LanguageItems, Scores, assess, bound_note
 from harness.systems import System, SystemGroup, group_systems
 
 if TYPE_CHECKING:
@@ -196,7 +196,12 @@ def _compare_task(group: SystemGroup, metrics: Sequence[Metric]) -> TaskComparis
         scores=tuple(scores),
         costs=tuple(_total([part.comparison.costs[index] for part in full]) for index in range(len(systems))),
         agreement=agreement([part.answers for part in full], [part.right for part in full]),
-        notes=(*_left_out_languages(systems, common), *_left_out_items(parts, systems), *_unequal(systems)),
+        notes=(
+            *_left_out_languages(systems, common),
+            *_left_out_items(parts, systems),
+            *_unequal(systems),
+            *filter(None, (bound_note(own, [system.name for system in systems]) for own in scores)),
+        ),
     )
 
 

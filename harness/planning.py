@@ -372,6 +372,9 @@ class _Planner:
 
     def plan(self) -> Plan:
         cells, notes = without_selection_on_test(self._cells)
+        if self._config.limit is not None:
+            items = "item" if self._config.limit == 1 else "items"
+            notes = [f"--limit {self._config.limit}: at most {self._config.limit} {items} a language", *notes]
         notes += dict.fromkeys(self._fits.notes)
         notes += dict.fromkeys(self._learning.notes)
         notes += self._prompts.notes

@@ -24,6 +24,7 @@ from harness.statistics import (
     draw_codes,
     evaluated,
     holm,
+    least_p,
     mcnemar,
     paired_difference,
     percentile_interval,
@@ -35,9 +36,12 @@ from harness.statistics import (
     tied_with_best,
 )
 
-__all__ = ["Difference", "LanguageItems", "Scores", "assess"]
+__all__ = ["Difference", "LanguageItems", "Scores", "assess", "bound_note"]
 
 Floats = npt.NDArray[np.float64]
+ALPHA = 0.05
+ROUNDING = 1e-12
+"""Sums of differences that are smaller, relative to the largest, are zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,8 @@ class Difference:
     """Number of the draws that the interval rests on."""
     p: float | None = None
     """Of the permutation test over clusters, two-sided; None for metrics that give neither items nor counts."""
+    discordant: int | None = None
+    """Number of the draws in which the two systems differ: all that p rests on."""
     p_holm: float | None = None
     """The same, adjusted for the number of systems that are compared with the first."""
     mcnemar: float | None = None
@@ -75,6 +81,8 @@ class Scores:
     """By system: the middle 95 % of its ranks in a joint bootstrap; 1 is the best."""
     best: tuple[bool, ...] | None = None
     """By system: whether it cannot be told from the best one after Holm; None for a single language of several."""
+    out_of_reach: tuple[bool, ...] | None = None
+    """By system: whether so few clusters differ from the best one's that no scores of theirs could tell them apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +126,44 @@ def assess(
         None if index == trial.best(values[0]) else trial.p(trial.best(values[0]), index)[0]
         for index in range(len(values[0]))
     ]
-    mean = replace(found[0], best=tuple(tied_with_best(values[0], pairs)))
+    best = trial.best(values[0])
+    counts = [None if index == best else trial.discordant(best, index, -1) for index in range(len(values[0]))]
+    mean = replace(
+        found[0],
+        best=tuple(tied_with_best(values[0], pairs)),
+        out_of_reach=tuple(_out_of_reach(counts)),
+    )
     return mean, found[1:]
+
+
+def bound_note(scores: Scores, systems: Sequence[str]) -> str | None:
+    """Return the bounds of p where no scores could give a significant one against the first system, else None."""
+    counts = [None if own is None else own.discordant for own in scores.differences]
+    bounded = [
+        (least_p(count), name)
+        for name, count, own in zip(systems, counts, _out_of_reach(counts), strict=True)
+        if own and count is not None
+    ]
+    if not bounded:
+        return None
+    told = " and ".join(f"{bound:.3f} for {name}" for bound, name in bounded)
+    tests = len(systems) - 1
+    adjusted = f" (after Holm {min(1.0, min(bounded)[0] * tests):.3f})" if tests > 1 else ""
+    return (
+        f"{scores.metric}: so few clusters differ from those of {systems[0]} that p cannot be smaller than "
+        f"{told}{adjusted}, whatever the scores. An interval can leave out 0 all the same."
+    )
+
+
+def _out_of_reach(counts: Sequence[int | None]) -> list[bool]:
+    """Return for which tests, of so many clusters that differ, even the smallest p would not be significant.
+
+    Systems that differ nowhere are not meant: they are the same. None stands where there is no test.
+    """
+    bounds = [least_p(count) for count in counts if count is not None]
+    # Holm rejects nothing unless the smallest of all p is below ALPHA divided by their number.
+    least = min(bounds, default=0.0) * len(bounds)
+    return [bool(count) and max(least, least_p(count or 0)) >= ALPHA for count in counts]
 
 
 def _plain(metric: str, values: tuple[float, ...]) -> Scores:
@@ -143,6 +187,7 @@ def _against(trial: _Trial, scores: Scores, place: int) -> Scores:
                 method=interval.method,
                 groups=interval.groups,
                 p=trial.p(0, index)[place + 1],
+                discordant=trial.discordant(0, index, place),
                 mcnemar=trial.mcnemar(index, place),
                 won=won,
                 lost=lost,
@@ -199,6 +244,19 @@ class _Trial:
         if pair not in self._p:
             self._p[pair] = self._flipped(*pair) if self._of_means else self._swapped(*pair)
         return self._p[pair]
+
+    def discordant(self, first: int, second: int, place: int) -> int:
+        """Return in how many draws of a place two systems differ; place -1 is the mean."""
+        if self._of_means:
+            kept, codes = self._own(place)
+            weighted = self._differences(first, second) / np.array(self._sizes)[self._strata]
+            sums = np.abs(np.bincount(codes, weights=weighted[kept]))
+            return int((sums > ROUNDING * sums.max(initial=0.0)).sum())
+        blocks = self._blocks
+        if place >= 0:
+            blocks = [blocks[0][:, [place]]] if self._linked else [blocks[place]]
+        moved = [(block[:, :, first] != block[:, :, second]).any(axis=(1, 2)) for block in blocks]
+        return int(sum(own.sum() for own in moved))
 
     def _flipped(self, first: int, second: int) -> list[float]:
         differences = self._differences(first, second)

@@ -28,8 +28,9 @@ LEGEND = (
     "Scores x100 on the common items; the task's is the unweighted mean over languages. Differences are to A, with "
     "the paired 95 % interval. p: permutation test over clusters against A; Holm: adjusted for the number of "
     "systems. Won, lost, even: items against A. Rank: middle 95 % of a joint bootstrap; = cannot be told from the "
-    "best system. Same: share of items with the same answer. Right: share that both have wholly right. Unparsed and "
-    "truncated count common items; dropped shots, tokens and seconds are of all items that a system was asked."
+    "best system, ? too few clusters differ from it to tell. Same: share of items with the same answer. Right: share "
+    "that both have wholly right. Unparsed and truncated count common items; dropped shots, tokens and seconds are of "
+    "all items that a system was asked."
 )
 
 
@@ -112,13 +113,12 @@ def _test_tables(scores: Scores, letters: Sequence[str]) -> list[Table]:
     table = _table("", "rank", "p", "Holm", "McNemar", "won", "lost", "even")
     for index, letter in enumerate(letters):
         own = scores.differences[index]
-        tied = scores.best is not None and scores.best[index]
         fields = (
             (NOTHING,) * 6
             if own is None
             else (*map(_p, (own.p, own.p_holm, own.mcnemar)), *map(_number, (own.won, own.lost, own.even)))
         )
-        table.add_row(letter, _rank(scores, index) + ("=" if tied else " "), *fields)
+        table.add_row(letter, _rank(scores, index) + _tie(scores, index), *fields)
     return [table]
 
 
@@ -127,6 +127,12 @@ def _rank(scores: Scores, index: int) -> str:
         return NOTHING
     low, high = scores.ranks[index]
     return str(low) if low == high else f"{low}-{high}"
+
+
+def _tie(scores: Scores, index: int) -> str:
+    if scores.best is None or not scores.best[index]:
+        return " "
+    return "?" if scores.out_of_reach is not None and scores.out_of_reach[index] else "="
 
 
 def _p(value: float | None) -> str:
@@ -216,7 +222,7 @@ def comparison_rows(tasks: Sequence[TaskComparison]) -> list[dict[str, Any]]:
     return rows
 
 
-_TESTS = ("p", "p_holm", "mcnemar", "won", "lost", "even")
+_TESTS = ("discordant", "p", "p_holm", "mcnemar", "won", "lost", "even")
 _LEFT_OUT = ("differing", "regraded", "unlabelled")
 
 

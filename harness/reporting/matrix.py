@@ -17,6 +17,9 @@ LEAST_OBSERVATIONS = 10
 SMALL = 12
 """Matrices with at most so many rows and columns belong into the summary."""
 
+WIDEST = 8
+"""So many columns are readable at 80 characters."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
@@ -27,6 +30,7 @@ class Matrix:
     """What the rows and the columns are."""
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Score, ...]], ...]
+    """Empty where all fields would be blank; the notes say why."""
     notes: tuple[str, ...] = ()
     task: str = ""
     """Whose axis it is; empty for a metric by group."""
@@ -129,8 +133,9 @@ def _grouped(run: Run, short: Mapping[str, str]) -> Iterator[Matrix]:
         matrix = row.get("matrix")
         if not matrix or not (row.get("same_language") or row.get("cross_language")):
             continue
+        # Rows and columns have one order, so that the diagonal is not crossed.
         groups = sorted({group for fields in matrix.values() for group in fields})
-        languages = list(matrix)
+        languages = sorted(matrix)
         fields = {
             (language, group): _field(score)
             for language, scores in matrix.items()
@@ -139,8 +144,11 @@ def _grouped(run: Run, short: Mapping[str, str]) -> Iterator[Matrix]:
         view = "".join(f" {name}={value}" for name, value in sorted(row["view"].items()))
         title = f"{row['task']} {short.get(row['metric'], row['metric'])} ({row['protocol']}{view})"
         notes = (_averages(row), f"Blank: fewer than {LEAST_OBSERVATIONS} queries.")
-        # The longer side goes down the page.
-        if len(groups) > len(languages):
+        if all(score.value is None for score in fields.values()):
+            fewer = f"Every pair has fewer than {LEAST_OBSERVATIONS} queries, so there is no matrix."
+            yield Matrix(title=title, corner="", columns=(), rows=(), notes=(_averages(row), fewer))
+        # The longer side goes down the page, where it would be too wide for it.
+        elif len(groups) > max(WIDEST, len(languages)):
             yield Matrix(
                 title=title,
                 corner="target \\ query language",

@@ -12,13 +12,14 @@ from harness.languages import known_languages, recorded_name
 from harness.plan import reason_without_language
 from harness.reporting.item_origin import origin_mark, origin_notes, published_means
 from harness.reporting.matrix import Matrix, is_crossed, matrices
+from harness.reporting.mean_row import mean_labels, mean_notes, mean_row, row_of
 from harness.reporting.probing.probe import conditions_of
 from harness.reporting.probing.report import ProbingReport, probing_report
 from harness.reporting.score import Score, interval_of
 from harness.reporting.suite import SuiteTable, published_rows, suite_tables
 from harness.results import Run
 
-__all__ = ["Column", "Section", "SkippedGroup", "Summary", "summarise"]
+__all__ = ["Column", "Section", "SkippedGroup", "Summary", "columns_of", "summarise"]
 
 PROTOCOL_SHORT = {
     "zero_shot_transfer": "",
@@ -123,26 +124,31 @@ def summarise(runs: Sequence[Run], published: Sequence[Mapping[str, Any]] | None
     run, others = runs[0], runs[1:]
     published = run.manifest.get("published", []) if published is None else published
     specs: Mapping[str, Any] = run.manifest["tasks"]
-    columns = _columns(run, specs)
+    columns = columns_of(run)
     shown = {*(column.protocol for column in columns), "human"}
     published = [item for item in published if item["protocol"] in shown]
+    found = matrices(run, METRIC_SHORT)
+    blank = (f"{matrix.title}: {' '.join(matrix.notes)}" for matrix in found if not matrix.rows)
+    means, mean_told = _means(run, others, columns, specs, published)
     return Summary(
         title=f"{run.manifest['model']} on {run.results['run']['data']} data",
         sample=run.results["run"]["data"] == "sample",
         columns=columns,
         sections=_sections(run, columns),
-        means=_means(run, others, columns, specs, published),
+        means=means,
         scripts=_scripts(run, columns),
         counts=_counts(run, columns),
         suites=suite_tables(runs, published),
-        matrices=matrices(run, METRIC_SHORT),
+        matrices=tuple(matrix for matrix in found if matrix.rows),
         skipped=_skipped(run),
-        notes=(*_notes(run), *_published_notes(published)),
+        notes=(*mean_told, *blank, *_notes(run), *_published_notes(published)),
         probing=probing_report(runs),
     )
 
 
-def _columns(run: Run, specs: Mapping[str, Any]) -> tuple[Column, ...]:
+def columns_of(run: Run) -> tuple[Column, ...]:
+    """Return the columns of a run's table, in the order of its cells."""
+    specs = run.manifest["tasks"]
     found: dict[Column, None] = {}
     for cell in run.cells:
         if (cell["status"] == "skipped" and "method" not in cell) or is_crossed(specs[cell["task"]]):
@@ -202,7 +208,7 @@ def _mean_of(scores: Sequence[Score]) -> Score:
 
 
 def _scripts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[Score, ...]], ...]:
-    rows = [_task_row(run, column) for column in columns]
+    rows = [row_of(run, column) for column in columns]
     names = sorted({script for row in rows if row is not None for script in row["by_script"]})
     if len(names) < 2:
         return ()
@@ -247,40 +253,34 @@ def _score(cells: Sequence[Mapping[str, Any]], metric: str, mark: str) -> Score:
     return Score(value=value, interval=interval, mark=f"{'*' if cells[0]['stands_in'] else ''}{mark}")
 
 
-def _task_row(run: Run, column: Column) -> Mapping[str, Any] | None:
-    for row in run.results["tasks"]:
-        same = (row["task"], row["protocol"], conditions_of(row["view"]), row["metric"])
-        if same == (column.task, column.protocol, column.view, column.metric):
-            found: Mapping[str, Any] = row
-            return found
-    return None
-
-
 def _means(
     run: Run,
     others: Sequence[Run],
     columns: Sequence[Column],
     specs: Mapping[str, Any],
     published: Sequence[Mapping[str, Any]],
-) -> tuple[tuple[str, tuple[Score, ...]], ...]:
-    rows = []
-    for index, candidate in enumerate((run, *others)):
-        label = "mean" if index == 0 else f"mean {candidate.manifest['model'].removeprefix('baseline:')}"
-        found = [_task_row(candidate, column) for column in columns]
-        rows.append((label, tuple(_mean(row) for row in found)))
-        rows += published_means(candidate, found, label)
+) -> tuple[tuple[tuple[str, tuple[Score, ...]], ...], tuple[str, ...]]:
+    """Return the rows under the table, and what their marks mean."""
+    rows, notes = [], []
+    labels, told = mean_labels((run, *others))
+    for label, candidate in zip(labels, (run, *others), strict=True):
+        fields = [mean_row(candidate, run, column, columns) for column in columns]
+        notes.append((label, fields))
+        found = [field.row for field in fields]
+        for name, scores in ((label, [*map(_mean, found)]), *published_means(candidate, found, label)):
+            rows.append((name, tuple(field.marked(own) for own, field in zip(scores, fields, strict=True))))
     rows += published_rows(
         published, [(column.task, column.protocol, column.view, column.metric) for column in columns]
     )
     chance = [specs[column.task].get("chance") for column in columns]
     if any(value is not None for value in chance):
         rows.append(("chance", tuple(Score(value=value) for value in chance)))
-    found = [_task_row(run, column) for column in columns]
+    found = [row_of(run, column) for column in columns]
     for key, label in (("transfer_gap", "transfer gap"), ("human_gap", "gap to human")):
         gaps = [None if row is None else row.get(key) for row in found]
         if key == "transfer_gap" or any(gap is not None for gap in gaps):
             rows.append((label, tuple(Score(value=gap) for gap in gaps)))
-    return tuple(rows)
+    return tuple(rows), (*told, *mean_notes(notes))
 
 
 def _mean(row: Mapping[str, Any] | None) -> Score:

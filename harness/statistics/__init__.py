@@ -25,7 +25,7 @@ from harness.statistics.mean import (
     stratified_mean,
 )
 from harness.statistics.multiplicity import benjamini_hochberg, holm
-from harness.statistics.permutation import FLIPS, half_sums, sign_flip_p, swap_p
+from harness.statistics.permutation import FLIPS, half_sums, least_p, sign_flip_p, swap_p
 from harness.statistics.power import detectable_difference, paired_sd
 from harness.statistics.proportion import mcnemar, wilson
 from harness.statistics.ranking import rank_intervals, tied_with_best
@@ -51,6 +51,7 @@ __all__ = [
     "holm",
     "independent_mean",
     "key_codes",
+    "least_p",
     "linked_codes",
     "mcnemar",
     "mean_of_codes",

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from harness.statistics.bootstrap import AnyFloats, Statistic, distinct_rows, evaluated
 from harness.statistics.cluster import Codes
 
-__all__ = ["FLIPS", "half_sums", "sign_flip_p", "swap_p"]
+__all__ = ["FLIPS", "half_sums", "least_p", "sign_flip_p", "swap_p"]
 
 Floats = npt.NDArray[np.float64]
 FLIPS = 9_999
@@ -57,6 +57,14 @@ def half_sums(rows: AnyFloats, *, draws: int = FLIPS, seed: int = 0) -> tuple[Fl
         signs = np.unpackbits(bits, axis=1, count=len(ordered))
         found[start : start + count] = signs.astype(np.float64) @ ordered
     return found, False
+
+
+def least_p(clusters: int) -> float:
+    """Return the smallest p that so many clusters can give that differ between two systems, whatever their scores.
+
+    Of 2^k swaps, that of none and that of all give a difference as large as the observed one: 2 / 2^k.
+    """
+    return float(min(1.0, 2.0 ** (1 - clusters)))
 
 
 def sign_flip_p(differences: Floats, codes: Codes, *, draws: int = FLIPS, seed: int = 0) -> float:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy import stats
 
 from harness.comparison import compare
 from harness.errors import UsageError
 from harness.registry import Registry
-from harness.reporting.comparison import comparison_rows
+from harness.reporting.comparison import comparison_rows, render_comparison
 from harness.results import ItemRecord, Run
 
 from .conftest import LABELS, TAGS, item, labelled
@@ -71,6 +73,60 @@ def test_clusters_are_swapped_whole(make_run: MakeRun, registry: Registry) -> No
     # Of five clusters two differ, by six items each: two of the four signs are as extreme.
     assert (difference.p, difference.mcnemar) == (0.5, None)
     assert (difference.won, difference.lost, difference.even) == (12, 0, 18)
+
+
+def test_a_p_that_so_few_clusters_bound_is_told_with_its_bound(make_run: MakeRun, registry: Registry) -> None:
+    gold = "abcabc"
+    texts = {"x": "aaaaaa", "y": gold, "z": "cccccc", "same": gold}
+    specs = {"xnli": {**LABELS, "parallel": True}}
+    runs = [
+        make_run(name, [("xnli", code, labelled(text, gold), {}) for code in ("de", "sw", "hi")], specs=specs)
+        for name, text in texts.items()
+    ]
+    compared = compare(runs[:3], registry.metrics)
+    [scores] = compared.tasks[0].scores
+    difference = scores.differences[1]
+    assert difference is not None
+    assert difference.low is not None
+    # Four of six items differ, all to the better: 2 of 2^4 swaps are as extreme, though the interval leaves out 0.
+    assert (difference.discordant, difference.p, difference.p_holm) == (4, 0.125, 0.25)
+    assert difference.low > 0
+    assert compared.tasks[0].notes == (
+        "accuracy: so few clusters differ from those of m:x that p cannot be smaller than 0.125 for m:y and 0.125 for "
+        "m:z (after Holm 0.250), whatever the scores. An interval can leave out 0 all the same.",
+    )
+    console = Console(file=io.StringIO(), width=100)
+    console.print(render_comparison(compared))
+    assert isinstance(console.file, io.StringIO)
+    rows = [line.split()[:2] for line in console.file.getvalue().partition(" rank ")[2].splitlines()]
+    assert [row for row in rows if len(row) == 2 and row[0] in "ABC"][:3] == [
+        ["A", "2-3?"],
+        ["B", "1="],
+        ["C", "2-3?"],
+    ]
+    [equal] = compare([runs[1], runs[3]], registry.metrics).tasks
+    assert (equal.scores[0].out_of_reach, equal.notes) == ((False, False), ())
+
+
+def test_many_clusters_bound_nothing(make_run: MakeRun, registry: Registry) -> None:
+    gold = "a" * 30
+    texts = {"x": _answers(gold, range(8)), "y": gold, "z": _answers(gold, range(2))}
+    runs = [make_run(name, [("xnli", "de", labelled(text, gold), {})]) for name, text in texts.items()]
+    [task] = compare(runs, registry.metrics).tasks
+    assert task.scores[0].out_of_reach == (False, False, True), "z differs from y in two items"
+    assert task.notes == ()
+
+
+def test_set_level_metrics_count_the_clusters_that_differ(make_run: MakeRun, registry: Registry) -> None:
+    gold = ["B-PER", "O"]
+    runs = []
+    for name, wrong in (("x", 0), ("y", 4)):
+        records = [item(str(n), ["O", "O"] if n < wrong else gold, gold) for n in range(6)]
+        runs.append(make_run(name, [("udpos", "de", records, {})], specs={"udpos": TAGS}))
+    [task] = compare(runs, registry.metrics).tasks
+    difference = task.scores[0].differences[1]
+    assert difference is not None
+    assert (difference.discordant, difference.p) == (4, 0.125)
 
 
 def test_translations_are_flipped_together(make_run: MakeRun, registry: Registry) -> None:

@@ -16,7 +16,7 @@ from harness.reporting.latex import escape_latex, render_latex
 
 COMMANDS = re.compile(
     r"\\textbackslash\{\}|\\textasciicircum\{\}|\\textasciitilde\{\}|\\textless\{\}|\\textgreater\{\}|\\textbar\{\}"
-    r"|\\textdegree\{\}|\\d?dag\{\}|\$\^\{\+\}\$|\$\\pm\$|\\[{}$&#%_]|\{[\[\]*]\}"
+    r"|\\textdegree\{\}|\\S\{\}|\\d?dag\{\}|\$\^\{\+\}\$|\$\\pm\$|\\[{}$&#%_]|\{[\[\]*]\}"
 )
 
 

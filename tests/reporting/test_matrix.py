@@ -13,6 +13,7 @@ from harness.reporting.console import render_text
 from harness.reporting.markdown import render_markdown
 from harness.reporting.matrix import LEAST_OBSERVATIONS, Matrix, matrices
 from harness.reporting.score import Score
+from harness.reporting.summary import summarise
 from harness.results import Run, RunFolder
 
 MakeRun = Callable[..., Run]
@@ -114,6 +115,30 @@ def test_the_longer_side_goes_down_the_page(make_run: MakeRun) -> None:
     assert not matrix.is_small
 
 
+def test_one_query_language_stays_a_row_where_it_fits(make_run: MakeRun) -> None:
+    matrix = _only(make_run(_cell("lb", {"la": (0.2, 50), "lb": (0.9, 50)})))
+    assert (matrix.corner, [row for row, _ in matrix.rows]) == ("query \\ target language", ["lb"])
+
+
+def test_rows_and_columns_have_one_order(make_run: MakeRun) -> None:
+    groups = {"la": (0.5, 50), "lc": (0.5, 50), "lb": (0.5, 50)}
+    matrix = _only(make_run(_cell("lc", groups), _cell("la", groups)))
+    assert [row for row, _ in matrix.rows] == ["la", "lc"]
+    assert matrix.columns == ("la", "lb", "lc")
+
+
+def test_a_matrix_of_blanks_is_one_note(make_run: MakeRun) -> None:
+    run = make_run(_cell("la", {"la": (0.9, 9), "lb": (0.0, 2)}))
+    summary = summarise([run])
+    assert summary.matrices == ()
+    assert summary.notes == (
+        "seek mAP, one target (frozen): Over all queries (micro): same language 90.0 (macro 90.0), across languages "
+        "0.0 (macro 0.0). Every pair has fewer than 10 queries, so there is no matrix.",
+    )
+    assert "target language" not in render_text([run])
+    assert "Every pair has fewer than 10 queries" in render_markdown([run])
+
+
 def test_large_matrices_are_shown_when_they_are_asked_for(make_run: MakeRun) -> None:
     large = make_run(_cell("lb", {code: (0.5, 50) for code in CODES}))
     text = " ".join(render_text([large]).split())
@@ -163,5 +188,5 @@ def test_the_command_shows_the_matrix_of_a_run(cli: Cli) -> None:
     assert cli("eval", *given, "--out", "run")[0] == 0
     status, out, _ = cli("report", "run", "--matrices")
     assert status == 0
-    assert "target \\ query language" in out  # eight languages of sentences, two of questions
+    assert "query \\ target language" in out  # eight languages of sentences, two of questions
     assert "Over all queries (micro): same language" in out

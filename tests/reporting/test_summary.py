@@ -13,6 +13,7 @@ import pytest
 
 from harness.aggregation import aggregate_tasks
 from harness.reporting.console import render_text
+from harness.reporting.latex import render_latex
 from harness.reporting.markdown import render_markdown
 from harness.reporting.rows import cell_rows, render_csv, render_json
 from harness.reporting.score import Score
@@ -134,6 +135,83 @@ def test_means_chance_and_gap(make_run: MakeRun) -> None:
         "chance": [pytest.approx(1 / 3)],
         "transfer gap": [pytest.approx(0.3)],
     }
+
+
+def _means(*runs: Run) -> dict[str, list[tuple[float | None, str]]]:
+    return {
+        label: [(score.value, score.mark) for score in scores]
+        for label, scores in summarise(runs).means
+        if label.startswith("mean")
+    }
+
+
+def test_means_over_the_same_cells_have_no_mark(make_run: MakeRun) -> None:
+    run, other = (make_run(_cell("en", 0.5), _cell("de", 0.5), model=model) for model in ("hf:a", "hf:b"))
+    assert _means(run, other) == {"mean": [(0.5, "")], "mean hf:b": [(0.5, "")]}
+    assert not summarise([run, other]).notes
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ([_cell("en", 0.5)], "1 language, 1,200 items (first run: 2 languages, 2,400 items)"),
+        (
+            [_cell("en", 0.5), _cell("de", 0.5, n=6)],
+            "2 languages, 1,206 items (first run: 2 languages, 2,400 items)",
+        ),
+        ([_cell("en", 0.5), _cell("sw", 0.5)], "2 languages, 2,400 items of other languages"),
+        (
+            [_cell("en", 0.5), _cell("de", 0.5, data={"pinned": True, "note": "", "digest": "e" * 64})],
+            "2 languages, 2,400 items of other data",
+        ),
+    ],
+    ids=["fewer languages", "fewer items", "other languages", "other data"],
+)
+def test_a_mean_over_other_cells_is_marked_in_every_format(
+    make_run: MakeRun, cells: list[dict[str, Any]], told: str
+) -> None:
+    runs = [make_run(_cell("en", 0.5), _cell("de", 0.5)), make_run(*cells, model="baseline:char-ngram")]
+    assert _means(*runs) == {"mean": [(0.5, "")], "mean char-ngram": [(0.5, "~")]}
+    note = (
+        f"~ over other cells than the first run's, not comparable with its mean: mean char-ngram, xnli {told}"
+    )
+    assert note in summarise(runs).notes
+    assert "50.0~" in render_text(runs)
+    assert "| **mean char-ngram** | 50.0~" in render_markdown(runs)
+    assert f"% {note}" in render_latex(runs)
+    assert r"mean char-ngram & 50.0\textasciitilde{}" in render_latex(runs)
+
+
+def test_a_baseline_under_another_protocol_shows_its_mean(make_run: MakeRun) -> None:
+    prompted = {"protocol": "prompted", "method": "rank", "view": {"prompt": "default"}}
+    run = make_run(*(_cell(code, 0.75, **prompted) for code in ("en", "de")))
+    other = make_run(_cell("en", 0.5), _cell("de", 0.5), model="baseline:char-ngram")
+    assert _means(run, other) == {"mean": [(0.75, "")], "mean char-ngram": [(0.5, "§")]}
+    [note] = summarise([run, other]).notes
+    assert note == (
+        "§ under another protocol or prompt than the column's: mean char-ngram, xnli zero_shot_transfer"
+    )
+    assert r"mean char-ngram & 50.0\S{}" in render_latex([run, other])
+    assert "50.0§" in render_markdown([run, other])
+    shorter = make_run(_cell("en", 0.5), model="baseline:char-ngram")
+    assert _means(run, shorter)["mean char-ngram"] == [(0.5, "§~")]
+
+
+def test_other_items_and_rows_of_another_column_take_no_place(make_run: MakeRun) -> None:
+    run = make_run(_cell("en", 0.9), _cell("en", 0.8, protocol="translate_train"))
+    other = make_run(_cell("en", 0.5), model="hf:b")
+    assert _means(run, other)["mean hf:b"] == [(0.5, ""), (None, "")]
+    translated = make_run(_cell("en", 0.5, view={"variant": "translated"}), model="hf:b")
+    assert _means(run, translated)["mean hf:b"] == [(None, ""), (None, "")]
+
+
+def test_rows_of_one_name_are_told_apart(make_run: MakeRun) -> None:
+    runs = [
+        make_run(_cell("en"), model=model) for model in ("hf:a", "baseline:majority", "baseline:majority")
+    ]
+    summary = summarise(runs)
+    assert [label for label, _ in summary.means][:3] == ["mean", "mean majority", "mean majority (2)"]
+    assert f"mean majority (2): {runs[2].path}" in summary.notes
 
 
 def test_a_failed_cell_is_marked_and_never_counted(make_run: MakeRun) -> None:

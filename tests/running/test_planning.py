@@ -127,6 +127,12 @@ def test_another_recipe_seed_or_limit_is_another_fit(make_plan: MakePlan) -> Non
     assert key() == keys[0]
 
 
+def test_a_limit_is_told(make_plan: MakePlan) -> None:
+    assert make_plan("xnli:de").notes == ()
+    assert make_plan("xnli:de", limit=6).notes == ("--limit 6: at most 6 items a language",)
+    assert make_plan("xnli:de", limit=1).notes == ("--limit 1: at most 1 item a language",)
+
+
 def test_every_seed_has_its_cells_and_a_frozen_model_has_one(make_plan: MakePlan) -> None:
     plan = make_plan("xnli:de+sw", "tatoeba:de", seeds=(1, 2, 3))
     assert Counter((cell.title, cell.pairing.protocol, cell.seed) for cell in plan.cells) == {

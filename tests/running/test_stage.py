@@ -139,7 +139,7 @@ def test_the_note_reaches_the_results_and_the_report(run: RunTasks, released: Pa
     finished = run("xcopa:et", data=released)
     note = "siqa: its dev set stands in for the training set, so the last checkpoint is kept"
     [fit] = finished.results["fits"].values()
-    assert finished.results["notes"] == [note]
+    assert finished.results["notes"][1:] == [note]
     assert [stage["note"] for stage in fit["stages"]] == [note, ""]
     assert [stage["validation"]["examples"] for stage in fit["stages"]] == [0, 5]
     assert note in " ".join(render_text([finished], width=200).split())

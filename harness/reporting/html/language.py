@@ -20,9 +20,10 @@ from harness.reporting.html.layout import (
     signed,
     table,
 )
-from harness.reporting.html.material import Material, row_of, script_of
+from harness.reporting.html.material import Material, script_of
 from harness.reporting.html.weakness import Row, Weakness, by_attribute, interval_of
 from harness.reporting.item_origin import is_added
+from harness.reporting.mean_row import row_of
 from harness.reporting.summary import Column
 from harness.results import Run
 
@@ -112,7 +113,7 @@ def _brief(material: Material, code: str) -> Element | None:
 def _scores(material: Material, code: str, name: str) -> Element | None:
     rows = [
         row
-        for column in material.summary.columns
+        for column in material.columns
         for run in material.runs
         if (row := _score_row(material, run, column, code)) is not None
     ]

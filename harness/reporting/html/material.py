@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.languages import known_languages
-from harness.reporting.summary import Column, Summary, summarise
+from harness.reporting.mean_row import MeanRow, mean_row, row_of
+from harness.reporting.summary import Column, Summary, columns_of, summarise
 from harness.reporting.system_name import system_names
 from harness.results import Run
 
-__all__ = ["Material", "cells_of", "read_material", "row_of", "script_of", "view_text"]
+__all__ = ["Material", "cells_of", "read_material", "script_of", "view_text"]
 
 Cell = Mapping[str, Any]
 
@@ -29,6 +30,8 @@ class Material:
     names: Mapping[Path, str]
     """Path of a run -> what the report calls it; each name is used once."""
     summary: Summary
+    columns: tuple[Column, ...]
+    """Those of all given runs, the summary's first."""
     families: tuple[str, ...]
     """In the order of their colours, the same in all charts."""
     published: tuple[Mapping[str, Any], ...]
@@ -41,6 +44,11 @@ class Material:
     def languages(self) -> list[tuple[str, str, str]]:
         """The languages of the summary in its order: code, name, family."""
         return [(code, name, part.family) for part in self.summary.sections for code, name, _ in part.rows]
+
+    def mean(self, run: Run, column: Column) -> MeanRow:
+        """Return what stands in a column for a run, held against the first run that has this column itself."""
+        owner = next((own for own in self.every if row_of(own, column) is not None), run)
+        return mean_row(run, owner, column, self.columns)
 
 
 def read_material(runs: Sequence[Run]) -> Material:
@@ -58,6 +66,7 @@ def read_material(runs: Sequence[Run]) -> Material:
         every=tuple(runs),
         names=dict(zip((run.path for run in runs), system_names(runs), strict=True)),
         summary=summary,
+        columns=tuple(dict.fromkeys(column for run in (runs[0], *given) for column in columns_of(run))),
         families=tuple(sorted({part.family for part in summary.sections})),
         published=tuple(runs[0].manifest.get("published", ())),
     )
@@ -82,21 +91,6 @@ def cells_of(run: Run, column: Column, language: str | None = None) -> list[Cell
         and (language is None or cell["language"] == language)
         and (cell["task"], cell["protocol"], cell["method"], view_text(cell)) == wanted
     ]
-
-
-def row_of(run: Run, column: Column) -> Mapping[str, Any] | None:
-    """Return the row of ``results.json`` that holds the mean of a column.
-
-    A baseline may have another method than the run: then it is the first row of the task, protocol, view and metric.
-    """
-    wanted = (column.task, column.protocol, column.view, column.metric)
-    rows = [
-        row
-        for row in run.results["tasks"]
-        if (row["task"], row["protocol"], view_text(row), row["metric"]) == wanted
-    ]
-    same = [row for row in rows if row.get("method") == column.method]
-    return next(iter([*same, *rows]), None)
 
 
 def script_of(run: Run, code: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from harness.aggregation import cells_of_row
 from harness.markup.element import Child, Element, element
 from harness.reporting.console import SAMPLE_WARNING
 from harness.reporting.html.heatmap import LEGEND, error_heatmap, score_table, script_sections
 from harness.reporting.html.layout import fold, interval_text, notes, percent, section, table
-from harness.reporting.html.material import Material, row_of
+from harness.reporting.html.material import Material
 from harness.reporting.item_origin import ADDED, PROVENANCE_MARKS
+from harness.reporting.mean_row import MeanRow, mean_notes
 from harness.reporting.score import Score
 from harness.reporting.summary import SkippedGroup, Summary, summarise
 from harness.results import Run
@@ -74,25 +76,31 @@ def _origin_legend(summary: Summary) -> str:
     return f" {', '.join(told)}." if told else ""
 
 
-def _means(material: Material) -> Element | None:
+def _means(material: Material) -> list[Element | None]:
     rows: list[tuple[Child, ...]] = []
-    for column in material.summary.columns:
+    found: list[tuple[str, list[MeanRow]]] = []
+    for column in material.columns:
         for run in material.every:
-            row = row_of(run, column)
-            if row is not None:
+            mean = material.mean(run, column)
+            found.append((material.name(run), [mean]))
+            if mean.row is not None:
+                cells = [cell for cells in cells_of_row(mean.row, run.cells).values() for cell in cells[:1]]
                 rows.append(
                     (
                         column.title.replace("\n", " "),
                         material.name(run),
-                        percent(row["value"]),
-                        interval_text(row.get("ci")),
-                        str(row["languages"]),
-                        percent(row.get("transfer_gap")),
+                        f"{percent(mean.row['value'])}{mean.mark}",
+                        interval_text(mean.row.get("ci")),
+                        str(mean.row["languages"]),
+                        f"{sum(cell['n'] for cell in cells):,}",
+                        percent(mean.row.get("transfer_gap")),
                     )
                 )
-    heads = ("task", "system", "mean", "95 % interval", "languages", "transfer gap")
+    heads = ("task", "system", "mean", "95 % interval", "languages", "items", "transfer gap")
     caption = "Unweighted means over languages, times 100"
-    return table(caption, heads, rows, texts={1}) if rows else element("p", "Nothing was scored.")
+    if not rows:
+        return [element("p", "Nothing was scored.")]
+    return [table(caption, heads, rows, texts={1}), notes(mean_notes(found))]
 
 
 def _score_rows(rows: Sequence[tuple[str, Sequence[Score]]]) -> Iterator[tuple[str, ...]]:

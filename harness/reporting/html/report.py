@@ -56,13 +56,14 @@ def render_html(runs: Sequence[Run]) -> str:
 
 def _page(material: Material, sections: Sequence[Element]) -> str:
     run = material.runs[0].results["run"]
-    tasks = len({column.task for column in material.summary.columns})
+    tasks = len({column.task for column in material.columns})
+    languages = len({cell["language"] for own in material.runs for cell in own.cells if "method" in cell})
     told = " ".join(
         [
             *([f"Made {run['created']}"] if "created" in run else []),
             *([f"by harness {run['harness']}."] if "harness" in run else []),
             f"{len(material.runs)} {'run' if len(material.runs) == 1 else 'runs'},",
-            f"{len(material.languages)} {'language' if len(material.languages) == 1 else 'languages'},",
+            f"{languages} {'language' if languages == 1 else 'languages'},",
             f"{tasks} {'task' if tasks == 1 else 'tasks'}.",
         ]
     )

@@ -8,7 +8,7 @@ from harness.languages import known_languages
 from harness.markup.chart import Bar, Dot, interval_bars, strip_plot
 from harness.markup.element import Element, element
 from harness.reporting.html.layout import section
-from harness.reporting.html.material import Material, row_of
+from harness.reporting.html.material import Material
 from harness.reporting.summary import Column
 
 __all__ = ["system_section"]
@@ -20,14 +20,13 @@ PUBLISHED_PROTOCOLS = {"human"}
 
 def system_section(material: Material) -> Element | None:
     """Return a chart of intervals and a strip plot for every column of the summary; None without columns."""
-    charts = [
-        (_intervals(material, column), _strips(material, column)) for column in material.summary.columns
-    ]
+    charts = [(_intervals(material, column), _strips(material, column)) for column in material.columns]
     if not charts:
         return None
     told = (
         "One dot a language, coloured by its family; English has a ring. A whisker is the 95 % interval of a mean, "
-        "where the run has one. Published scores are those of the whole test sets."
+        "where the run has one. Published scores are those of the whole test sets. "
+        "~ over other cells, § under another protocol or prompt: the overview says which."
     )
     return section("systems", "Systems", element("p", told, class_="note"), charts)
 
@@ -35,12 +34,13 @@ def system_section(material: Material) -> Element | None:
 def _intervals(material: Material, column: Column) -> Element:
     bars = []
     for number, run in enumerate(material.every):
-        row = row_of(run, column)
+        mean = material.mean(run, column)
+        row = mean.row
         if row is not None:
             low, high = row.get("ci") or (None, None)
             bars.append(
                 Bar(
-                    label=_short(material.name(run)),
+                    label=_short(material.name(run)) + mean.mark,
                     value=row["value"] * 100,
                     low=None if low is None else low * 100,
                     high=None if high is None else high * 100,
@@ -60,9 +60,10 @@ def _strips(material: Material, column: Column) -> Element:
     dots: list[Dot] = []
     rows: list[str] = []
     for run in material.every:
-        row = row_of(run, column)
+        mean = material.mean(run, column)
+        row = mean.row
         if row is not None:
-            rows.append(_short(material.name(run)))
+            rows.append(_short(material.name(run)) + mean.mark)
             scores = {code: value * 100 for code, value in row["by_language"].items()}
             dots += _dots(rows[-1], scores, families)
     for label, scores in _published_languages(material, column):

@@ -104,6 +104,25 @@ def test_two_runs_stand_side_by_side(write_run: Make, cell: Make, record: Make, 
     assert "+50.0" in compared.text
 
 
+def test_the_second_run_is_in_overview_and_systems(write_run: Make, cell: Make, check: Make) -> None:
+    first = write_run(cell("de", 0.75))
+    second = write_run(
+        cell("de", 0.25, n=6), cell("sw", 0.25, n=6), cell("fr", 0.5, task="pawsx"), model="hf:models/other"
+    )
+    root = check(render_html([first, second]))
+    assert "2 runs, 3 languages, 2 tasks." in root.text
+    [table] = [each for each in root.all("table") if each.text.startswith("Unweighted means")]
+    rows = [[field.text for field in row.all("th") + row.all("td")] for row in table.all("tr")][1:]
+    assert [row[:3] + row[4:6] for row in rows] == [
+        ["xnli acc", "hf:models/mine", "75.0", "1", "100"],
+        ["xnli acc", "hf:models/other", "25.0~", "2", "12"],
+        ["pawsx acc", "hf:models/other", "50.0", "1", "100"],
+    ]
+    assert "hf:models/other, xnli 2 languages, 12 items (first run: 1 language, 100 items)" in root.text
+    [systems] = [each for each in root.all("section") if each.attributes["id"] == "systems"]
+    assert "pawsx acc: means over languages" in systems.text
+
+
 def test_failed_and_skipped_cells_have_their_reasons(
     write_run: Make, cell: Make, record: Make, check: Make
 ) -> None:

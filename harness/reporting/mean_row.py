@@ -1,0 +1,172 @@
+"""The means of further runs under those of the first one, and how their cells differ from its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from harness.aggregation import cells_of_row
+from harness.reporting.probing.probe import conditions_of
+from harness.reporting.score import Score
+from harness.results import Run
+
+if TYPE_CHECKING:
+    from harness.reporting.summary import Column
+
+__all__ = ["OTHER_CELLS", "OTHER_PROTOCOL", "MeanRow", "mean_labels", "mean_notes", "mean_row", "row_of"]
+
+OTHER_CELLS = "~"
+"""A mean over other languages or items than the first run's."""
+OTHER_PROTOCOL = "§"
+"""A mean under another protocol, or with another prompt, than the column's."""
+_LEGEND = {
+    OTHER_CELLS: "over other cells than the first run's, not comparable with its mean",
+    OTHER_PROTOCOL: "under another protocol or prompt than the column's",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanRow:
+    """The row of ``results.json`` that stands in one column for one run."""
+
+    row: Mapping[str, Any] | None
+    told: Mapping[str, str]
+    """By mark: what differs from the first run."""
+
+    @property
+    def mark(self) -> str:
+        """What stands behind its number."""
+        return "".join(self.told)
+
+    def marked(self, score: Score) -> Score:
+        """Return a score with the marks of this row."""
+        return score if score.value is None else replace(score, mark=self.mark)
+
+
+def row_of(run: Run, column: Column) -> Mapping[str, Any] | None:
+    """Return the row of ``results.json`` that holds the mean of a column.
+
+    A baseline may have another method than the run: then it is the first row of the task, protocol, view and metric.
+    """
+    rows = [row for row in run.results["tasks"] if _place(row) == _column_place(column)]
+    same = [row for row in rows if row.get("method") == column.method]
+    return next(iter([*same, *rows]), None)
+
+
+def mean_row(run: Run, first: Run, column: Column, columns: Sequence[Column]) -> MeanRow:
+    """Return what stands in a column for a run.
+
+    Where it has no row of the column's protocol and prompt, one of the same task, items and metric takes its place,
+    unless that has a column of its own: so the baselines of a prompted model have a number.
+
+    Args:
+        run: Whose mean it is.
+        first: The run whose cells the others' are held against; it may be `run`.
+        column: Of the report.
+        columns: All of the report.
+    """
+    row = row_of(run, column)
+    if run is first:
+        return MeanRow(row=row, told={})
+    told: dict[str, str] = {}
+    if row is None:
+        row = _stand_in(run, column, columns)
+        if row is None:
+            return MeanRow(row=None, told={})
+        conditions = conditions_of(row["view"])
+        told[OTHER_PROTOCOL] = " ".join(filter(None, (column.task, row["protocol"], conditions)))
+    of_first = row_of(first, column)
+    difference = "" if of_first is None else _difference(_cells(run, row), _cells(first, of_first))
+    if difference:
+        told[OTHER_CELLS] = f"{column.task} {difference}"
+    return MeanRow(row=row, told=told)
+
+
+def mean_notes(rows: Iterable[tuple[str, Sequence[MeanRow]]]) -> list[str]:
+    """Return the legend of the marks that rows have, with what differs; rows are (label, one field a column)."""
+    found: dict[str, dict[str, None]] = {}
+    for label, fields in rows:
+        for field in fields:
+            for mark, told in field.told.items():
+                found.setdefault(mark, {})[f"{label}, {told}"] = None
+    return [f"{mark} {_LEGEND[mark]}: {'; '.join(told)}" for mark, told in found.items()]
+
+
+def mean_labels(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
+    """Return what the row of means of every run is called, and a note for each name that does not tell its run."""
+    models = [str(run.manifest["model"]) for run in runs]
+    labels, notes = ["mean"], []
+    seen = Counter(models[:1])
+    for run, model in zip(runs[1:], models[1:], strict=True):
+        seen[model] += 1
+        label = f"mean {model.removeprefix('baseline:')}"
+        if seen[model] > 1:
+            label = f"{label} ({seen[model]})"
+            notes.append(f"{label}: {run.path}")
+        labels.append(label)
+    return labels, notes
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    return row["task"], row["protocol"], conditions_of(row["view"]), row["metric"]
+
+
+def _column_place(column: Column) -> tuple[str, str, str, str]:
+    return column.task, column.protocol, column.view, column.metric
+
+
+def _stand_in(run: Run, column: Column, columns: Sequence[Column]) -> Mapping[str, Any] | None:
+    taken = {_column_place(other) for other in columns}
+    return next(
+        (
+            row
+            for row in run.results["tasks"]
+            if (row["task"], row["metric"]) == (column.task, column.metric)
+            and _place(row) not in taken
+            and _item_view(run, row) == _item_view_of(run, column)
+        ),
+        None,
+    )
+
+
+def _item_axes(run: Run, task: str) -> set[str]:
+    """Return the conditions that change the items of a task; others, such as the prompt, change how it is asked."""
+    return {"variant", "translator", *run.manifest["tasks"][task].get("axes", ())}
+
+
+def _item_view(run: Run, row: Mapping[str, Any]) -> set[str]:
+    axes = _item_axes(run, row["task"])
+    return {f"{name}={value}" for name, value in row["view"].items() if name in axes}
+
+
+def _item_view_of(run: Run, column: Column) -> set[str]:
+    axes = _item_axes(run, column.task)
+    return {part for part in column.view.split(" ") if part.partition("=")[0] in axes}
+
+
+def _cells(run: Run, row: Mapping[str, Any]) -> dict[str, tuple[int, str | None]]:
+    """Return the number of items and the data of every language of a row; seeds of a language have the same."""
+    found = {}
+    for code, cells in cells_of_row(row, run.cells).items():
+        found[code] = (cells[0]["n"], (cells[0].get("data") or {}).get("digest"))
+    return found
+
+
+def _difference(
+    own: Mapping[str, tuple[int, str | None]], others: Mapping[str, tuple[int, str | None]]
+) -> str:
+    """Return how cells differ from those of the first run; empty where they are the same."""
+    if own == others:
+        return ""
+    mine, theirs = _size(own), _size(others)
+    if mine != theirs:
+        return f"{mine} (first run: {theirs})"
+    return f"{mine} of other {'languages' if set(own) != set(others) else 'data'}"
+
+
+def _size(cells: Mapping[str, tuple[int, str | None]]) -> str:
+    items = sum(count for count, _ in cells.values())
+    languages = "1 language" if len(cells) == 1 else f"{len(cells)} languages"
+    return f"{languages}, {items:,} {'item' if items == 1 else 'items'}"
