@@ -22,7 +22,7 @@ from harness.metrics.external import FAMILY, evaluate_family
 from harness.plan import Model, Plan, RunConfig
 from harness.planning import make_plan, resolve_model
 from harness.processes import Crew
-from harness.proof import Prover
+from harness.proof.prover import Prover
 from harness.registry import Registry
 from harness.results import RunFolder
 from harness.sharding import Shard, parse_shard, take_shard

@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from harness.api import Session
-    from harness.proof import Prover
+    from harness.proof.prover import Prover
 
 __all__ = ["prove_checked", "tell_checked"]
 
@@ -35,7 +35,7 @@ def prove_checked(
     Returns whether there is a fault; a task that the user named and of which no test item was found is one.
     """
     from harness.errors import HarnessError, StoppedError, StorageError
-    from harness.proof import proved_entry
+    from harness.proof.prover import proved_entry
 
     faulty = False
     for row in checked:

@@ -17,8 +17,8 @@ from harness.languages import known_languages
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import Metric, MetricContext, MetricResult
 from harness.preparing import open_prover
-from harness.proof import Prover, proved_entry
-from harness.proof_record import Finding, Note, TaskProof
+from harness.proof.prover import Prover, proved_entry
+from harness.proof.record import Finding, Note, TaskProof
 from harness.specs.catalog import TaskEntry
 
 Rows = list[dict[str, Any]]

@@ -7,8 +7,8 @@ import pytest
 
 from harness.api import open_session
 from harness.preparing import open_prover
-from harness.proof import Prover
-from harness.proof_record import TaskProof
+from harness.proof.prover import Prover
+from harness.proof.record import TaskProof
 from harness.specs.catalog import TaskEntry
 
 Prove = Callable[..., TaskProof]

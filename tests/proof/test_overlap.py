@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.data.records import SpanExample, TaggedSentence
-from harness.proof_overlap import LEAST_TOKENS, NEAR, WIDTH, TextIndex, item_text
+from harness.proof.overlap import LEAST_TOKENS, NEAR, WIDTH, TextIndex, item_text
 
 
 def sentence(identifier: str, *tokens: str, text: str | None = None) -> TaggedSentence:

@@ -16,11 +16,11 @@ from harness.metrics.catalog import METRICS
 from harness.metrics.metric import Metric, MetricContext, MetricResult
 from harness.metrics.pairing import field_of
 from harness.prompts.preset import CompiledPrompt, PromptItem
-from harness.proof import Prover
-from harness.proof_answer import kinds_with_answers, trials
-from harness.proof_prompt import TaskPrompt, label_findings
-from harness.proof_record import TaskProof
-from harness.proof_trial import Scored, Trial
+from harness.proof.answer import kinds_with_answers, trials
+from harness.proof.prompt import TaskPrompt, label_findings
+from harness.proof.prover import Prover
+from harness.proof.record import TaskProof
+from harness.proof.trial import Scored, Trial
 from harness.specs.prompt import PromptSpec
 from tests.proof.bench import Bench
 from tests.proof.bench import told as told_by

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.proof_record import Finding
+from harness.proof.record import Finding
 from tests.proof import plant_data, plant_prompt, plant_scorer, plant_text
 from tests.proof.bench import Bench, told
 from tests.proof.plant import Plant

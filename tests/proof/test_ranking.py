@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from harness.data.records import RankedQuery
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import MetricContext
-from harness.proof_ranking import ranking_trials
-from harness.proof_trial import Scored
+from harness.proof.ranking import ranking_trials
+from harness.proof.trial import Scored
 
 NAMES = ("map_at_20", "mrr_at_20", "one_target_map_at_20")
 

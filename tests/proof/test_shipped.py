@@ -11,7 +11,7 @@ import pytest
 from harness.api import open_session
 from harness.cli.main import main
 from harness.preparing import open_prover
-from harness.proof_record import Finding, TaskProof
+from harness.proof.record import Finding, TaskProof
 
 TASKS = open_session().catalog.names("task")
 KNOWN = Path(__file__).with_name("known_findings.tsv")

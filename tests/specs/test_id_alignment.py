@@ -14,7 +14,7 @@ from harness.documents import task_summaries
 from harness.id_alignment import ItemIds, misalignment, pairing_order, stands_for_source
 from harness.plan import Plan, RunConfig
 from harness.preparing import open_prover
-from harness.proof import proved_entry
+from harness.proof.prover import proved_entry
 from harness.statistics import draw_codes
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -12,7 +12,7 @@ from harness.api import open_session
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder, data_ref
 from harness.errors import UsageError
-from harness.proof import Prover
+from harness.proof.prover import Prover
 from harness.specs.schema import Source
 
 Cli = Callable[..., tuple[int, str, str]]

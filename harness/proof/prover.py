@@ -16,8 +16,8 @@ from harness.id_alignment import is_numbered, pairing_order
 from harness.locking import data_difference
 from harness.metrics.metric import Metric, MetricContext
 from harness.prompt_rendering import Rendering, render_item
-from harness.proof_answer import kinds_with_answers, largest_constant, trials
-from harness.proof_data import (
+from harness.proof.answer import kinds_with_answers, largest_constant, trials
+from harness.proof.data import (
     count_findings,
     id_results,
     joined_findings,
@@ -30,20 +30,20 @@ from harness.proof_data import (
     script_results,
     stand_in_notes,
 )
-from harness.proof_frame import join_findings, mark_findings
-from harness.proof_judgement import Parts, chance_notes, collapse_notes, judged
-from harness.proof_prompt import (
+from harness.proof.frame import join_findings, mark_findings
+from harness.proof.judgement import Parts, chance_notes, collapse_notes, judged
+from harness.proof.prompt import (
     TaskPrompt,
     compiled_prompts,
     field_findings,
     literal_findings,
     word_conflicts,
 )
-from harness.proof_prompt import label_findings as prompt_label_findings
-from harness.proof_reading import SplitReader
-from harness.proof_record import Finding, Note, ProvedSplit, TaskProof
-from harness.proof_tag import tag_results
-from harness.proof_text import (
+from harness.proof.prompt import label_findings as prompt_label_findings
+from harness.proof.reading import SplitReader
+from harness.proof.record import Finding, Note, ProvedSplit, TaskProof
+from harness.proof.tag import tag_results
+from harness.proof.text import (
     character_notes,
     copy_results,
     cut_word_findings,
@@ -52,11 +52,11 @@ from harness.proof_text import (
     repeat_notes,
     untranslated_results,
 )
-from harness.proof_translation import source_language, translation_results
-from harness.proof_trial import Scored
-from harness.proof_variant import VariantProver
-from harness.proof_word import WordTable, word_results
-from harness.proof_writing import Writing, writing_results
+from harness.proof.translation import source_language, translation_results
+from harness.proof.trial import Scored
+from harness.proof.variant import VariantProver
+from harness.proof.word import WordTable, word_results
+from harness.proof.writing import Writing, writing_results
 from harness.resolution import TasksResolver
 from harness.specs.catalog import read_entry
 from harness.specs.selection import SelectedTask

@@ -12,8 +12,8 @@ from typing import Any, get_args
 from harness.data.records import MarkedText, TaggedSentence
 from harness.id_alignment import ItemIds, misalignment, stands_for_source
 from harness.languages import LanguageTable
-from harness.proof_overlap import TextIndex, item_text
-from harness.proof_record import Finding, Note, ProvedSplit, named_ids
+from harness.proof.overlap import TextIndex, item_text
+from harness.proof.record import Finding, Note, ProvedSplit, named_ids
 from harness.scripts import text_scripts
 from harness.specs.schema import SPLITS, Provenance, Source, TaskSpec
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.languages import Language, LanguageTable
-from harness.proof_overlap import item_text
-from harness.proof_record import Finding, Note, ProvedSplit, named_ids
+from harness.proof.overlap import item_text
+from harness.proof.record import Finding, Note, ProvedSplit, named_ids
 from harness.specs.schema import TaskSpec
 from harness.translation_guards import Detector
 

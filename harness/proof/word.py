@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.proof_record import Finding, Note
+from harness.proof.record import Finding, Note
 from harness.specs.prompt import ALL_LANGUAGES, Literals, PromptSpec
 
 __all__ = ["WordTable", "word_results"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from harness.languages import Language
 from harness.prompts.preset import PromptItem
-from harness.proof_prompt import TaskPrompt
-from harness.proof_record import Finding
+from harness.proof.prompt import TaskPrompt
+from harness.proof.record import Finding
 
 __all__ = ["join_findings", "mark_findings"]
 

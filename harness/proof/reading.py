@@ -10,7 +10,7 @@ from harness.data.pool import CandidatePool
 from harness.errors import DataError, MissingDataError, UsageError
 from harness.fit_planning import find_split
 from harness.kinds.kind import ReadContext, read_examples
-from harness.proof_record import Finding, ProvedSplit
+from harness.proof.record import Finding, ProvedSplit
 from harness.specs.catalog import described_languages
 
 if TYPE_CHECKING:

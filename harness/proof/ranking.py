@@ -14,7 +14,7 @@ from math import prod, sqrt
 from typing import Any
 
 from harness.metrics.retrieval import CUT_OFF
-from harness.proof_trial import SEED, SURE, Trial, shuffled
+from harness.proof.trial import SEED, SURE, Trial, shuffled
 
 __all__ = ["ranking_trials"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from harness.data.records import BitextExample, SpanExample
 from harness.languages import Language
-from harness.proof_data import item_inputs
-from harness.proof_overlap import LEAST_TOKENS, item_text, text_tokens
-from harness.proof_record import Finding, Note, ProvedSplit, named_ids
+from harness.proof.data import item_inputs
+from harness.proof.overlap import LEAST_TOKENS, item_text, text_tokens
+from harness.proof.record import Finding, Note, ProvedSplit, named_ids
 from harness.specs.schema import TaskSpec
 
 __all__ = [

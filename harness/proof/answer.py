@@ -13,8 +13,8 @@ from dataclasses import replace
 from math import sqrt
 from typing import Any
 
-from harness.proof_ranking import ranking_trials
-from harness.proof_trial import OVERLAP, SURE, Trial, shuffled
+from harness.proof.ranking import ranking_trials
+from harness.proof.trial import OVERLAP, SURE, Trial, shuffled
 
 __all__ = ["kinds_with_answers", "largest_constant", "trials"]
 

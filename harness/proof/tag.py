@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from harness.proof_record import Finding, Note, ProvedSplit, named_ids
+from harness.proof.record import Finding, Note, ProvedSplit, named_ids
 from harness.specs.schema import TaskSpec
 
 __all__ = ["tag_results"]

@@ -12,9 +12,9 @@ from harness.languages import Language
 from harness.methods import Method, MethodContext
 from harness.metrics.metric import Metric, MetricContext
 from harness.prompts.prompter import Prompter
-from harness.proof_prompt import TaskPrompt
-from harness.proof_record import Finding, Note, named_ids
-from harness.proof_trial import ROUNDING, Scored, Trial
+from harness.proof.prompt import TaskPrompt
+from harness.proof.record import Finding, Note, named_ids
+from harness.proof.trial import ROUNDING, Scored, Trial
 from harness.specs.schema import TaskSpec
 
 __all__ = ["Writing", "writing_results"]

@@ -15,8 +15,8 @@ from itertools import permutations
 from harness.errors import HarnessError, SpecError
 from harness.languages import Language, LanguageTable
 from harness.prompts.preset import LETTERS, CompiledPrompt, PromptItem, choose_literals
-from harness.proof_data import script_matches
-from harness.proof_record import Finding
+from harness.proof.data import script_matches
+from harness.proof.record import Finding
 from harness.scripts import text_scripts
 from harness.specs.prompt import ALL_LANGUAGES, PromptSpec
 from harness.specs.schema import TaskSpec

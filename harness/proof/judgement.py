@@ -7,9 +7,9 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from harness.metrics.metric import Metric
-from harness.proof_answer import largest_constant
-from harness.proof_record import Finding, Note, ProvedSplit, named_ids
-from harness.proof_trial import ROUNDING, Scored, Trial
+from harness.proof.answer import largest_constant
+from harness.proof.record import Finding, Note, ProvedSplit, named_ids
+from harness.proof.trial import ROUNDING, Scored, Trial
 
 if TYPE_CHECKING:
     from harness.specs.catalog import TaskEntry
