@@ -33,10 +33,10 @@ def _problem(fault: Any, model: type[SpecModel], document: Document) -> Problem:
     if fault["type"] == "extra_forbidden":
         near = near_names(str(path[-1]), _keys_at(model, path[:-1]))
         message = f"unknown key {path[-1]!r}" + (f"; did you mean {near[0]!r}?" if near else "")
-    elif (
-        fault["loc"][-1] == "[key]"
-        and fault["type"] == "string_pattern_mismatch"
-        and path[:1] == ["languages"]
+    elif (fault["type"], path[:1], fault["loc"][-1:]) == (
+        "string_pattern_mismatch",
+        ["languages"],
+        ("[key]",),
     ):
         message = f"{path[-1]!r} is no language code: expected two or three small letters, such as 'yo' or 'zh-Hant'"
     elif fault["type"] == "missing":

@@ -162,6 +162,7 @@ metrics: [accuracy]
 axes: {genre: [news, law]}
 splits:
   test:
+    columns: [a, label]
     local: ["{language}/{genre}-{ud_name}.tsv", "{langage}.tsv"]
     hub: {path: a/b, config: "{genr}", split: test}
     sample: "{language.tsv"
@@ -169,9 +170,9 @@ languages: {en: {}}
 """
     )
     assert [line.partition("Did you mean")[0].partition("Known")[0].strip() for line in told] == [
-        "line 13: splits.test.local: No language code or axis in '{langage}.tsv' named 'langage'.",
-        "line 14: splits.test.hub: No language code or axis in '{genr}' named 'genr'.",
-        "line 15: splits.test.sample: '{language.tsv' has a brace that is no {code}: "
+        "line 14: splits.test.local: No language code or axis in '{langage}.tsv' named 'langage'.",
+        "line 15: splits.test.hub: No language code or axis in '{genr}' named 'genr'.",
+        "line 16: splits.test.sample: '{language.tsv' has a brace that is no {code}: "
         "expected '}' before end of string.",
     ]
 
