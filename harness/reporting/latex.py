@@ -51,8 +51,10 @@ def render_latex(runs: Sequence[Run]) -> str:
     lines += _languages(summary)
     for suite in summary.suites:
         lines += _small(suite.title, "model", suite.heads, suite.rows)
+        lines += [f"% {_one_line(note)}" for note in suite.notes]
     for matrix in summary.matrices:
         lines += _small(matrix.title, matrix.corner, matrix.columns, matrix.rows)
+        lines += [f"% {_one_line(note)}" for note in matrix.notes]
     for part in summary.probing.sections:
         for table in part.tables:
             lines += _probes(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.reporting.item_origin import ADDED
@@ -33,11 +33,14 @@ def suite_tables(runs: Sequence[Run], published: Sequence[Mapping[str, Any]]) ->
 def _table(row: Mapping[str, Any], runs: Sequence[Run], published: Sequence[Mapping[str, Any]]) -> SuiteTable:
     [suite] = [item for item in runs[0].manifest["suites"] if item["suite"] == row["suite"]]
     categories = list(suite["categories"])
-    rows = []
+    rows, others = [], []
     for run in runs:
         found = _same(run.results["suites"], row)
         name = run.manifest["model"].removeprefix("baseline:")
-        rows.append((name, _scores(found, categories)))
+        told = "" if run is runs[0] else _told(name, found, _cells(run, row), _cells(runs[0], row))
+        others += [told] if told else []
+        scores = _scores(found, categories)
+        rows.append((name, tuple(_other(score) for score in scores) if told else scores))
         if found is not None and _is_extended(found):
             rows.append((f"{name} {ADDED}", _extended_scores(found["extended"], categories)))
     if not row["view"]:
@@ -51,13 +54,49 @@ def _table(row: Mapping[str, Any], runs: Sequence[Run], published: Sequence[Mapp
         title=f"Suite {row['suite']} ({row['protocol']}{view})",
         heads=("overall", "flat", *(name.replace("_", " ") for name in categories)),
         rows=tuple(rows),
-        notes=tuple(_notes(row, suite)),
+        notes=(*_notes(row, suite), *others),
     )
 
 
 def _same(rows: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
     keys = ("suite", "protocol", "view")
     return next((row for row in rows if all(row[key] == wanted[key] for key in keys)), None)
+
+
+def _cells(run: Run, row: Mapping[str, Any]) -> dict[tuple[str, str], tuple[int, str | None]]:
+    """Return the number of items and the data of every task and language that a row of suites may take in."""
+    return {
+        (cell["task"], cell["language"]): (cell["n"], (cell.get("data") or {}).get("digest"))
+        for cell in run.cells
+        if cell["status"] == "ok"
+        and (cell["task"], cell["protocol"]) in {(task, row["protocol"]) for task in row["tasks"]}
+        and cell["view"].get("variant") == row["view"].get("variant")
+    }
+
+
+def _told(
+    name: str,
+    found: Mapping[str, Any] | None,
+    own: Mapping[tuple[str, str], tuple[int, str | None]],
+    firsts: Mapping[tuple[str, str], tuple[int, str | None]],
+) -> str:
+    """Return why a further run's row cannot be held against the first run's; empty where it can."""
+    if found is None:
+        return f"{name} has no score of this suite under this protocol and these conditions."
+    if own == firsts:
+        return ""
+    tasks = dict.fromkeys(task for task, _ in [*firsts, *own])
+    differing = [
+        task
+        for task in tasks
+        if {key: cell for key, cell in own.items() if key[0] == task}
+        != {key: cell for key, cell in firsts.items() if key[0] == task}
+    ]
+    return f"~ {name}: over other languages, items or data than the first row in {', '.join(differing)}."
+
+
+def _other(score: Score) -> Score:
+    return score if score.value is None or "~" in score.mark else replace(score, mark=f"{score.mark}~")
 
 
 def _scores(row: Mapping[str, Any] | None, categories: Sequence[str]) -> tuple[Score, ...]:

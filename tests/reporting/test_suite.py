@@ -13,6 +13,7 @@ import harness
 from harness.aggregation import aggregate_suites
 from harness.api import Session, published_documents
 from harness.reporting.console import render_text
+from harness.reporting.latex import render_latex
 from harness.reporting.markdown import render_markdown
 from harness.reporting.score import Score
 from harness.reporting.suite import published_rows, suite_tables
@@ -122,6 +123,12 @@ def test_the_table_is_in_every_text(runs: list[Run]) -> None:
         assert "overall: the mean of the 4 categories; flat: the mean of the 10 tasks." in " ".join(
             plain.split()
         )
+    latex = render_latex(runs)
+    assert "% overall: the mean of the 4 categories; flat: the mean of the 10 tasks." in latex
+    assert any(
+        line.startswith("% Over all queries (micro)") or "so there is no matrix" in line
+        for line in latex.splitlines()
+    )
 
 
 SUITE = {
@@ -137,9 +144,14 @@ PUBLISHED = {"suite": "mine", "label": "X", "protocol": "zero_shot_transfer", "c
 class _Run:
     """As much of a run as the tables of suites read."""
 
-    def __init__(self, *rows: dict[str, Any], model: str = "hf:mine") -> None:
+    def __init__(self, *rows: dict[str, Any], model: str = "hf:mine", items: int = 24) -> None:
         self.manifest = {"model": model, "suites": [SUITE], "tasks": {"nli": {"headline": ["acc"]}}}
         self.results = {"suites": aggregate_suites(rows, [SUITE])}
+        self.cells = [
+            {**row, "language": code, "status": "ok", "n": items}
+            for row in rows
+            for code in row["by_language"]
+        ]
 
 
 def _row(task: str, value: float, **fields: Any) -> dict[str, Any]:
@@ -187,6 +199,16 @@ def test_a_baseline_without_the_row_has_blanks() -> None:
     whole = [_row("nli", 0.8), _row("qa", 0.4)]
     [table] = _tables(_Run(*whole), _Run(_row("nli", 0.1, protocol="frozen"), model="baseline:random"))
     assert table.rows[1] == ("random", (Score(),) * 4)
+    assert table.notes[1] == "random has no score of this suite under this protocol and these conditions."
+
+
+def test_a_further_run_over_other_items_is_marked() -> None:
+    whole = [_row("nli", 0.8), _row("qa", 0.4)]
+    [same] = _tables(_Run(*whole), _Run(*whole, model="hf:other"))
+    assert [score.mark for _, scores in same.rows for score in scores] == [""] * 8
+    [table] = _tables(_Run(*whole), _Run(*whole, model="hf:other", items=6))
+    assert [[score.mark for score in scores] for _, scores in table.rows] == [[""] * 4, ["~"] * 4]
+    assert table.notes[1] == "~ hf:other: over other languages, items or data than the first row in nli, qa."
 
 
 def test_added_languages_are_told_beside_the_published_average() -> None:
