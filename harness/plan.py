@@ -145,8 +145,7 @@ class FitPlan:
     @cached_property
     def key(self) -> str:
         """A digest of all of it but the model; cells with the same key share one fit."""
-        parts = [[self.seed, self.recipe]]
-        parts += [[stage.name, *_stage_identity(stage)] for stage in self.stages]
+        parts = [[self.seed, self.recipe], *([stage.name, *_stage_identity(stage)] for stage in self.stages)]
         text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -163,7 +162,6 @@ class FitPlan:
 
 
 def _stage_identity(stage: StagePlan) -> list[Any]:
-    settings = {name: getattr(stage.settings, name) for name in stage.settings.__slots__}
     validation = None if stage.validation is None else [stage.validation[0], stage.validation[1].digest()]
     return [
         stage.head.head.value,
@@ -171,7 +169,7 @@ def _stage_identity(stage: StagePlan) -> list[Any]:
         list(stage.head.inputs),
         [[language, found.digest()] for language, found in stage.train],
         validation,
-        settings,
+        {name: getattr(stage.settings, name) for name in stage.settings.__slots__},
         stage.limit,
         list(stage.labels),
         stage.phrases,
@@ -387,8 +385,7 @@ class Plan:
     @property
     def fits(self) -> list[FitPlan]:
         """The models to fine-tune, each once, in the order in which cells need them."""
-        unique = {cell.fit.key: cell.fit for cell in self.cells if cell.fit is not None}
-        return list(unique.values())
+        return list({cell.fit.key: cell.fit for cell in self.cells if cell.fit is not None}.values())
 
     def groups(self) -> Iterator[tuple[FitPlan | None, list[Cell]]]:
         """Yield the cells of every fit together, cells without a fit first."""
@@ -416,10 +413,8 @@ def refuse_empty(plan: Plan) -> None:
     shown = " ".join(f"({number}) {reason}" for number, reason in enumerate(reasons[:3], start=1))
     more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
     if (first := plan.skipped[0]).lacking:
-        more += (
-            ". If a file adds it, give that file or its folder with --tasks-from. "
-            f"Run 'harness new language {first.language} --task {first.task}' to begin adding it."
-        )
+        more += ". If a file adds it, give that file or its folder with --tasks-from."
+        more += f" Run 'harness new language {first.language} --task {first.task}' to begin adding it."
     elif all(" needs " in skip.reason and " offers " in skip.reason for skip in plan.skipped):
         more += ". Run 'harness models' to see what the models of other adapters can do."
     raise CapabilityError(f"Nothing is left to run. {shown}{more}")

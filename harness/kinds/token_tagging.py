@@ -40,11 +40,11 @@ class TokenTaggingSpec(TaskSpec):
 def _example(row: Row, number: int, context: ReadContext) -> TaggedSentence:
     tokens = tuple(str(token) for token in row.fields.get("tokens") or ())
     given = row.fields.get("tags")
-    tags = None if given is None else tuple(_tag(str(tag), row, context) for tag in given)
     if not tokens:
         raise DataError(f"{row.where}: expected a sentence with tokens, found none.")
-    if tags is not None and len(tags) != len(tokens):
-        raise DataError(f"{row.where}: the sentence has {len(tokens)} tokens and {len(tags)} tags.")
+    if given is not None and len(given) != len(tokens):
+        raise DataError(f"{row.where}: the sentence has {len(tokens)} tokens and {len(given)} tags.")
+    tags = None if given is None else tuple(_tag(str(tag), row, at, context) for at, tag in enumerate(given))
     sentence_id = row.fields.get("sent_id")
     text = row.fields.get("text")
     return TaggedSentence(
@@ -58,14 +58,14 @@ def _example(row: Row, number: int, context: ReadContext) -> TaggedSentence:
     )
 
 
-def _tag(raw: str, row: Row, context: ReadContext) -> str:
+def _tag(raw: str, row: Row, at: int, context: ReadContext) -> str:
     tag = context.label_map.get(raw, raw)
     if tag not in context.labels:
         near = near_names(tag, context.labels)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         raise DataError(
-            f"{row.where}: the tag {raw!r} in this sentence is none of {', '.join(context.labels)} "
-            f"(task {context.owner!r}).{meant}"
+            f"{row.where}: token {at + 1}, {row.fields['tokens'][at]!r}: the tag {raw!r} in this sentence is none of "
+            f"{', '.join(context.labels)} (task {context.owner!r}).{meant}"
         )
     return tag
 

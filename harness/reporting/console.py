@@ -108,7 +108,7 @@ def _table(summary: Summary, columns: Sequence[Column], *, intervals: bool) -> T
         table.add_row(Text(section.family, style="bold"), *(Text(text, style="dim") for text in means))
         for code, name, scores in rows:
             fields = [_text(scores[index], interval=intervals) for index in indices]
-            table.add_row(Text(f"  {code:<3} {name}"[:LABEL_WIDTH]), *fields)
+            table.add_row(Text(f"  {code:<3} {name}", overflow="ellipsis"), *fields)
         table.add_section()
     table.add_section()
     if summary.scripts:

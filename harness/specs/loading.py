@@ -107,7 +107,8 @@ def read_yaml(text: str, source: str) -> Document:
         data = _parsed(text, source)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark is not None else None
+        # A text that ends too early is at fault behind its last line.
+        line = min(mark.line + 1, max(1, len(text.splitlines()))) if mark is not None else None
         raise SpecError(source, [Problem(message=str(error.problem or error), line=line)]) from error
     except (yaml.YAMLError, ValueError) as error:
         # A ValueError is a number with more digits than Python converts.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import struct
 from collections.abc import Mapping, Sequence
@@ -130,7 +131,13 @@ def _header(file: Path) -> dict[str, Sequence[int]]:
 def _near_models(folder: Path, name: str | None = None) -> str | None:
     """Return a hint naming the model folders below `folder` that resemble `name`, or all of them."""
     if not folder.is_dir():
-        return None
+        beside = folder.parent
+        readable = beside.is_dir() and os.access(beside, os.R_OK | os.X_OK)
+        siblings = [child.name for child in beside.iterdir() if child.is_dir()] if readable else []
+        return next(
+            (told for own in near_names(folder.name, siblings) if (told := _near_models(beside / own, name))),
+            None,
+        )
     models = sorted(child.name for child in folder.iterdir() if (child / "config.json").is_file())
     shown = near_names(name, models) if name else models[:5]
     return f"Did you mean {' or '.join(repr(str(folder / model)) for model in shown)}?" if shown else None

@@ -132,6 +132,7 @@ def test_the_last_sentence_needs_no_blank_line(read: Read, write: Write) -> None
     [
         (["# sent_id = s", "1\ta\t_"], "{path}:2: sentence 's': expected ten columns, found 3."),
         (["1 a"], "{path}:1: expected ten columns, found 1."),
+        (['{"tokens": []}'], "{path}:1: expected ten columns, found 1 (this looks like JSON)."),
         ([_line("2", "a", "X", "0")], "{path}:1: expected the id 1, found '2'."),
         ([_line("1", "a", "X", "0"), _line("3", "b", "X", "1")], "{path}:2: expected the id 2, found '3'."),
         ([_line("01", "a", "X", "0")], "{path}:1: expected an id such as '3', '3-4' or '3.1', found '01'."),

@@ -170,6 +170,10 @@ def test_folders_that_hold_no_model(tmp_path: Path, folders: dict[str, Path]) ->
         describe(str(folders["bert"].parent / "brt"), OPTIONS)
     assert "'bert'" not in str(caught.value)
     assert str(folders["bert"]) in str(caught.value)
+    missing = folders["bert"].parent.with_name(f"{folders['bert'].parent.name}s")
+    with pytest.raises(UsageError, match="There is no folder") as caught:
+        describe(str(missing / "bert"), OPTIONS)
+    assert caught.value.hint == f"Did you mean {str(folders['bert'])!r}?"
     with pytest.raises(UsageError, match="is a file"):
         describe(str(folders["bert"] / "config.json"), OPTIONS)
     (tmp_path / "config.json").write_text('{"model_type": \n"bert",}')

@@ -115,9 +115,10 @@ def test_tags_must_be_known_and_as_many_as_tokens(kinds: dict[str, TaskKind]) ->
     with pytest.raises(DataError, match=r"f\.tsv:1: the sentence has 2 tokens and 1 tags\."):
         read(tokens=["a", "b"], tags=["NOUN"])
     with pytest.raises(
-        DataError, match=r"the tag 'NOUNN' in this sentence is none of NOUN, VERB .*Did you mean 'NO"
+        DataError,
+        match=r"f\.tsv:1: token 2, 'b': the tag 'NOUNN' in this sentence is none of NOUN, VERB .*Did you mean 'NO",
     ):
-        read(tokens=["a"], tags=["NOUNN"])
+        read(tokens=["a", "b"], tags=["NOUN", "NOUNN"])
     with pytest.raises(DataError, match=r"expected a sentence with tokens, found none"):
         read(tokens=[], tags=[])
 

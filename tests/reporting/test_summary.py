@@ -6,13 +6,15 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from harness.aggregation import aggregate_tasks
-from harness.reporting.console import render_text
+from harness.reporting.console import render_summary, render_text
 from harness.reporting.latex import render_latex
 from harness.reporting.markdown import render_markdown
 from harness.reporting.rows import cell_rows, render_csv, render_json
@@ -104,6 +106,15 @@ def test_languages_stand_by_family_the_largest_first(make_run: MakeRun) -> None:
     summary = summarise([make_run(_cell("sw"), _cell("en"), _cell("de"))])
     assert [section.family for section in summary.sections] == ["Indo-European", "Niger-Congo"]
     assert [row[:2] for row in summary.sections[0].rows] == [("de", "German"), ("en", "English")]
+
+
+def test_a_name_that_is_too_long_ends_in_an_ellipsis(make_run: MakeRun) -> None:
+    summary = summarise([make_run(_cell("de"))])
+    (section,) = summary.sections
+    rows = tuple(("pov", "Guinea-Bissau Creole", scores) for _, _, scores in section.rows)
+    console = Console(width=100, file=(text := io.StringIO()))
+    console.print(render_summary(replace(summary, sections=(replace(section, rows=rows),)), width=100))
+    assert "pov Guinea-Bissau C…" in text.getvalue()
 
 
 def test_a_mean_over_fewer_seeds_is_told(make_run: MakeRun) -> None:

@@ -107,6 +107,11 @@ def test_a_tagged_key_is_refused() -> None:
     assert _problem("!!int '1': x") == "line 1: tags such as '!!int' are not allowed"
 
 
+@pytest.mark.parametrize("text", ["a: 1\nb: [x,\n", "a: 1\nb: {c: 'x", "a: 1\nb: [x,"])
+def test_a_text_that_ends_too_early_names_a_line_that_it_has(text: str) -> None:
+    assert _problem(text).startswith("line 2: ")
+
+
 def test_aliases_repeat_what_they_name() -> None:
     document = read_yaml("a: &x {k: [1, 2]}\nb: *x\n", "f.yaml")
     assert document.data == {"a": {"k": [1, 2]}, "b": {"k": [1, 2]}}
@@ -125,7 +130,7 @@ def test_merge_keys_are_keys_like_any_other() -> None:
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("", 1), ("- 1", 1), ("text", 1), ("a: 1\n---\nb: 2", 2), ("a: 1\nb: [1, 2\n", 3), ("? [x]\n: y", 1)],
+    [("", 1), ("- 1", 1), ("text", 1), ("a: 1\n---\nb: 2", 2), ("a: 1\nb: [1, 2\n", 2), ("? [x]\n: y", 1)],
 )
 def test_what_is_no_mapping_is_told_with_its_line(text: str, line: int) -> None:
     assert _problem(text).startswith(f"line {line}: ")

@@ -191,7 +191,8 @@ def _add_line(sentence: _Sentence, line: int, text: str) -> None:
         return
     cells = text.split("\t")
     if len(cells) != 10:
-        raise sentence.fault(line, "ten columns", str(len(cells)))
+        json = " (this looks like JSON)" if text.lstrip().startswith(("{", "[")) else ""
+        raise sentence.fault(line, "ten columns", f"{len(cells)}{json}")
     identifier, form = cells[0], cells[1]
     if not form:
         raise sentence.fault(line, "a form", "an empty column")
