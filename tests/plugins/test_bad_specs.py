@@ -248,7 +248,7 @@ def test_a_traversable_that_raises(specs: Path) -> None:
             "a:\n" + "- " * 100_000 + "x",
             "line 2: mappings and lists stand more than 100 levels inside each other",
         ),
-        ("{a: " * 200 + "1", "line 2: did not find expected ',' or '}'"),
+        ("{a: " * 200 + "1", "line 1: did not find expected ',' or '}'"),
         (
             "{a: " * 200 + "1" + "}" * 200,
             "line 1: mappings and lists stand more than 100 levels inside each other",

@@ -124,9 +124,12 @@ def test_options_that_do_not_fit_a_file_are_told_of_their_language(prove: Prove)
     """The reader refuses them when it reads; the other languages are proved all the same."""
     proof = prove(spec=SPEC.replace("  ru: {", '  ru: {test: {local: "mood/test-ru.tsv", reader: tsv}, '))
     [finding] = [item for item in proof.findings if item.check == "data"]
-    assert str(finding).startswith(
-        "mood [ru]: expected a readable test split of 'mood', found The reader 'tsv' needs the option 'columns'"
+    told = str(finding)
+    assert told.startswith(
+        "mood [ru]: expected a readable test split of 'mood', found 'mood' in 'ru' (test), "
     )
+    assert "mood/test-ru.tsv" in told
+    assert "The reader 'tsv' needs the option 'columns'" in told
     assert proof.languages == ("en", "de")
 
 
