@@ -64,7 +64,7 @@ def refuse_changes(
         What all cells of the plan read now.
 
     Raises:
-        DataError: For data, with both digests.
+        DataError: For other data, with both digests.
         UsageError: For anything else.
     """
     hint, begun = reuse_hint(path), manifest["versions"]["multilingual-harness"]
@@ -109,7 +109,7 @@ def _place(identity: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _refuse_changed_data(before: Resolution, now: Resolution, hint: str) -> None:
-    """Raise `DataError` for data that are others or are read in another way."""
+    """Raise `DataError` for data that are others, `UsageError` for those that a spec reads in another way."""
     splits = {split.key: split for split in before.data}
     for split in now.data:
         kept = splits.get(split.key, split)
@@ -118,7 +118,7 @@ def _refuse_changed_data(before: Resolution, now: Resolution, hint: str) -> None
         digests = f"(digest {kept.digest} then, {split.digest} now)"
         told = data_difference(split, kept, keeper="the run")
         if told == READ_OTHERWISE:
-            raise DataError(
+            raise UsageError(
                 f"The data of {split.title} are read in another way than when the run began: their spec names another "
                 f"reader, or other columns, options or labels {digests}. The files are the same.",
                 hint=f"Put the former spec back. {hint}",

@@ -48,7 +48,7 @@ def read_config(ref: str, options: ModelOptions) -> ModelConfig:
     path = Path(ref).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
-            raise AdapterError(
+            raise UsageError(
                 f"The folder {ref!r} has no config.json, so it is not a model that transformers can open.",
                 hint=_near_models(path) or "Give the folder that save_pretrained wrote.",
             )
@@ -188,5 +188,5 @@ def _explain(ref: str, revision: str | None, error: Exception) -> HarnessError:
             hint=near or "Give a folder, or connect to the network (unset HF_HUB_OFFLINE).",
         )
     if isinstance(error, errors.EntryNotFoundError):
-        return AdapterError(f"The hub model {ref!r}{at} has no config.json, so transformers cannot open it.")
+        return UsageError(f"The hub model {ref!r}{at} has no config.json, so transformers cannot open it.")
     return AdapterError(f"The hub could not give {ref!r}{at}: {type(error).__name__}: {error}.", hint=near)

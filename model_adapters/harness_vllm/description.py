@@ -113,7 +113,7 @@ def _read_config(folder: Path, ref: str) -> dict[str, Any]:
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise AdapterError(
+        raise UsageError(
             f"The folder {ref!r} has no config.json, so it is not a model that vLLM can open.",
             hint="Give the folder that save_pretrained wrote.",
         ) from error

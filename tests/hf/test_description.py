@@ -164,7 +164,7 @@ def test_foreign_code_runs_only_when_an_option_says_so(tmp_path: Path) -> None:
 
 
 def test_folders_that_hold_no_model(tmp_path: Path, folders: dict[str, Path]) -> None:
-    with pytest.raises(AdapterError, match=r"no config\.json"):
+    with pytest.raises(UsageError, match=r"no config\.json"):
         describe(str(tmp_path), OPTIONS)
     with pytest.raises(UsageError, match="There is no folder") as caught:
         describe(str(folders["bert"].parent / "brt"), OPTIONS)

@@ -57,7 +57,7 @@ def test_an_encoder_is_refused_as_a_generator(describe: Describe, tmp_path: Path
 
 
 def test_a_folder_that_is_no_model(describe: Describe, folders: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(AdapterError, match=r"has no config.json"):
+    with pytest.raises(UsageError, match=r"has no config.json"):
         describe("vllm", str(tmp_path))
     (tmp_path / "config.json").write_text('{"a": 1,\n!}')
     with pytest.raises(AdapterError, match=r"config.json:2 is not JSON"):
