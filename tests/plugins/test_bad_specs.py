@@ -127,8 +127,8 @@ def test_a_language_of_a_broken_fragment_is_unknown_and_the_reason_is_told(
 
 SPLIT = "provenance: native, test: {{local: a.tsv, reader: {}}}"
 FAULTY_FRAGMENTS = {
-    "a code that nobody knows": (f"xya: {{{SPLIT.format('tsv')}}}", "the language table lacks 'xya'"),
-    "a withdrawn code": (f"iw: {{{SPLIT.format('tsv')}}}", "withdrawn ISO 639-1 code of Hebrew"),
+    "a code that nobody knows": (f"xya: {{{SPLIT.format('jsonl')}}}", "the language table lacks 'xya'"),
+    "a withdrawn code": (f"iw: {{{SPLIT.format('jsonl')}}}", "withdrawn ISO 639-1 code of Hebrew"),
     "an unknown reader": (f"yo: {{{SPLIT.format('tvs')}}}", "No reader named 'tvs'"),
     "words of no language": (
         "fa: {prompts: {default: {provenance: native, words: {tag: x}}}}",

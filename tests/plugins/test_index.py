@@ -194,7 +194,7 @@ def test_faulty_documents_are_told_every_time(folder: Path) -> None:
         [str(problem) for problem in Catalog([("mine", folder)], kind_models={}).problems] for _ in range(2)
     ]
     assert told[0] == told[1]
-    assert "faulty.yaml has 1 fault:\n  line 3: " in told[0][0]
+    assert "faulty.yaml has 1 fault:\n  line 2: " in told[0][0]
     assert "sortless.yaml has 1 fault:\n  line 1: expected exactly one of" in told[0][1]
 
 
