@@ -23,7 +23,11 @@ __all__ = ["render_matrices", "render_probes", "render_summary", "render_text"]
 LABEL_WIDTH = 22
 WIDEST_LABEL = 30
 """In the small tables, whose rows may be paths of models."""
+EDGES = "  "
+"""What rich draws left and right of a table."""
 NO_SCORE = "-"
+MORE_TABLES = 1
+"""Tables that intervals may add where a terminal is narrow; more of them would hide the scores."""
 SAMPLE_WARNING = (
     "SAMPLE DATA: a few items written for this project. These scores show that the machinery works; "
     "they say nothing about the model."
@@ -45,8 +49,9 @@ def render_summary(summary: Summary, *, width: int) -> RenderableType:
         parts.append(Panel(Text(SAMPLE_WARNING, style="bold"), box=box.ASCII, expand=False))
     parts.append(Text(summary.title, style="bold"))
     shown = [column for column in summary.columns if column.key not in summary.probing.shown]
-    intervals = bool(shown) and _fits(summary, shown, width, intervals=True)
-    for columns in _chunks(summary, shown, width):
+    plain, chunks = (_chunks(summary, shown, width, intervals=intervals) for intervals in (False, True))
+    intervals = bool(shown) and len(chunks) <= len(plain) + MORE_TABLES
+    for columns in chunks if intervals else plain:
         parts.append(_table(summary, columns, intervals=intervals))
     parts += _matrices(summary)
     parts += _suites(summary)
@@ -70,11 +75,14 @@ def _shows_ends(summary: Summary, shown: Sequence[Column]) -> bool:
     return any("–" in _text(scores[place], interval=True) for scores in rows for place in places)
 
 
-def _chunks(summary: Summary, shown: Sequence[Column], width: int) -> list[tuple[Column, ...]]:
+def _chunks(
+    summary: Summary, shown: Sequence[Column], width: int, *, intervals: bool
+) -> list[tuple[Column, ...]]:
+    """Return the columns of tables that are no wider than `width`, but for a single column that is."""
     chunks: list[tuple[Column, ...]] = []
     current: tuple[Column, ...] = ()
     for column in shown:
-        if current and not _fits(summary, (*current, column), width, intervals=False):
+        if current and not _fits(summary, (*current, column), width, intervals=intervals):
             chunks.append(current)
             current = ()
         current = (*current, column)
@@ -83,7 +91,7 @@ def _chunks(summary: Summary, shown: Sequence[Column], width: int) -> list[tuple
 
 def _fits(summary: Summary, columns: Sequence[Column], width: int, *, intervals: bool) -> bool:
     indices = [summary.columns.index(column) for column in columns]
-    used = LABEL_WIDTH
+    used = LABEL_WIDTH + len(EDGES)
     for index, column in zip(indices, columns, strict=True):
         texts = [line for line in column.title.split("\n")]
         texts += [row[1][index] for row in summary.counts]

@@ -100,6 +100,12 @@ def test_the_summary(compare: Compare, full_run: Run, width: int) -> None:
     compare(text, f"summary-{width}.txt")
 
 
+@pytest.mark.parametrize("width", range(44, 130, 3))
+def test_no_score_and_no_interval_is_cut(full_run: Run, width: int) -> None:
+    tables = render_text([full_run], width=width).partition("Scores x100")[0]
+    assert "…" not in tables
+
+
 def test_the_summary_is_what_the_command_prints(cli: Cli, full_run: Run) -> None:
     status, out, err = cli("report", full_run.path)
     assert (status, err) == (0, "")

@@ -97,6 +97,7 @@ def test_the_sdist_holds_what_a_packager_needs_and_no_results(dist: Path) -> Non
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert names >= {
         "LICENSE",
+        "NOTICE",
         "README.md",
         "CHANGELOG.md",
         "PKG-INFO",

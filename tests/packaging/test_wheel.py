@@ -89,8 +89,9 @@ def test_its_metadata_are_valid_and_those_of_the_project(wheel: Path) -> None:
     metadata = packaging.metadata.Metadata.from_email(_information(wheel, "METADATA"), validate=True)
     assert (metadata.name, str(metadata.version)) == (PROJECT["name"], PROJECT["version"])
     assert str(metadata.requires_python) == PROJECT["requires-python"]
-    assert (metadata.license_expression, metadata.license_files) == ("Apache-2.0", ["LICENSE"])
-    assert (ROOT / "LICENSE").read_text(encoding="utf-8") == _information(wheel, "licenses/LICENSE")
+    assert (metadata.license_expression, metadata.license_files) == ("Apache-2.0", ["LICENSE", "NOTICE"])
+    for name in ("LICENSE", "NOTICE"):
+        assert (ROOT / name).read_text(encoding="utf-8") == _information(wheel, f"licenses/{name}")
     assert metadata.description == (ROOT / "README.md").read_text(encoding="utf-8")
     assert set(metadata.provides_extra or ()) == set(PROJECT["optional-dependencies"])
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
