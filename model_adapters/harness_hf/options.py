@@ -33,7 +33,9 @@ class ModelOptions(AdapterOptions):
         description="Pieces in a batch, padding included; by default 1,024 on a CPU and 16,384 on a GPU.",
     )
     max_length: int | None = Field(
-        default=None, ge=8, description="Pieces a text is cut at; by default what the model can take."
+        default=None,
+        ge=8,
+        description="Pieces a text is cut at; by default what the model can take. Fitted heads keep their recipe's.",
     )
     pooling: Literal["mean", "cls", "last", "pooler"] | None = Field(
         default=None,

@@ -148,7 +148,7 @@ def test_a_model_that_counts_nothing_has_no_ledger(run: RunTasks) -> None:
     assert tokens_by_item(finished)["xnli", "en"] == [None] * 5
     report = equity_report([finished])
     assert (bool(report), report.notes) == (
-        False, ("baseline:majority: its sub-words were not counted, so it has no ledger",)
+        False, ("baseline:majority: no ledger: the model counts no sub-words, or its tasks name no texts",)
     )  # fmt: skip
 
 
@@ -249,7 +249,7 @@ def test_a_run_of_an_older_version_is_reported_without_a_ledger(run: RunTasks, c
     (finished.path / "results.json").write_text(json.dumps(results), encoding="utf-8")
     code, out, _ = cli("report", finished.path, "--equity")
     assert code == 0
-    assert "have no ledger" in out
+    assert "No ledger: these models" in out
     code, out, _ = cli("report", finished.path, "--format", "html")
     assert (code, 'id="equity' in out) == (0, False)
 

@@ -33,7 +33,9 @@ GAP = 2
 """Between two columns."""
 WIDTH = 100
 """Of a file."""
-NOTHING_COUNTED = "These runs have no ledger: their models count no sub-words, or an older version made them."
+NOTHING_COUNTED = (
+    "No ledger: these models count no sub-words, these tasks name no texts, or the runs are older."
+)
 
 
 def render_equity(report: EquityReport, *, width: int) -> RenderableType:

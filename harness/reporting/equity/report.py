@@ -106,7 +106,7 @@ def equity_report(runs: Sequence[Run]) -> EquityReport:
             tables += own
             overall.append(reader.overall())
         elif any(cell["status"] == "ok" for cell in run.cells):
-            notes.append(f"{system}: its sub-words were not counted, so it has no ledger")
+            notes.append(f"{system}: no ledger: the model counts no sub-words, or its tasks name no texts")
     return EquityReport(overall=tuple(overall), tables=tuple(tables), notes=tuple(notes))
 
 
