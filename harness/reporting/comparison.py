@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.comparison import Comparison, Costs, LanguageComparison, TaskComparison
+from harness.reporting.column import METRIC_SHORT
 from harness.reporting.console import SAMPLE_WARNING
-from harness.reporting.summary import METRIC_SHORT
 from harness.significance import Difference, Scores
 
 __all__ = ["comparison_rows", "item_rows", "render_comparison"]

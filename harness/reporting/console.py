@@ -12,10 +12,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from harness.reporting.column import Column
 from harness.reporting.number import HALF_LEGEND, INTERVAL_LEGEND, percent, uncertainty
 from harness.reporting.probing.console import render_probing
 from harness.reporting.score import Score
-from harness.reporting.summary import Column, Summary, summarise
+from harness.reporting.summary import Summary, summarise
 from harness.results import Run
 
 __all__ = ["render_matrices", "render_probes", "render_summary", "render_text"]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.aggregation import cells_of_row
+from harness.reporting.column import Column
 from harness.reporting.probing.probe import conditions_of
 from harness.reporting.score import Score
 from harness.results import Run
-
-if TYPE_CHECKING:
-    from harness.reporting.summary import Column
 
 __all__ = ["OTHER_CELLS", "OTHER_PROTOCOL", "MeanRow", "mean_labels", "mean_notes", "mean_row", "row_of"]
 

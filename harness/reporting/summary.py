@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.languages import known_languages, recorded_name
 from harness.plan import reason_without_language
+from harness.reporting.column import METRIC_SHORT, Column
 from harness.reporting.item_origin import origin_mark, origin_notes, published_means
 from harness.reporting.matrix import Matrix, is_crossed, matrices
 from harness.reporting.mean_row import mean_labels, mean_notes, mean_row, row_of
@@ -19,55 +20,7 @@ from harness.reporting.score import Score, interval_of
 from harness.reporting.suite import SuiteTable, published_rows, suite_tables
 from harness.results import Run
 
-__all__ = ["Column", "Section", "SkippedGroup", "Summary", "columns_of", "summarise"]
-
-PROTOCOL_SHORT = {
-    "zero_shot_transfer": "",
-    "in_language": "in-lang.",
-    "translate_train": "tr-train",
-    "translate_train_all": "tr-train+",
-    "frozen": "frozen",
-    "prompted": "prompted",
-}
-METRIC_SHORT = {
-    "accuracy": "acc",
-    "pass_rate": "passed",
-    "f1": "F1",
-    "exact_match": "EM",
-    "mlqa_f1": "F1",
-    "mlqa_exact_match": "EM",
-    "weighted_f1": "wF1",
-    "macro_f1": "mF1",
-    "chunk_f1": "F1",
-    "span_f1": "span F1",
-    "token_accuracy": "acc",
-    "top1_accuracy": "acc",
-    "map_at_20": "mAP",
-    "mrr_at_20": "MRR",
-    "one_target_map_at_20": "mAP, one target",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One headline metric of a task under one protocol, method and view."""
-
-    task: str
-    protocol: str
-    method: str
-    view: str
-    metric: str
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """Task, method and view: what the report of probes goes by."""
-        return self.task, self.method, self.view
-
-    @property
-    def title(self) -> str:
-        """The lines of its head: task, protocol where it is not the usual one, metric."""
-        lines = [self.task, PROTOCOL_SHORT.get(self.protocol, self.protocol), self.view]
-        return "\n".join([line for line in lines if line] + [METRIC_SHORT.get(self.metric, self.metric)])
+__all__ = ["Section", "SkippedGroup", "Summary", "columns_of", "summarise"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

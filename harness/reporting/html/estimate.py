@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from harness.reporting.column import Column
 from harness.reporting.contrast import Estimate
 from harness.reporting.html.material import cells_of
-from harness.reporting.summary import Column
 from harness.results import Run
 
 __all__ = ["estimate_of_row", "mean_of_others", "score_of"]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.diagnosis import LEAST_ITEMS, SIGNIFICANCE
+from harness.reporting.column import METRIC_SHORT
 from harness.reporting.contrast import Contrast, contrast
 from harness.reporting.html.estimate import estimate_of_row, mean_of_others, score_of
 from harness.reporting.html.material import Material
 from harness.reporting.html.weakness import Weakness, by_attribute, interval_of
-from harness.reporting.summary import METRIC_SHORT
 from harness.statistics import benjamini_hochberg
 
 __all__ = ["Finding", "findings"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.diagnosis import LEAST_ITEMS
 from harness.languages import known_languages
 from harness.markup.element import Child, Element, element
+from harness.reporting.column import Column
 from harness.reporting.contrast import Estimate, contrast
 from harness.reporting.html.estimate import mean_of_others, score_of
 from harness.reporting.html.items import WorstItem, item_element
@@ -24,7 +25,6 @@ from harness.reporting.html.material import Material, script_of
 from harness.reporting.html.weakness import Row, Weakness, by_attribute, interval_of
 from harness.reporting.item_origin import is_added
 from harness.reporting.mean_row import row_of
-from harness.reporting.summary import Column
 from harness.results import Run
 
 __all__ = ["language_section"]

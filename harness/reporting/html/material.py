@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.languages import known_languages
+from harness.reporting.column import Column
 from harness.reporting.mean_row import MeanRow, mean_row, row_of
-from harness.reporting.summary import Column, Summary, columns_of, summarise
+from harness.reporting.summary import Summary, columns_of, summarise
 from harness.reporting.system_name import system_names
 from harness.results import Run
 

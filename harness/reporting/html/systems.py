@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from harness.languages import known_languages
 from harness.markup.chart import Bar, Dot, interval_bars, strip_plot
 from harness.markup.element import Element, element
+from harness.reporting.column import Column
 from harness.reporting.html.layout import section
 from harness.reporting.html.material import Material
-from harness.reporting.summary import Column
 
 __all__ = ["system_section"]
 
