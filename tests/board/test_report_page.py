@@ -9,8 +9,7 @@ import pytest
 
 import harness
 from harness.reporting.html.report import render_html
-
-AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
+from tests.board.sound_page import sound_page
 
 
 @pytest.fixture(scope="module")
@@ -36,18 +35,5 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])
 def test_no_barrier_is_found(report: Path, browser: Any, scheme: Any, width: int) -> None:
-    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    source = next(Path(axe.__file__).parent.rglob("axe*.js")).read_text(encoding="utf-8")
-    faults: list[str] = []
-    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
-    page = context.new_page()
-    page.on("console", lambda message: faults.append(message.text))
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("request", lambda request: faults.append(request.url) if request.url != report.as_uri() else None)
-    page.goto(report.as_uri())
-    page.evaluate(source + "; undefined")
-    found = page.evaluate("async (rules) => (await axe.run(document, rules)).violations", AXE_RULES)
-    assert [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found] == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    context.close()
-    assert faults == []
+    with sound_page(browser, report, scheme, width):
+        pass

@@ -1,0 +1,35 @@
+"""A page of a report in Chromium that has no barrier, asks for nothing, tells no fault and fits its window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["AXE_RULES", "sound_page"]
+
+AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
+
+
+@contextmanager
+def sound_page(browser: Any, report: Path, scheme: str, width: int) -> Iterator[Any]:
+    """Open a report, assert that it is sound, and give the page; faults of what is done with it count, too."""
+    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    source = next(Path(axe.__file__).parent.rglob("axe*.js")).read_text(encoding="utf-8")
+    faults: list[str] = []
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    page.on("console", lambda message: faults.append(message.text))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("request", lambda request: faults.append(request.url) if request.url != report.as_uri() else None)
+    page.goto(report.as_uri())
+    page.evaluate(source + "; undefined")
+    found = page.evaluate("async (rules) => (await axe.run(document, rules)).violations", AXE_RULES)
+    assert [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    yield page
+    context.close()
+    assert faults == []
