@@ -12,7 +12,7 @@ from harness.errors import DataError, UsageError
 from harness.locking import READ_OTHERWISE, WORDS, data_difference
 from harness.plan import Plan, RunConfig
 from harness.resolution import Resolution, read_resolution, resolve_plan
-from harness.run_state import begun_cells, reuse_hint
+from harness.run_state import mendable_cells, reuse_hint
 from harness.specs.catalog import Catalog
 
 __all__ = ["read_configuration_of", "refuse_changes"]
@@ -51,7 +51,7 @@ def refuse_changes(
 ) -> Resolution:
     """Raise where a run would go on with other data, specs or code than it was begun with.
 
-    Cells without any answer or score are free to change: a spec that made one fail can be mended.
+    Cells that failed before a model was asked are free to change: what made them fail can be mended.
 
     Args:
         manifest: What the run in `path` wrote down when it began.
@@ -72,14 +72,14 @@ def refuse_changes(
         raise UsageError(
             f"The run was begun with version {begun} of the harness, this is version {version}.", hint=hint
         )
-    answered = begun_cells(path)
-    free = [cell for cell in manifest["cells"] if cell["digest"] not in answered]
-    fixed = {_place(cell) for cell in manifest["cells"] if cell["digest"] in answered}
+    mendable = mendable_cells(path)
+    free = {_place(cell) for cell in manifest["cells"] if cell["digest"] in mendable}
+    fixed = {_place(cell) for cell in manifest["cells"] if cell["digest"] not in mendable}
     guarded = replace(plan, cells=tuple(cell for cell in plan.cells if _place(cell.identity()) in fixed))
     before, now = read_resolution(manifest["resolved"]), resolve_plan(guarded, catalog)
     _refuse_changed_data(before, now, hint)
     _refuse_changed_documents(before, now, hint)
-    replaceable = {_place(cell) for cell in free} - fixed
+    replaceable = free - fixed
     planned, known = (
         {cell.digest: cell for cell in plan.cells},
         {cell["digest"] for cell in manifest["cells"]},

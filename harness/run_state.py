@@ -13,7 +13,7 @@ from harness.processes import Crew
 from harness.results import RunFolder
 from harness.storage import FileNotWrittenError, write_atomically
 
-__all__ = ["BEGUN", "RunState", "begun_cells", "reuse_hint"]
+__all__ = ["BEGUN", "RunState", "begun_cells", "mendable_cells", "reuse_hint"]
 
 BEGUN = ".begun"
 """Suffix of the empty file in ``cells`` of a cell whose items a model was asked."""
@@ -27,6 +27,11 @@ def reuse_hint(path: Path) -> str:
 def begun_cells(path: Path) -> set[str]:
     """Return the digests of the cells of a run that have an answer or a score."""
     return {file.stem for file in (path / "cells").glob("*") if file.suffix in {BEGUN, ".json"}}
+
+
+def mendable_cells(path: Path) -> set[str]:
+    """Return the digests of the cells of a run that failed before a model was asked, as for a fault of their spec."""
+    return {file.stem for file in (path / "failures").glob("*.txt")} - begun_cells(path)
 
 
 class RunState:
