@@ -19,9 +19,11 @@ __all__ = ["HeldNetwork"]
 class HeldNetwork:
     """Owns the network of one model until it is closed."""
 
+    options: ModelOptions
+
     def __init__(self, network: Any, *, ref: str, options: ModelOptions) -> None:
         self.ref = ref
-        self._divided = options.device_map is not None
+        self.options = options
         self._network: Any
         self._network, self.device = place(network, options)
         self.dtype = str(network.dtype).removeprefix("torch.")
@@ -30,8 +32,9 @@ class HeldNetwork:
 
     def untrained(self, seed: int) -> Self:
         """Return a session of the same tokenizer and architecture, its weights drawn by `seed`."""
+        divided = self.options.device_map is not None
         twin = copy.copy(self)
-        twin._network = random_twin(self.network, seed, ref=self.ref, divided=self._divided)
+        twin._network = random_twin(self.network, seed, ref=self.ref, divided=divided)
         twin.random_seed = seed
         return twin
 

@@ -90,6 +90,8 @@ class Source:
 class Seq2SeqSession(HeldNetwork):
     """Owns the tokenizer and the network of one sequence-to-sequence model folder."""
 
+    options: Seq2SeqOptions
+
     def __init__(
         self, *, ref: str, folder: Path, options: Seq2SeqOptions, record: FitRecord | None = None
     ) -> None:
@@ -97,7 +99,6 @@ class Seq2SeqSession(HeldNetwork):
         network, _ = load_placed(folder, ref, Head.TEXT_TO_TEXT, options)
         super().__init__(network, ref=ref, options=options)
         self.folder = folder
-        self.options = options
         self.record = record
         self.tokenizer = tokenizer
         self.tokenizing = threading.RLock()

@@ -52,7 +52,6 @@ Inputs = Mapping[str, torch.Tensor]
 class ModelSession(HeldNetwork):
     """Owns the tokenizer and the network of one model folder."""
 
-    options: ModelOptions
     single: Template
     block_factor = BLOCK_FACTOR
 
@@ -61,7 +60,6 @@ class ModelSession(HeldNetwork):
     ) -> None:
         super().__init__(network, ref=ref, options=options)
         self.folder = folder
-        self.options = options
         self.tokenizer = tokenizer
         self.tokenizing = threading.RLock()
         """Held by whoever uses the tokenizer while another thread may."""
