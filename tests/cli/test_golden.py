@@ -106,6 +106,22 @@ def test_no_score_and_no_interval_is_cut(full_run: Run, width: int) -> None:
     assert "…" not in tables
 
 
+@pytest.mark.parametrize("width", range(44, 130, 3))
+def test_intervals_take_one_more_table_at_most(
+    full_run: Run, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    def tables() -> int:
+        return sum(line.strip().startswith("language ") for line in text().splitlines())
+
+    def text() -> str:
+        return render_text([full_run], width=width).partition("Scores x100")[0]
+
+    usual, has_intervals = tables(), "±" in text()
+    monkeypatch.setattr("harness.reporting.console.MORE_TABLES", -99)
+    assert "±" not in text()
+    assert tables() <= usual <= tables() + has_intervals
+
+
 def test_the_summary_is_what_the_command_prints(cli: Cli, full_run: Run) -> None:
     status, out, err = cli("report", full_run.path)
     assert (status, err) == (0, "")
