@@ -244,3 +244,14 @@ def test_nearest_agrees_with_a_plain_matrix_product() -> None:
     product = queries @ candidates.T
     assert (best == product.argmax(axis=1)).all()
     assert similarity == pytest.approx(product.max(axis=1), abs=1e-6)
+
+
+def test_the_context_of_a_test_split_is_all_that_its_spec_says(session: Session) -> None:
+    copa, nli = (session.catalog.task(name).spec for name in ("xcopa", "xnli"))
+    found = ReadContext.of_test(copa, "sw", {"0": "choice1"})
+    assert (found.owner, found.language, found.split) == ("xcopa", "sw", "test")
+    assert (found.inputs, found.labels) == (("premise", "question"), ("choice1", "choice2"))
+    assert found.label_map == {"0": "choice1"}
+    assert found.phrases["question"]["cause"] == "What was the cause?"
+    assert nli.cluster is not None
+    assert ReadContext.of_test(nli, "sw", {}).cluster == nli.cluster
