@@ -25,7 +25,7 @@ from rich.table import Table
 
 from benchmarks.decoder_items import XNLI, DecoderItems, made_up
 from benchmarks.tiny_decoder import write_decoder
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["main"]
 

@@ -28,7 +28,7 @@ from rich.table import Table
 from benchmarks.explainaboard_peer import peer_command
 from harness.metrics import chunk, squad
 from harness.metrics.metric import MetricContext
-from harness.results import ItemRecord, RunFolder
+from harness.storage.run_folder import ItemRecord, RunFolder
 
 __all__ = ["main", "write_question_run", "write_tagging_run"]
 

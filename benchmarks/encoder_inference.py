@@ -19,11 +19,11 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from benchmarks.measuring import alternate, show
-from harness.adapters import ModelReference
-from harness.capabilities import Classifies, TextInput
-from harness.discovery import discover
-from harness.planning import resolve_model
-from harness.registry import Registry
+from harness.models.adapters import ModelReference
+from harness.models.capabilities import Classifies, TextInput
+from harness.planning.planner import resolve_model
+from harness.registry.discovery import discover
+from harness.registry.registry import Registry
 
 __all__ = ["main", "save_headed"]
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.results import ItemRecord, Run
+from harness.storage.run_folder import ItemRecord, Run
 
 __all__ = ["peer_command"]
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measuring import alternate, show
-from harness.results import ItemRecord, Run, RunFolder
+from harness.storage.run_folder import ItemRecord, Run, RunFolder
 from harness_translation.gap import GapOptions, computed_gaps
 from harness_translation.gap_system import gap_systems
 

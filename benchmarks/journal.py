@@ -25,7 +25,7 @@ from rich.table import Table
 
 from benchmarks.lm_eval_peer import MEGABYTE, peak_memory, resident_memory
 from benchmarks.measuring import alternate
-from harness.journal import Journal
+from harness.storage.journal import Journal
 
 __all__ = ["main"]
 

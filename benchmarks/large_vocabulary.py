@@ -60,8 +60,8 @@ def rank(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sums of given requests, the seconds, and the memory in MB before and at most."""
     import torch
 
-    from harness.capabilities import LikelihoodRequest
-    from harness.options import parse_options
+    from harness.models.capabilities import LikelihoodRequest
+    from harness.models.options import parse_options
     from harness_hf import harness_register_adapters
 
     torch.set_num_threads(job["threads"])

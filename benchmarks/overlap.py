@@ -83,7 +83,7 @@ def _measure(task: dict[str, Any]) -> dict[str, Any]:
     """Do one piece of work in this process; return its memory in bytes."""
     import torch
 
-    from harness.capabilities import AttentionOptions, TextInput
+    from harness.models.capabilities import AttentionOptions, TextInput
     from harness_hf.attention import stream_attentions
     from harness_hf.options import EncoderOptions
     from harness_hf.session import EncoderSession

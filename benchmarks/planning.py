@@ -18,10 +18,10 @@ from pathlib import Path
 
 from harness.api import data_options, open_session
 from harness.data.sources import DataFinder
-from harness.plan import RunConfig
-from harness.planning import make_plan, resolve_model
-from harness.resolution import resolve_plan
-from harness.sharding import parse_shard, take_shard
+from harness.planning.plan import RunConfig
+from harness.planning.planner import make_plan, resolve_model
+from harness.planning.resolution import resolve_plan
+from harness.planning.shards import parse_shard, take_shard
 
 __all__ = ["main", "write_tasks"]
 

@@ -28,7 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.preprocessing import StandardScaler
 
-from harness.capabilities import FloatArray
+from harness.models.capabilities import FloatArray
 from harness_probing.evaluation import Evaluator, TestSentence
 from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
 from harness_probing.problem import ProbeProblem, SentenceTargets, Targets

@@ -25,7 +25,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from benchmarks.decoder_items import XNLI
 from benchmarks.encoder_inference import bare_loop, save_headed
 from benchmarks.run_overhead import write_pairs
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["main"]
 

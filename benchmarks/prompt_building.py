@@ -21,10 +21,10 @@ from rich.table import Table
 from benchmarks.decoder_items import LANGUAGES, DecoderItems, made_up
 from benchmarks.lm_eval_peer import ask
 from harness.api import Session, data_options, open_session
-from harness.capabilities import LikelihoodRequest
 from harness.data.sources import DataFinder, data_ref
-from harness.generation import Generated, GenerateOptions, LikelihoodAnswer, Prompt
 from harness.kinds.kind import ReadContext, read_examples
+from harness.models.capabilities import LikelihoodRequest
+from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer, Prompt
 from harness.prompts.asking import generate_answers, rank_choices
 from harness.prompts.preset import compile_prompt
 from harness.prompts.prompter import Prompter

@@ -20,8 +20,8 @@ import faiss
 import numpy as np
 
 from benchmarks.measuring import alternate, show
-from harness.capabilities import FloatArray
-from harness.search import search
+from harness.kinds.search import search
+from harness.models.capabilities import FloatArray
 
 __all__ = ["main"]
 

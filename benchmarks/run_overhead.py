@@ -26,24 +26,23 @@ from rich.table import Table
 
 from benchmarks.decoder_items import XNLI, made_up
 from benchmarks.encoder_inference import save_headed
-from harness import asking
-from harness.adapters import AdapterEntry
 from harness.api import Prepared, data_options, prepare
-from harness.capabilities import Adapter, ModelDescription, TextInput
-from harness.cell_keeping import CellKeeper
-from harness.fitting import FitStore
-from harness.interruption import Interruption
-from harness.journal import Journal
-from harness.options import AdapterOptions
-from harness.plan import RunConfig
-from harness.processes import Crew
+from harness.metrics.scoring import CellScorer
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import Adapter, ModelDescription, TextInput
+from harness.models.options import AdapterOptions
+from harness.models.requests import Ability, Answered, Call
+from harness.planning.plan import RunConfig
 from harness.progress import SilentProgress
-from harness.reading import CellReader
-from harness.results import RunFolder
-from harness.run_state import RunState
-from harness.running import Runner
-from harness.scoring import CellScorer
-from harness.streaming import Ability, Answered, Call
+from harness.running import inference as asking
+from harness.running.cell_reader import CellReader
+from harness.running.cell_writer import CellKeeper
+from harness.running.fit_store import FitStore
+from harness.running.processes import Crew
+from harness.running.run import Runner
+from harness.running.signals import Interruption
+from harness.storage.journal import Journal
+from harness.storage.run_folder import RunFolder, RunState
 
 __all__ = ["main", "write_pairs"]
 

@@ -21,14 +21,14 @@ from rich.table import Table
 
 from harness.api import data_options, open_session
 from harness.data.sources import DataFinder, FoundData
-from harness.fit_planning import find_split
-from harness.languages import known_languages
-from harness.registry import Registry
+from harness.data.translation.guards import guard_report, language_detector
+from harness.data.translation.opening import open_translator
+from harness.data.translation.store import TranslationStore
+from harness.data.translation.translators import OpenTranslator, Translation, Translator, TranslatorInfo
+from harness.languages.table import known_languages
+from harness.planning.fits import find_split
+from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog
-from harness.translating import open_translator
-from harness.translation_guards import guard_report, language_detector
-from harness.translation_store import TranslationStore
-from harness.translators import OpenTranslator, Translation, Translator, TranslatorInfo
 
 __all__ = ["main"]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import alternate, show
-from harness.capabilities import LikelihoodRequest
-from harness.options import parse_options
+from harness.models.capabilities import LikelihoodRequest
+from harness.models.options import parse_options
 from harness_vllm import harness_register_adapters
 from harness_vllm.generator import GeneratingModel
 

@@ -1,4 +1,4 @@
-"""The page of all capabilities, from ``harness/capabilities.py``."""
+"""The page of all capabilities, from ``harness/models/capabilities.py``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import inspect
 from typing import Any
 
 from docs_site.markdown import GENERATED_NOTE, field_comments, prose, table
-from harness import capabilities
-from harness.capabilities import HEAD_CAPABILITY, Capability, capability_protocols
+from harness.models import capabilities
+from harness.models.capabilities import HEAD_CAPABILITY, Capability, capability_protocols
 
 __all__ = ["ability_page"]
 
@@ -18,8 +18,8 @@ INTRODUCTION = """\
 {note}
 
 A capability is one thing that a model can do. An adapter says in its `ModelDescription` which ones a model has before
-it is loaded; each is a protocol of `harness.capabilities` with the methods below. Every method keeps the order of its
-inputs, returns as many answers as it got requests, and answers an empty list with an empty list.
+it is loaded; each is a protocol of `harness.models.capabilities` with the methods below. Every method keeps the
+order of its inputs, returns as many answers as it got requests, and answers an empty list with an empty list.
 [Add a model adapter](../add-an-adapter.md) shows one from end to end.
 """
 

@@ -24,7 +24,7 @@ that is named above it ([Hooks](hooks.md)).
 def registry_page() -> str:
     """Return the page: a section a table of the registry. Plugins that others installed are left out."""
     from harness.api import open_session
-    from harness.registry import Registry
+    from harness.registry.registry import Registry
 
     registry = open_session().registry
     shipped = set(shipped_entry_points("harness"))

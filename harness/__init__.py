@@ -10,14 +10,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.adapters import AdapterEntry
     from harness.api import evaluate
-    from harness.capabilities import Capability, Head, ModelDescription
     from harness.errors import HarnessError
     from harness.hookspecs import hookimpl
-    from harness.methods import Method
+    from harness.kinds.methods import Method
     from harness.metrics.metric import Metric, MetricContext, MetricResult
-    from harness.results import Run
+    from harness.models.adapters import AdapterEntry
+    from harness.models.capabilities import Capability, Head, ModelDescription
+    from harness.storage.run_folder import Run
 
     __version__: str
 
@@ -38,16 +38,16 @@ __all__ = [
 ]
 
 _HOME = {
-    "AdapterEntry": "harness.adapters",
-    "Capability": "harness.capabilities",
+    "AdapterEntry": "harness.models.adapters",
+    "Capability": "harness.models.capabilities",
     "HarnessError": "harness.errors",
-    "Head": "harness.capabilities",
-    "Method": "harness.methods",
+    "Head": "harness.models.capabilities",
+    "Method": "harness.kinds.methods",
     "Metric": "harness.metrics.metric",
     "MetricContext": "harness.metrics.metric",
     "MetricResult": "harness.metrics.metric",
-    "ModelDescription": "harness.capabilities",
-    "Run": "harness.results",
+    "ModelDescription": "harness.models.capabilities",
+    "Run": "harness.storage.run_folder",
     "evaluate": "harness.api",
     "hookimpl": "harness.hookspecs",
 }

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UnknownNameError
-from harness.execution import execute, published_documents
-from harness.launching import open_crew
-from harness.plan import RunConfig
-from harness.preparing import (
+from harness.planning.plan import RunConfig
+from harness.progress import Progress, SilentProgress
+from harness.running.launch import open_crew
+from harness.running.run import execute, published_documents
+from harness.running.session import (
     Prepared,
     Session,
     data_options,
@@ -19,8 +20,7 @@ from harness.preparing import (
     prepare_together,
     refuse_output,
 )
-from harness.progress import Progress, SilentProgress
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = [
     "Prepared",
@@ -58,7 +58,7 @@ def evaluate(
         languages: Codes to restrict all tasks to.
         data: ``hub``, ``sample``, or folders that hold the published files.
         progress: What is told while the run goes on; nothing by default.
-        settings: Further fields of `harness.planning.RunConfig`: ``limit=100``, ``seeds=(1, 2)``, ...
+        settings: Further fields of `harness.planning.planner.RunConfig`: ``limit=100``, ``seeds=(1, 2)``, ...
 
     Raises:
         UsageError: For names that nobody knows and for a plan without cells. A failed cell does not raise: it

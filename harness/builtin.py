@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from harness.data.readers.reader import Reader
     from harness.kinds.kind import TaskKind
-    from harness.methods import Method
+    from harness.kinds.methods import Method
     from harness.metrics.metric import Metric
     from harness.reporting.formats import ReportFormat
 

@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
-    from harness.adapters import AdapterEntry
-    from harness.aligners import Aligner
+    from harness.data.features import Feature
     from harness.data.readers.reader import Reader
     from harness.data.resolve import DataRef, ResolvedData
-    from harness.features import Feature
-    from harness.importers import TaskImporter
+    from harness.data.translation.aligners import Aligner
+    from harness.data.translation.translators import TranslatorEntry
+    from harness.data.translation.transliterators import Transliterator
     from harness.kinds.kind import TaskKind
-    from harness.methods import Method
+    from harness.kinds.methods import Method
     from harness.metrics.metric import Metric
-    from harness.processes import Launcher
+    from harness.models.adapters import AdapterEntry
     from harness.reporting.formats import ReportFormat
-    from harness.task_sources import TaskSource
-    from harness.translators import TranslatorEntry
-    from harness.transliterators import Transliterator
+    from harness.running.processes import Launcher
+    from harness.specs.importer import TaskImporter
+    from harness.specs.task_source import TaskSource
 
 __all__ = ["HOOK_VERSION", "HookSpecs", "hookimpl", "hookspec"]
 

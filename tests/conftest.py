@@ -19,7 +19,7 @@ import hypothesis
 import pytest
 
 from harness.api import Session, open_session
-from harness.registry import Registry
+from harness.registry.registry import Registry
 
 os.environ |= {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1", "TERM": "dumb"}
 os.environ["HF_HUB_OFFLINE"] = "1"

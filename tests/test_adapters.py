@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.adapters import AdapterEntry, ModelReference
 from harness.api import open_session
-from harness.capabilities import ModelDescription
 from harness.errors import AdapterError, MissingExtraError, UsageError
-from harness.options import AdapterOptions
-from harness.planning import resolve_model
+from harness.models.adapters import AdapterEntry, ModelReference
+from harness.models.capabilities import ModelDescription
+from harness.models.options import AdapterOptions
+from harness.planning.planner import resolve_model
 
 InstallPlugin = Callable[..., Path]
 
@@ -88,7 +88,7 @@ def test_a_description_may_lead_to_another_adapter(install_plugin: InstallPlugin
         "mine",
         """
 from harness import AdapterEntry, ModelDescription, hookimpl
-from harness.options import AdapterOptions
+from harness.models.options import AdapterOptions
 
 class Options(AdapterOptions):
     size: int = 1

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.api import evaluate, open_session
-from harness.registry import Registry
-from harness.results import Run
+from harness.registry.registry import Registry
+from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]
@@ -197,7 +197,7 @@ def test_hook_register_adapters(
 import numpy as np
 from pydantic import Field
 from harness import AdapterEntry, Capability, ModelDescription
-from harness.options import AdapterOptions
+from harness.models.options import AdapterOptions
 
 class Options(AdapterOptions):
     favourite: int = Field(default=1, ge=0, description="Index of the label it says.")
@@ -241,7 +241,7 @@ def test_hook_register_launchers(
         IMPORTS
         + """
 from pathlib import Path
-from harness.processes import Launcher
+from harness.running.processes import Launcher
 
 def start(arguments, count):
     Path("started").write_text(f"{count}")
@@ -276,7 +276,7 @@ def test_hook_register_features(
         + """
 @hookimpl
 def harness_register_features():
-    from harness.features import Feature
+    from harness.data.features import Feature
 
     def politeness(items, context):
         return ["polite" if "good" in text else "curt" for text in items.texts("text")]
@@ -298,32 +298,32 @@ def harness_register_features():
 def test_hook_register_transliterators(declare: Declare) -> None:
     shout = "transliterate=lambda words, language: [word.upper() for word in words]"
     made = f"Transliterator(name='shout', version='1', licence='MIT', languages=None, summary='s', {shout})"
-    registry = declare("transliterators", "harness.transliterators", made)
+    registry = declare("transliterators", "harness.data.translation.transliterators", made)
     engine = registry.transliterators.get("shout")
     assert engine.transliterate(["ok", "no"], "hi") == ["OK", "NO"]
 
 
 def test_hook_register_translators(declare: Declare) -> None:
     made = "TranslatorEntry(name='x', target='with_translators:open', summary='s')"
-    registry = declare("translators", "harness.translators", made)
+    registry = declare("translators", "harness.data.translation.translators", made)
     assert {"identity", "hf-seq2seq", "x"} <= set(registry.translators.names)
 
 
 def test_hook_register_importers(declare: Declare) -> None:
     made = "TaskImporter(name='x', target='builtins:print', summary='s')"
-    registry = declare("importers", "harness.importers", made)
+    registry = declare("importers", "harness.specs.importer", made)
     assert str(registry.importers.get("x").open()) == str(print)
 
 
 def test_hook_register_task_sources(declare: Declare) -> None:
     made = "TaskSource(name='x', target='builtins:print')"
-    registry = declare("task_sources", "harness.task_sources", made)
+    registry = declare("task_sources", "harness.specs.task_source", made)
     assert str(registry.task_sources.get("x").open()) == str(print)
 
 
 def test_hook_register_aligners(declare: Declare) -> None:
     made = "Aligner(name='x', target='with_aligners:open', licence='MIT', summary='s', reference='R')"
-    assert {"own", "x"} <= set(declare("aligners", "harness.aligners", made).aligners.names)
+    assert {"own", "x"} <= set(declare("aligners", "harness.data.translation.aligners", made).aligners.names)
 
 
 def test_hook_register_grammars(install_plugin: InstallPlugin) -> None:

@@ -42,12 +42,12 @@ def compare(
 
     Example: harness compare runs/e5-small runs/smollm2 --tasks xnli
     """
+    from harness.analysis.comparison import compare as compare_runs
     from harness.api import open_session
     from harness.cli.display import broken_told, refuse_file, stdout, write_rows
-    from harness.comparison import compare as compare_runs
     from harness.reporting.comparison import comparison_rows, item_rows, render_comparison
-    from harness.results import Run
     from harness.specs.selection import split_names
+    from harness.storage.run_folder import Run
 
     runs = [Run(folder) for folder in folders]
     refuse_file(items_file)

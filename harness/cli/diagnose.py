@@ -57,12 +57,12 @@ def diagnose(
 
     Example: harness diagnose runs/e5-small runs/char-ngram --tasks xquad
     """
+    from harness.analysis.diagnosis import DiagnosisOptions
+    from harness.analysis.diagnosis import diagnose as diagnose_runs
     from harness.api import open_session
     from harness.cli.display import broken_told, refuse_file, write_rows
-    from harness.diagnosis import DiagnosisOptions
-    from harness.diagnosis import diagnose as diagnose_runs
-    from harness.results import Run
     from harness.specs.selection import split_names
+    from harness.storage.run_folder import Run
 
     if form not in FORMATS:
         raise UnknownNameError("format", form, FORMATS)
@@ -92,8 +92,8 @@ def _show(found: object, form: str, output: Path | None, *, each_language: bool)
 
     from rich.console import Console
 
+    from harness.analysis.diagnosis import Diagnosis
     from harness.cli.display import stdout, write_file
-    from harness.diagnosis import Diagnosis
     from harness.reporting.diagnosis import render_diagnosis
 
     assert isinstance(found, Diagnosis)
@@ -116,7 +116,7 @@ def _show(found: object, form: str, output: Path | None, *, each_language: bool)
 
 def _vocabulary(files: list[Path]) -> frozenset[str] | None:
     """Return the words of files of text, in lower case; None without files."""
-    from harness.segmentation import words
+    from harness.languages.segmentation import words
 
     if not files:
         return None

@@ -19,7 +19,7 @@ from harness.cli.table import PLAIN_WIDTH, print_table
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from harness.plan import Plan, Skip
+    from harness.planning.plan import Plan, Skip
 
 __all__ = [
     "ConsoleProgress",
@@ -142,7 +142,7 @@ def _cell_table(plan: Plan) -> Table:
 
 def _grouped_skips(plan: Plan) -> list[tuple[list[str], Skip]]:
     """Return the languages that are skipped for the same reason, with the first of them."""
-    from harness.plan import reason_without_language
+    from harness.planning.plan import reason_without_language
 
     groups: dict[tuple[str, str], tuple[list[str], Skip]] = {}
     for skip in plan.skipped:
@@ -158,7 +158,7 @@ def show_run(folder: Path, json_file: Path | None = None) -> int:
     from harness.reporting.console import render_summary
     from harness.reporting.rows import cell_rows
     from harness.reporting.summary import summarise
-    from harness.results import Run, with_baselines
+    from harness.storage.run_folder import Run, with_baselines
 
     console = stdout()
     runs = with_baselines(Run(folder))

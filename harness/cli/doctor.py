@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from harness.doctor import Finding
+    from harness.registry.doctor import Finding
 
 app = typer.Typer(add_completion=False)
 
@@ -35,8 +35,8 @@ def doctor(
 ) -> None:
     """Show versions, devices, plugins and caches, and what is missing for which feature; changes nothing."""
     from harness.cli.display import write_rows
-    from harness.discovery import discover
-    from harness.doctor import examine
+    from harness.registry.discovery import discover
+    from harness.registry.doctor import examine
 
     found = examine(discover(), devices=devices)
     for area, title in TITLES.items():

@@ -73,10 +73,10 @@ def _run(run_config: Any, resume: Path | None, json_file: Path | None) -> int:
     from harness.api import execute, open_session, prepare, prepare_together, refuse_output
     from harness.cli.display import ConsoleProgress, broken_told, refuse_file, show_plan, show_run
     from harness.errors import StoppedError
-    from harness.interruption import Interrupted
-    from harness.launching import open_crew, start_processes
-    from harness.processes import launched
     from harness.progress import SilentProgress
+    from harness.running.launch import open_crew, start_processes
+    from harness.running.processes import launched
+    from harness.running.signals import Interrupted
 
     if resume is None:
         refuse_output(run_config)

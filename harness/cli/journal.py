@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from harness.journal_index import KeyIndex
+    from harness.storage.journal_index import KeyIndex
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Show or check the answers that a run has written down."
@@ -71,7 +71,7 @@ class Contents:
 def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
     """Count the answers of each log: by ability, by source, and those that were asked more than once."""
     from harness.cli.display import print_table, refuse_file, write_rows
-    from harness.journal_index import KeyIndex
+    from harness.storage.journal_index import KeyIndex
 
     refuse_file(json_file)
     everything, total = KeyIndex(), Contents(name="all")
@@ -98,7 +98,7 @@ def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
 def verify(folder: RunArgument, json_file: JsonFile = None) -> int:
     """Read all logs, and name the bytes that are no good records; exit status 1 where there are any."""
     from harness.cli.display import refuse_file, write_rows
-    from harness.journal_log import DESCRIPTION, KEY_BYTES, Log
+    from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log
 
     refuse_file(json_file)
     rows: list[dict[str, Any]] = []
@@ -125,7 +125,7 @@ def verify(folder: RunArgument, json_file: JsonFile = None) -> int:
 def _logs(folder: Path) -> list[Path]:
     """Return the logs of a run, finished or not; raises `UsageError` where there is no run or no journal."""
     from harness.errors import UsageError
-    from harness.journal_log import log_paths
+    from harness.storage.journal_log import log_paths
 
     if not folder.is_dir():
         raise UsageError(f"The run folder {str(folder)!r} does not exist.", hint="Look below 'runs'.")
@@ -141,8 +141,8 @@ def _logs(folder: Path) -> list[Path]:
 
 def _read_contents(path: Path, everything: KeyIndex) -> Contents:
     """Return what a log holds, and add its keys to those of all logs."""
-    from harness.journal_index import KeyIndex
-    from harness.journal_log import BODY_AT, DESCRIPTION, KEY_BYTES, Log, ability_name
+    from harness.storage.journal_index import KeyIndex
+    from harness.storage.journal_log import BODY_AT, DESCRIPTION, KEY_BYTES, Log, ability_name
 
     contents, log, own = Contents(name=path.name), Log(path), KeyIndex()
     counts: Counter[bytes] = Counter()

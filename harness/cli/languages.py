@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from harness.coverage import CoveredLanguage, SuiteCoverage
+    from harness.analysis.coverage import CoveredLanguage, SuiteCoverage
 
 app = typer.Typer(add_completion=False)
 
@@ -54,7 +54,7 @@ def _show_languages(codes: Sequence[str], tasks_from: Sequence[Path], json_file:
     from harness.cli.output import broken_told, write_rows
     from harness.cli.table import print_table
     from harness.cli.tasks import open_catalog, task_rows
-    from harness.languages import known_languages
+    from harness.languages.table import known_languages
 
     table = known_languages()
     chosen = [table.get(code) for code in codes] if codes else list(table)
@@ -82,10 +82,10 @@ def _shown(value: object) -> str:
 
 
 def _show_suite(name: str, tasks_from: Sequence[Path], json_file: Path | None) -> None:
+    from harness.analysis.coverage import suite_coverage
     from harness.cli.output import broken_told, write_rows
     from harness.cli.table import print_table
     from harness.cli.tasks import open_catalog
-    from harness.coverage import suite_coverage
 
     plugins, catalog = open_catalog(tasks_from)
     with broken_told(plugins, catalog):
@@ -130,7 +130,7 @@ def _coverage_rows(coverage: SuiteCoverage) -> Iterator[list[str]]:
 
 
 def _notes(coverage: SuiteCoverage) -> Iterator[str]:
-    from harness.coverage import dataset_differences, family_index
+    from harness.analysis.coverage import dataset_differences, family_index
 
     notes = coverage.notes
     if "script" in notes:
@@ -150,8 +150,8 @@ def _notes(coverage: SuiteCoverage) -> Iterator[str]:
 
 
 def _typology(coverage: SuiteCoverage) -> str:
+    from harness.analysis.typology import FEATURE_SETS, typology_index
     from harness.errors import DataError, MissingExtraError
-    from harness.typology import FEATURE_SETS, typology_index
 
     known = [item.language for item in coverage.languages]
     try:

@@ -11,7 +11,7 @@ from harness.cli import option as o
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.locking import Lock
+    from harness.planning.lock_file import Lock
 
 app = typer.Typer(add_completion=False)
 
@@ -37,8 +37,8 @@ def lock(
     Example: harness lock xnli --data hub --output xnli.lock.json
     """
     from harness.cli.display import refuse_file, write_file, write_rows
-    from harness.locking import lock_run
-    from harness.results import Run
+    from harness.planning.lock_file import lock_run
+    from harness.storage.run_folder import Run
 
     given = {
         "--languages": languages,
@@ -80,9 +80,9 @@ def _lock_tasks(named: list[str], given: dict[str, Any]) -> tuple[Lock, list[str
     from harness.api import data_options, open_session
     from harness.cli.display import broken_told
     from harness.data.sources import DataFinder
-    from harness.fitting import cache_folder
-    from harness.locking import Lock
-    from harness.resolution import TasksResolver
+    from harness.planning.lock_file import Lock
+    from harness.planning.resolution import TasksResolver
+    from harness.running.fit_store import cache_folder
     from harness.specs.selection import select, split_names
 
     session = open_session(given["--tasks-from"] or ())

@@ -12,8 +12,8 @@ from typing import Any
 
 from harness.cli.tracing import DEBUG
 from harness.errors import BrokenPluginError, HarnessError, StoppedError, UnknownNameError
-from harness.package import find_entry_points, load_entry_point, package_of
-from harness.plugin import DISTRIBUTION
+from harness.registry.package import find_entry_points, load_entry_point, package_of
+from harness.registry.plugin import DISTRIBUTION
 
 __all__ = ["main", "run"]
 
@@ -123,7 +123,7 @@ def _load(name: str) -> Any:
             f"The command {name!r} comes with both {owners[0]!r} and {owners[1]!r}.",
             hint="Uninstall one of them.",
         )
-    from harness.deadline import Watch, patience
+    from harness.registry.deadline import Watch, patience
 
     def hangs(name: str) -> None:
         _tell(
@@ -208,6 +208,6 @@ def _tell(message: str, *, debug: bool = False) -> None:
 
 def run() -> None:
     """Run the command line and exit."""
-    from harness.launching import leave_status
+    from harness.running.launch import leave_status
 
     sys.exit(leave_status(main()))

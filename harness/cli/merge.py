@@ -27,9 +27,9 @@ def merge(
 
     Example: harness merge runs/part-1 runs/part-2 --output runs/whole
     """
+    from harness.analysis.merge import merge as merge_runs
     from harness.api import open_session
     from harness.cli.display import refuse_file, show_run
-    from harness.merging import merge as merge_runs
 
     refuse_file(json_file)
     for line in merge_runs(runs, output, open_session().registry.metrics, incomplete=incomplete):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from harness.adapters import AdapterEntry
-    from harness.registry import Registry
+    from harness.models.adapters import AdapterEntry
+    from harness.registry.registry import Registry
 
 app = typer.Typer(add_completion=False)
 
@@ -26,8 +26,8 @@ def models(
 ) -> None:
     """List the model adapters; with a name, show its options, or what a model can do."""
     from harness.cli.display import broken_told, print_table, write_rows
-    from harness.discovery import discover
-    from harness.registry import Registry
+    from harness.registry.discovery import discover
+    from harness.registry.registry import Registry
 
     registry = Registry(discover())
     with broken_told(registry.plugins):
@@ -53,7 +53,7 @@ def _table(registry: Registry, name: str | None) -> tuple[list[str], list[dict[s
 
 
 def _options(entry: AdapterEntry) -> list[dict[str, Any]]:
-    from harness.options import options_model
+    from harness.models.options import options_model
 
     return [
         {"option": key, "default": str(field.default), "meaning": field.description or ""}
@@ -62,7 +62,7 @@ def _options(entry: AdapterEntry) -> list[dict[str, Any]]:
 
 
 def _description(registry: Registry, name: str) -> dict[str, Any]:
-    from harness.planning import resolve_model
+    from harness.planning.planner import resolve_model
 
     description = resolve_model(registry, name, {}).description
     fitted = {head.value: sorted(offers) for head, offers in description.after_fit.items()}

@@ -269,7 +269,7 @@ def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
     """Return the `RunConfig` of a command: what was given, over what the configuration file says."""
     from harness.api import data_options
     from harness.cli.configuration import read_configuration
-    from harness.plan import RunConfig
+    from harness.planning.plan import RunConfig
     from harness.specs.selection import split_names
 
     known = {*given, *OF_EVAL}
@@ -354,8 +354,8 @@ def resumed_config(given: dict[str, Any], config_file: Path | None, folder: Path
     from dataclasses import replace
 
     from harness.cli.evaluate import WITH_RESUME
-    from harness.results import Run
-    from harness.resuming import read_configuration_of
+    from harness.running.resume import read_configuration_of
+    from harness.storage.run_folder import Run
 
     further = [
         name

@@ -15,7 +15,7 @@ from harness.cli.tracing import DEBUG
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.discovery import Plugins
+    from harness.registry.discovery import Plugins
     from harness.specs.catalog import Catalog
 
 __all__ = ["broken_told", "refuse_file", "tell_problem", "write_file", "write_rows"]
@@ -49,7 +49,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def write_file(path: Path, text: str) -> None:
     """Write a file that the user named; raises `UsageError` where it cannot be written."""
-    from harness.results import write_atomically
+    from harness.storage.run_folder import write_atomically
 
     try:
         write_atomically(path, text)

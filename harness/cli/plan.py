@@ -11,8 +11,8 @@ import typer
 from harness.cli import option as o
 
 if TYPE_CHECKING:
-    from harness.power import Detectable
-    from harness.preparing import Prepared
+    from harness.analysis.power import Detectable
+    from harness.running.session import Prepared
 
 Power = Annotated[
     bool, typer.Option("--power", help="Show the smallest difference that each test set can tell.")
@@ -91,9 +91,9 @@ def plan(
 def _detectable(
     prepared: Prepared, assume: list[Path], score: float, correlation: float, limit: int | None
 ) -> list[Detectable]:
-    from harness.power import Assumption, detectable_differences
-    from harness.reading import CellReader
-    from harness.results import Run
+    from harness.analysis.power import Assumption, detectable_differences
+    from harness.running.cell_reader import CellReader
+    from harness.storage.run_folder import Run
 
     assumption = Assumption(score=score, correlation=correlation, runs=tuple(map(Run, assume)))
     registry = prepared.session.registry

@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from harness.errors import HarnessError
-    from harness.registry import Registry
+    from harness.registry.registry import Registry
     from harness.specs.catalog import Catalog
 
 app = typer.Typer(add_completion=False)
@@ -33,8 +33,8 @@ def plugins(
     """List the installed plugins, and what is wrong with broken ones; exit status 1 where something is wrong."""
     from harness.cli.output import tell_problem, write_rows
     from harness.cli.table import print_table
-    from harness.discovery import discover
-    from harness.registry import Registry
+    from harness.registry.discovery import discover
+    from harness.registry.registry import Registry
     from harness.specs.catalog import Catalog
 
     found = discover()
@@ -86,8 +86,8 @@ def _commands() -> Iterator[HarnessError]:
     """Yield commands of packages whose names are taken."""
     from harness.cli.main import COMMANDS, GROUP, SHIPPED
     from harness.errors import BrokenPluginError
-    from harness.package import find_entry_points, package_of
-    from harness.plugin import DISTRIBUTION
+    from harness.registry.package import find_entry_points, package_of
+    from harness.registry.plugin import DISTRIBUTION
 
     owners: dict[str, str] = {}
     for item in sorted(set(find_entry_points(GROUP)[0]), key=lambda item: (item.name, item.value)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from harness.results import Run
+    from harness.storage.run_folder import Run
 
 app = typer.Typer(add_completion=False)
 
@@ -48,7 +48,7 @@ def report(
     from harness.reporting.equity.rows import equity_rows
     from harness.reporting.probing.rows import probe_rows
     from harness.reporting.rows import cell_rows
-    from harness.results import Run, with_baselines
+    from harness.storage.run_folder import Run, with_baselines
 
     session = open_session()
     registry = session.registry

@@ -33,11 +33,11 @@ def score(
 
     Example: harness score runs/my-run --gold relabelled.jsonl --output runs/my-run-relabelled
     """
+    from harness.analysis.relabelling import relabel
+    from harness.analysis.rescoring import rescore
     from harness.api import open_session
     from harness.cli.display import broken_told, show_run
     from harness.errors import UsageError
-    from harness.relabelling import relabel
-    from harness.rescoring import rescore
     from harness.specs.selection import split_names
 
     if (gold is None) is not (output is None):

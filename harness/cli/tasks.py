@@ -13,7 +13,7 @@ from harness.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.api import Session
-    from harness.discovery import Plugins
+    from harness.registry.discovery import Plugins
     from harness.specs.catalog import Catalog, TaskEntry
     from harness.specs.schema import TaskSpec
 
@@ -29,8 +29,8 @@ TasksFrom = Annotated[
 
 def open_catalog(tasks_from: Sequence[Path] = ()) -> tuple[Plugins, Catalog]:
     """Return the specs of this environment as they were found, without loading what would validate them."""
-    from harness.discovery import discover
-    from harness.registry import Registry
+    from harness.registry.discovery import discover
+    from harness.registry.registry import Registry
     from harness.specs.catalog import Catalog
 
     plugins = discover()
@@ -58,7 +58,7 @@ def list_tasks(
 
     from harness.cli.output import broken_told, write_rows
     from harness.cli.table import print_table
-    from harness.languages import known_languages
+    from harness.languages.table import known_languages
 
     plugins, catalog = open_catalog(tasks_from or ())
     with broken_told(plugins, catalog):
@@ -140,8 +140,8 @@ def show(
 ) -> None:
     """Show a task: what it is, how it is scored, trained and prompted, and where its data come from."""
     from harness.api import open_session
-    from harness.checking import check_task
     from harness.cli.display import broken_told, print_table, write_rows
+    from harness.planning.spec_checks import check_task
 
     session = open_session(tasks_from or ())
     if render is not None:
@@ -204,7 +204,7 @@ def _further_rows(spec: TaskSpec) -> list[list[str]]:
 
 def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
     """Return which prompts have words in the languages that fragments added, and where missing ones are written."""
-    from harness.word_checking import lacks_words, place_of_words
+    from harness.planning.word_checks import lacks_words, place_of_words
 
     rows = []
     for code in dict.fromkeys([*entry.added, *(code for _, code in entry.words)]):
@@ -226,8 +226,8 @@ def _render(session: Session, task: str, language: str, preset: str, data: Seque
     from harness.api import data_options
     from harness.cli.display import broken_told
     from harness.data.sources import DataFinder
-    from harness.fitting import cache_folder
-    from harness.prompt_rendering import render_first_item
+    from harness.prompts.preview import render_first_item
+    from harness.running.fit_store import cache_folder
 
     with broken_told(session.registry.plugins, session.catalog):
         finder = DataFinder(data_options(data), session.registry, cache_folder() / "data")
@@ -301,8 +301,8 @@ def validate(
     from harness.api import open_session
     from harness.cli.display import broken_told, write_rows
     from harness.cli.proving import prove_checked, tell_checked
-    from harness.preparing import open_prover
-    from harness.validation import validate_specs
+    from harness.planning.spec_validation import validate_specs
+    from harness.running.session import open_prover
 
     session = open_session(tasks_from or ())
     with broken_told(session.registry.plugins):
@@ -330,7 +330,7 @@ def schema(
     """Print the JSON schema of spec files; editors use it to complete and check them."""
     from harness.api import open_session
     from harness.cli.display import write_file
-    from harness.validation import spec_schema
+    from harness.planning.spec_validation import spec_schema
 
     text = json.dumps(spec_schema(open_session().registry), indent=1, ensure_ascii=False) + "\n"
     if output is None:
@@ -352,7 +352,7 @@ def import_task(
     from harness.api import open_session
     from harness.cli.display import broken_told, write_file
     from harness.errors import UsageError
-    from harness.validation import validate_specs
+    from harness.planning.spec_validation import validate_specs
 
     session = open_session()
     with broken_told(session.registry.plugins):

@@ -15,14 +15,14 @@ from harness.data.readers.reader import Reader, reader_advice
 from harness.data.records import Row
 from harness.data.resolve import DataOptions, DataRef, HubFiles, LocalFiles, ResolvedData, resolve
 from harness.data.sampling import draw_items
-from harness.data.translation import TextChange, Translations
+from harness.data.translation.variants import TextChange, Translations
 from harness.errors import DataError, MissingDataError, UnknownNameError, UsageError
-from harness.languages import Language
+from harness.languages.table import Language
 from harness.progress import Progress
 from harness.specs.schema import HubSource, LocalSource, Source
 
 if TYPE_CHECKING:
-    from harness.registry import Registry
+    from harness.registry.registry import Registry
 
 __all__ = ["DataFinder", "DrawnRows", "FoundData", "Pins", "columns_option", "data_ref"]
 

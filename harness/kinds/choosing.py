@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness.capabilities import Capability, GenerateOptions, Generates, ScoresContinuations
 from harness.data.records import Prediction
-from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.models.capabilities import Capability, GenerateOptions, Generates, ScoresContinuations
 from harness.prompts.asking import generate_answers, rank_choices
 from harness.prompts.parsing import read_choice, read_letter
 from harness.prompts.preset import LETTERS

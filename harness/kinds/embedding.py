@@ -7,8 +7,8 @@ from typing import Literal, cast
 
 import numpy as np
 
-from harness.capabilities import EmbedOptions, FloatArray
 from harness.errors import ContractError
+from harness.models.capabilities import EmbedOptions, FloatArray
 from harness.specs.schema import ProtocolName, SpecModel
 
 __all__ = ["EmbeddingSpec", "checked_vectors", "embed_options"]

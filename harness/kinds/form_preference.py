@@ -11,7 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from harness.capabilities import (
+from harness.data.records import FormChoice, Prediction, Row
+from harness.errors import ContractError, DataError
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
+from harness.kinds.methods import Method, MethodContext
+from harness.models.capabilities import (
     Capability,
     FillsMasks,
     LikelihoodAnswer,
@@ -19,10 +23,6 @@ from harness.capabilities import (
     MaskRequest,
     ScoresContinuations,
 )
-from harness.data.records import FormChoice, Prediction, Row
-from harness.errors import ContractError, DataError
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
-from harness.methods import Method, MethodContext
 from harness.specs.schema import TaskSpec
 
 __all__ = ["KIND", "METHODS", "FormPreferenceSpec"]

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from harness.capabilities import Head
 from harness.data.pool import CandidatePool
 from harness.data.records import Candidate, Example, Row
 from harness.errors import DataError, near_names
+from harness.models.capabilities import Head
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import Phrases, TaskSpec, TrainingSpec
 

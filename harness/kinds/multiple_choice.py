@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from harness.capabilities import Capability, Choice, ChoosesBest, Head
 from harness.data.records import MultipleChoiceExample, Prediction, Row
 from harness.errors import ContractError, DataError
 from harness.kinds.choosing import choice_methods
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, label_of, text_of
-from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.models.capabilities import Capability, Choice, ChoosesBest, Head
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import Phrases, TaskSpec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.data.character import ZERO_WIDTH_JOINER, is_blank, is_extender, is_unspaced, is_wordlike
+from harness.languages.character import ZERO_WIDTH_JOINER, is_blank, is_extender, is_unspaced, is_wordlike
 
 __all__ = ["Pretoken", "pretokens"]
 

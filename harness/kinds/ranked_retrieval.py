@@ -1,7 +1,7 @@
 """Ranked retrieval: the candidates of a pool in many languages are ranked for every query (LAReQA, Mewsli-X).
 
 Similarity is the inner product of unit vectors, over the whole pool, whatever a limit leaves of the queries. The
-ranking of `harness.search` decides ties: equal similarities (to 6 decimals) in the order of the pool.
+ranking of `harness.kinds.search` decides ties: equal similarities (to 6 decimals) in the order of the pool.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from harness.capabilities import Capability, Embeds, FloatArray, Head
 from harness.data.pool import CandidatePool
 from harness.data.records import Candidate, Prediction, RankedQuery, RetrievalPair, Row
 from harness.errors import DataError
 from harness.kinds.embedding import EmbeddingSpec, checked_vectors, embed_options
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
-from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.kinds.search import search
 from harness.metrics.retrieval import CUT_OFF
-from harness.search import search
+from harness.models.capabilities import Capability, Embeds, FloatArray, Head
 from harness.specs.schema import ProtocolName, Source, TaskSpec
 
 __all__ = ["KIND", "METHODS", "RankedRetrievalSpec"]

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from harness.capabilities import Capability, Classifies, Head, TextInput
 from harness.data.records import ClassificationExample, Prediction, Row
 from harness.errors import ContractError
 from harness.kinds.choosing import choice_methods
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, label_of, meta_of, text_of
-from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.models.capabilities import Capability, Classifies, Head, TextInput
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import TaskSpec
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from harness.capabilities import Capability, ExtractsSpans, Generates, Head, SpanQuestion
 from harness.data.records import Answer, Prediction, Row, SpanExample
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
-from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.models.capabilities import Capability, ExtractsSpans, Generates, Head, SpanQuestion
 from harness.prompts.asking import generate_answers
 from harness.prompts.parsing import read_answer
 from harness.prompts.preset import PromptItem

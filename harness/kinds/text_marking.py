@@ -13,16 +13,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from harness.capabilities import Capability, Generates, Head, Tags
-from harness.data.character import splits_combination
-from harness.data.offset import detokenise, locate
+from harness.data.alignment import detokenise, locate
 from harness.data.records import MarkedText, Prediction, Row, TaggedSentence, TaggedSpan
 from harness.errors import ContractError, DataError, near_names
 from harness.kinds import token_tagging
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
+from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.kinds.pretoken import Pretoken, pretokens
-from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.languages.character import splits_combination
 from harness.metrics.chunk import chunks
+from harness.models.capabilities import Capability, Generates, Head, Tags
 from harness.prompts.asking import generate_answers
 from harness.prompts.preset import PromptItem
 from harness.prompts.tagged import SEPARATOR, read_spans

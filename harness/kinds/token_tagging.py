@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.capabilities import Capability, GenerateOptions, Generates, Head, Tags
 from harness.data.records import Prediction, Row, TaggedSentence
 from harness.errors import ContractError, DataError, near_names
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, meta_of
-from harness.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
+from harness.models.capabilities import Capability, GenerateOptions, Generates, Head, Tags
 from harness.prompts.asking import generate_answers
 from harness.prompts.preset import PromptItem
 from harness.prompts.tagged import entity_text, read_entities, read_tagged, tagged_text

@@ -9,7 +9,7 @@ from pydantic import Field
 from harness.data.records import LabelledWords, Row
 from harness.errors import DataError, near_names
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, meta_of
-from harness.methods import Method
+from harness.kinds.methods import Method
 from harness.specs.schema import TaskSpec
 
 __all__ = ["KIND", "METHODS", "WordLabellingSpec"]

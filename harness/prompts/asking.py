@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from harness.capabilities import (
+from harness.data.records import Prediction
+from harness.errors import AdapterError, ContractError
+from harness.models.capabilities import (
     CountsTokens,
     GenerateOptions,
     Generates,
     LikelihoodRequest,
     ScoresContinuations,
 )
-from harness.data.records import Prediction
-from harness.errors import AdapterError, ContractError
-from harness.generation import Generated, LikelihoodAnswer, Prompt
+from harness.models.requests import Generated, LikelihoodAnswer, Prompt
 from harness.prompts.preset import ChoicePrompt
 from harness.prompts.prompter import Prompter
 

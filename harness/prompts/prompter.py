@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from harness.generation import GenerateOptions, Prompt, Turn
+from harness.models.requests import GenerateOptions, Prompt, Turn
 from harness.prompts.preset import ChoicePrompt, CompiledPrompt, PromptItem
 
 __all__ = ["Prompter", "item_seed"]

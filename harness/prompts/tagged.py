@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from harness.data.character import is_extender, is_unspaced, is_wordlike
+from harness.languages.character import is_extender, is_unspaced, is_wordlike
 from harness.metrics.chunk import chunks
 
 __all__ = ["SEPARATOR", "entity_text", "read_entities", "read_spans", "read_tagged", "tagged_text"]

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from harness.data.records import MarkedText, TaggedSentence
-from harness.id_alignment import ItemIds, misalignment, stands_for_source
-from harness.languages import LanguageTable
+from harness.languages.scripts import text_scripts
+from harness.languages.table import LanguageTable
+from harness.planning.id_alignment import ItemIds, misalignment, stands_for_source
 from harness.proof.overlap import TextIndex, item_text
 from harness.proof.record import Finding, Note, ProvedSplit, named_ids
-from harness.scripts import text_scripts
 from harness.specs.schema import SPLITS, Provenance, Source, TaskSpec
 
 __all__ = [
@@ -200,7 +200,7 @@ def id_results(
     Args:
         spec: The task.
         tests: Its test items.
-        order: What `harness.id_alignment.pairing_order` returns.
+        order: What `harness.planning.id_alignment.pairing_order` returns.
         numbered: Tells whether the items of a split are named by their number.
     """
     splits = {(split.language, split.axes): split for split in tests}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.languages import Language
+from harness.languages.table import Language
 from harness.prompts.preset import PromptItem
 from harness.proof.prompt import TaskPrompt
 from harness.proof.record import Finding

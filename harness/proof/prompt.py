@@ -12,15 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
+from harness.data.translation.guards import Detector, can_detect
 from harness.errors import HarnessError, SpecError
-from harness.languages import Language, LanguageTable
+from harness.languages.scripts import text_scripts
+from harness.languages.table import Language, LanguageTable
 from harness.prompts.preset import LETTERS, CompiledPrompt, PromptItem, choose_literals
 from harness.proof.data import script_matches
 from harness.proof.record import Finding
-from harness.scripts import text_scripts
 from harness.specs.prompt import ALL_LANGUAGES, PromptSpec
 from harness.specs.schema import TaskSpec
-from harness.translation_guards import Detector, can_detect
 
 __all__ = [
     "TaskPrompt",

@@ -11,11 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.data.translation.guards import language_detector, translations_told
 from harness.errors import HarnessError, MissingDataError
-from harness.id_alignment import is_numbered, pairing_order
-from harness.locking import data_difference
 from harness.metrics.metric import Metric, MetricContext
-from harness.prompt_rendering import Rendering, render_item
+from harness.planning.id_alignment import is_numbered, pairing_order
+from harness.planning.lock_file import data_difference
+from harness.planning.resolution import TasksResolver
+from harness.prompts.preview import Rendering, render_item
 from harness.proof.answer import kinds_with_answers, largest_constant, trials
 from harness.proof.data import (
     count_findings,
@@ -57,19 +59,17 @@ from harness.proof.trial import Scored
 from harness.proof.variant import VariantProver
 from harness.proof.word import WordTable, word_results
 from harness.proof.writing import Writing, writing_results
-from harness.resolution import TasksResolver
 from harness.specs.catalog import read_entry
 from harness.specs.selection import SelectedTask
-from harness.translation_guards import language_detector, translations_told
 
 if TYPE_CHECKING:
     from harness.data.sources import DataFinder
     from harness.kinds.kind import TaskKind
-    from harness.locking import LockFile
-    from harness.registry import Registry
+    from harness.planning.lock_file import LockFile
+    from harness.planning.translations import VariantPlanner
+    from harness.registry.registry import Registry
     from harness.specs.catalog import Catalog, TaskEntry
     from harness.specs.schema import TaskSpec
-    from harness.translation_planning import VariantPlanner
 
 __all__ = ["Prover", "proved_entry"]
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness.data.pool import CandidatePool
 from harness.errors import DataError, MissingDataError, UsageError
-from harness.fit_planning import find_split
 from harness.kinds.kind import ReadContext, read_examples
+from harness.planning.fits import find_split
 from harness.proof.record import Finding, ProvedSplit
 from harness.specs.catalog import described_languages
 
 if TYPE_CHECKING:
     from harness.data.sources import DataFinder, FoundData
-    from harness.registry import Registry
+    from harness.registry.registry import Registry
     from harness.specs.catalog import Catalog, TaskEntry
     from harness.specs.schema import TaskSpec, TrainingSpec
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.data.sources import FoundData
-from harness.prompt_rendering import Rendering
+from harness.prompts.preview import Rendering
 
 __all__ = ["Finding", "Note", "ProvedSplit", "TaskProof", "named_ids"]
 

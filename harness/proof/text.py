@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from harness.data.records import BitextExample, SpanExample
-from harness.languages import Language
+from harness.languages.table import Language
 from harness.proof.data import item_inputs
 from harness.proof.overlap import LEAST_TOKENS, item_text, text_tokens
 from harness.proof.record import Finding, Note, ProvedSplit, named_ids

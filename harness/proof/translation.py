@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.languages import Language, LanguageTable
+from harness.data.translation.guards import Detector
+from harness.languages.table import Language, LanguageTable
 from harness.proof.overlap import item_text
 from harness.proof.record import Finding, Note, ProvedSplit, named_ids
 from harness.specs.schema import TaskSpec
-from harness.translation_guards import Detector
 
 __all__ = ["source_language", "translation_results"]
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from harness.data.records import Row
 from harness.errors import DataError, MissingDataError, UsageError
-from harness.fit_planning import find_split
 from harness.kinds.kind import TaskKind, read_examples
+from harness.planning.fits import find_split
+from harness.planning.translations import VariantPlanner, source_language
 from harness.proof.data import PLACEHOLDERS
 from harness.proof.reading import test_context
 from harness.proof.record import Finding, Note, ProvedSplit, named_ids
-from harness.translation_planning import VariantPlanner, source_language
 
 if TYPE_CHECKING:
     from harness.data.sources import DataFinder, FoundData

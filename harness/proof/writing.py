@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.generation import Generated, GenerateOptions, Prompt
 from harness.kinds.kind import TaskKind
-from harness.languages import Language
-from harness.methods import Method, MethodContext
+from harness.kinds.methods import Method, MethodContext
+from harness.languages.table import Language
 from harness.metrics.metric import Metric, MetricContext
+from harness.models.requests import Generated, GenerateOptions, Prompt
 from harness.prompts.prompter import Prompter
 from harness.proof.prompt import TaskPrompt
 from harness.proof.record import Finding, Note, named_ids

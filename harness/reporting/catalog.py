@@ -13,7 +13,7 @@ from harness.reporting.probing.rows import render_probe_csv
 from harness.reporting.rows import render_csv, render_json
 
 if TYPE_CHECKING:
-    from harness.results import Run
+    from harness.storage.run_folder import Run
 
 __all__ = ["FORMATS"]
 

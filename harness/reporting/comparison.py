@@ -13,10 +13,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from harness.comparison import Comparison, Costs, LanguageComparison, TaskComparison
+from harness.analysis.comparison import Comparison, Costs, LanguageComparison, TaskComparison
+from harness.analysis.significance import Difference, Scores
 from harness.reporting.column import METRIC_SHORT
 from harness.reporting.console import SAMPLE_WARNING
-from harness.significance import Difference, Scores
 
 __all__ = ["comparison_rows", "item_rows", "render_comparison"]
 

@@ -17,7 +17,7 @@ from harness.reporting.number import HALF_LEGEND, INTERVAL_LEGEND, percent, unce
 from harness.reporting.probing.console import render_probing
 from harness.reporting.score import Score
 from harness.reporting.summary import Summary, summarise
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["render_matrices", "render_probes", "render_summary", "render_text"]
 

@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from harness.diagnosis import LEAST_ITEMS, Diagnosis
+from harness.analysis.diagnosis import LEAST_ITEMS, Diagnosis
 from harness.reporting.console import SAMPLE_WARNING
 
 __all__ = ["interval_text", "render_diagnosis"]

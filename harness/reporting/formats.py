@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["ReportFormat"]
 

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from harness.reporting.score import Score
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["ADDED", "PROVENANCE_MARKS", "is_added", "origin_mark", "origin_notes", "published_means"]
 

@@ -9,7 +9,7 @@ from harness.reporting.number import INTERVAL_LEGEND, percent, uncertainty
 from harness.reporting.probing.table import ProbeTable
 from harness.reporting.score import Score
 from harness.reporting.summary import Summary, summarise
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["escape_latex", "render_latex"]
 

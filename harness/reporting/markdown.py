@@ -13,7 +13,7 @@ from harness.reporting.probing.report import ProbingSection
 from harness.reporting.probing.table import ProbeTable
 from harness.reporting.score import Score
 from harness.reporting.summary import summarise
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["render_markdown"]
 

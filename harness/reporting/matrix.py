@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from harness.reporting.score import Score, interval_of
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["LEAST_OBSERVATIONS", "Matrix", "is_crossed", "matrices"]
 

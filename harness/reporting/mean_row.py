@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.aggregation import cells_of_row
+from harness.metrics.aggregation import cells_of_row
 from harness.reporting.column import Column
 from harness.reporting.probing.probe import conditions_of
 from harness.reporting.score import Score
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["OTHER_CELLS", "OTHER_PROTOCOL", "MeanRow", "mean_labels", "mean_notes", "mean_row", "row_of"]
 

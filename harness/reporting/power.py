@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.power import Detectable
+from harness.analysis.power import Detectable
 
 __all__ = ["power_rows", "render_power"]
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["cell_rows", "inert", "render_csv", "render_json"]
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.metrics.suites import overall, task_scores
 from harness.reporting.item_origin import ADDED
 from harness.reporting.number import uncertainty
 from harness.reporting.score import Score, interval_of
-from harness.results import Run
-from harness.suites import overall, task_scores
+from harness.storage.run_folder import Run
 
 __all__ = ["SuiteTable", "published_rows", "suite_tables"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from harness.languages import known_languages, recorded_name
-from harness.plan import reason_without_language
+from harness.languages.table import known_languages, recorded_name
+from harness.planning.plan import reason_without_language
 from harness.reporting.column import METRIC_SHORT, Column
 from harness.reporting.item_origin import origin_mark, origin_notes, published_means
 from harness.reporting.matrix import Matrix, is_crossed, matrices
@@ -18,7 +18,7 @@ from harness.reporting.probing.probe import conditions_of
 from harness.reporting.probing.report import ProbingReport, probing_report
 from harness.reporting.score import Score, interval_of
 from harness.reporting.suite import SuiteTable, published_rows, suite_tables
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["Section", "SkippedGroup", "Summary", "columns_of", "summarise"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["system_names"]
 

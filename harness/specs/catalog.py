@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError
-from harness.languages import Language, LanguageTable, known_languages
+from harness.languages.table import Language, LanguageTable, known_languages
 from harness.specs.folder import SORTS, read_entry, read_folder, read_given
 from harness.specs.index import SpecIndex
 from harness.specs.loading import Document, read_yaml
 from harness.specs.task_entry import Entry, TaskEntry, described_language, described_languages, join_fragments
 
 if TYPE_CHECKING:
-    from harness.registry import Table
+    from harness.registry.registry import Table
     from harness.specs.fragment import FragmentSpec
     from harness.specs.prompt import PromptSpec
     from harness.specs.published import PublishedSpec
     from harness.specs.recipe import RecipeSpec
     from harness.specs.schema import SuiteSpec, TaskSpec, TrainingSpec
-    from harness.task_sources import TaskSource
+    from harness.specs.task_source import TaskSource
 
 __all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "described_languages", "read_entry", "read_folder"]
 

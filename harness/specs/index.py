@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from harness.specs import loading
-from harness.storage import cache_folder, publish
+from harness.storage.files import cache_folder, publish
 
 __all__ = ["FOLDER", "SpecIndex"]
 

@@ -13,11 +13,11 @@ __all__ = ["HeadName", "RecipeSpec", "SettingsPatch"]
 HeadName = Literal[
     "classification", "multiple_choice", "tagging", "span_extraction", "dual_encoder", "text_to_text"
 ]
-"""The values of `harness.capabilities.Head`, which is not imported here because it brings numpy."""
+"""The values of `harness.models.capabilities.Head`, which is not imported here because it brings numpy."""
 
 
 class SettingsPatch(SpecModel):
-    """Some of the numbers of `harness.capabilities.TrainingSettings`."""
+    """Some of the numbers of `harness.models.capabilities.TrainingSettings`."""
 
     learning_rate: Annotated[float, Field(gt=0)] | None = None
     """The highest one, after the warm-up."""

@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import DuplicateNameError
-from harness.languages import Language, LanguageTable, known_languages
+from harness.languages.table import Language, LanguageTable, known_languages
 from harness.specs.loading import Document
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.capabilities import Capability, Head
 from harness.data.records import TaggedSentence
+from harness.models.capabilities import Capability, Head
 from harness.testing.contract_setting import ContractSetting
 from harness.testing.declaration_check import implemented
 from harness.testing.probe import PROBES, Probe, agree, is_finite

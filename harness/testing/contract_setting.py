@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import Head, HeadSpec, ModelDescription, TrainingSettings
-from harness.options import AdapterOptions, parse_options
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import Head, HeadSpec, ModelDescription, TrainingSettings
+from harness.models.options import AdapterOptions, parse_options
 from harness.testing.examples import head_spec, training_examples
 from harness.testing.workshop import Lesson, Workshop
 

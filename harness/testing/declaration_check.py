@@ -11,8 +11,14 @@ from typing import Any
 
 import pytest
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription, capability_protocols
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import (
+    HEAD_CAPABILITY,
+    Capability,
+    Head,
+    ModelDescription,
+    capability_protocols,
+)
 from harness.testing.contract_setting import ContractSetting
 from harness.testing.workshop import Workshop
 
@@ -22,8 +28,8 @@ _HEAVY = ("datasets", "pandas", "tensorflow", "torch", "transformers", "vllm")
 
 _DESCRIBE = """
 import json, sys
-from harness.adapters import AdapterEntry
-from harness.options import parse_options
+from harness.models.adapters import AdapterEntry
+from harness.models.options import parse_options
 entry, ref, options, heavy = json.loads(sys.argv[1])
 before = set(sys.modules)
 entry = AdapterEntry(**entry)

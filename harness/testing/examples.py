@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from harness.capabilities import Head, HeadSpec
 from harness.data.records import (
     Answer,
     ClassificationExample,
@@ -19,6 +18,7 @@ from harness.data.records import (
     TaggedSentence,
     TextPair,
 )
+from harness.models.capabilities import Head, HeadSpec
 
 __all__ = ["SENTENCES", "UNUSUAL_TEXTS", "head_spec", "training_examples"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.capabilities import HEAD_CAPABILITY, Adapter, FitOptions, Fits, Head
 from harness.errors import TrainingError
+from harness.models.capabilities import HEAD_CAPABILITY, Adapter, FitOptions, Fits, Head
 from harness.testing.contract_setting import ContractSetting
 from harness.testing.declaration_check import implemented
 from harness.testing.probe import PROBES, agree

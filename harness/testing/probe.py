@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.capabilities import (
+from harness.data.records import MultipleChoiceExample, SpanExample, TaggedSentence
+from harness.models.capabilities import (
     Capability,
     Choice,
     Generated,
@@ -23,7 +24,6 @@ from harness.capabilities import (
     TextAttention,
     TextInput,
 )
-from harness.data.records import MultipleChoiceExample, SpanExample, TaggedSentence
 from harness.testing.examples import SENTENCES, UNUSUAL_TEXTS, training_examples
 
 __all__ = ["MAX_TOKENS", "PROBES", "Probe", "agree", "is_finite"]

@@ -25,17 +25,17 @@ from typing import Any, ClassVar
 import pytest
 
 from harness.api import Session, data_options, evaluate, open_session, prepare
-from harness.checking import task_problems
 from harness.data.sources import DataFinder
 from harness.errors import MissingDataError, UnknownNameError
-from harness.fit_planning import find_split
-from harness.id_alignment import AlignmentCheck
 from harness.kinds.kind import ReadContext, read_examples
-from harness.methods import FITTING_PROTOCOLS
-from harness.plan import RunConfig
-from harness.reading import CellReader
+from harness.kinds.methods import FITTING_PROTOCOLS
+from harness.planning.fits import find_split
+from harness.planning.id_alignment import AlignmentCheck
+from harness.planning.plan import RunConfig
+from harness.planning.spec_checks import task_problems
+from harness.planning.spec_validation import validate_specs
+from harness.running.cell_reader import CellReader
 from harness.specs.catalog import TaskEntry
-from harness.validation import validate_specs
 
 __all__ = ["SpecContract"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.capabilities import Capability, CoversWords, FloatArray, HasUntrained
 from harness.errors import CapabilityError
+from harness.models.capabilities import Capability, CoversWords, FloatArray, HasUntrained
 from harness.testing.contract_setting import ContractSetting
 from harness.testing.probe import PROBES
 from harness.testing.workshop import Subject, Workshop

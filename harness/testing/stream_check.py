@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.capabilities import Capability, GenerateOptions
-from harness.streaming import Ability, Call, Streams
+from harness.models.capabilities import Capability, GenerateOptions
+from harness.models.requests import Ability, Call, Streams
 from harness.testing.contract_setting import ContractSetting
 from harness.testing.probe import MAX_TOKENS, PROBES, Probe, agree
 from harness.testing.workshop import Subject, Workshop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.capabilities import Capability, CountsSubwords, CutsTexts, EmbedOptions
+from harness.models.capabilities import Capability, CountsSubwords, CutsTexts, EmbedOptions
 from harness.testing.contract_setting import ContractSetting
 from harness.testing.workshop import Workshop
 

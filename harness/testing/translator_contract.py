@@ -25,10 +25,10 @@ from typing import Any
 
 import pytest
 
-from harness.languages import known_languages
-from harness.preparing import open_session
+from harness.data.translation.translators import Translation, Translator, TranslatorContext, TranslatorEntry
+from harness.languages.table import known_languages
+from harness.running.session import open_session
 from harness.testing.examples import SENTENCES, UNUSUAL_TEXTS
-from harness.translators import Translation, Translator, TranslatorContext, TranslatorEntry
 
 __all__ = ["TranslatorContract"]
 

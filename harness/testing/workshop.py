@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import (
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import (
     Adapter,
     Capability,
     FitOptions,
@@ -20,7 +20,7 @@ from harness.capabilities import (
     TrainingSettings,
     capability_protocols,
 )
-from harness.options import AdapterOptions
+from harness.models.options import AdapterOptions
 
 __all__ = ["Lesson", "Subject", "Workshop"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.adapters import AdapterEntry
 from harness.hookspecs import hookimpl
+from harness.models.adapters import AdapterEntry
 
 __all__ = ["BASELINE", "harness_register_adapters"]
 

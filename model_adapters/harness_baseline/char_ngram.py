@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from harness.capabilities import (
+from harness.data.records import (
+    ClassificationExample,
+    MultipleChoiceExample,
+    RetrievalPair,
+    SpanExample,
+    TaggedSentence,
+)
+from harness.models.capabilities import (
     Choice,
     FloatArray,
     Head,
@@ -16,13 +23,6 @@ from harness.capabilities import (
     SpanQuestion,
     TextInput,
     TrainingSettings,
-)
-from harness.data.records import (
-    ClassificationExample,
-    MultipleChoiceExample,
-    RetrievalPair,
-    SpanExample,
-    TaggedSentence,
 )
 from harness_baseline.choice import choose, learn_chooser
 from harness_baseline.classification import classify, learn_classifier

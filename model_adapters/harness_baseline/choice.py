@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from harness.capabilities import Choice, Head, TrainingSettings
 from harness.data.records import MultipleChoiceExample
+from harness.models.capabilities import Choice, Head, TrainingSettings
 from harness_baseline.classification import Features, bucket, ngram_features
 from harness_baseline.example import choice_of
 from harness_baseline.overlap import content_words, overlap_features, size_bucket

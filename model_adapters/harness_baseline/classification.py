@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from harness.capabilities import FloatArray, Head, HeadSpec, TextInput, TrainingSettings
 from harness.data.records import ClassificationExample
+from harness.models.capabilities import FloatArray, Head, HeadSpec, TextInput, TrainingSettings
 from harness_baseline.example import label_names, text_input_of
 from harness_baseline.hashing import combine, hash_ngrams, hash_text, normalise
 from harness_baseline.overlap import content_words, overlap_features

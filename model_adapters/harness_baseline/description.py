@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
 from harness.errors import UnknownNameError, UsageError
-from harness.options import AdapterOptions
+from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
+from harness.models.options import AdapterOptions
 
 __all__ = ["HEADS", "REFS", "BaselineOptions", "describe"]
 

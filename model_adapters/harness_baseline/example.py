@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from harness.capabilities import Choice, Head, HeadSpec, SpanQuestion, TextInput
 from harness.data.records import (
     ClassificationExample,
     Example,
@@ -15,6 +14,7 @@ from harness.data.records import (
     TaggedSentence,
 )
 from harness.errors import TrainingError, near_names
+from harness.models.capabilities import Choice, Head, HeadSpec, SpanQuestion, TextInput
 
 __all__ = ["EXAMPLE_TYPE", "checked_examples", "choice_of", "label_names", "question_of", "text_input_of"]
 

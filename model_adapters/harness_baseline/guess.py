@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.capabilities import (
+from harness.data.records import ClassificationExample, TaggedSentence
+from harness.models.capabilities import (
     Choice,
     FloatArray,
     Head,
@@ -17,7 +18,6 @@ from harness.capabilities import (
     TextInput,
     TrainingSettings,
 )
-from harness.data.records import ClassificationExample, TaggedSentence
 from harness_baseline.description import BaselineOptions
 from harness_baseline.example import EXAMPLE_TYPE, checked_examples, label_names
 from harness_baseline.hashing import Hashes, combine, hash_text, uniform

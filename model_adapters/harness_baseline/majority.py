@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.capabilities import (
+from harness.data.records import ClassificationExample, MultipleChoiceExample, TaggedSentence
+from harness.models.capabilities import (
     Choice,
     FloatArray,
     Head,
@@ -19,7 +20,6 @@ from harness.capabilities import (
     TextInput,
     TrainingSettings,
 )
-from harness.data.records import ClassificationExample, MultipleChoiceExample, TaggedSentence
 from harness_baseline.description import BaselineOptions
 from harness_baseline.example import EXAMPLE_TYPE, checked_examples, label_names
 from harness_baseline.state import FitState

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.capabilities import (
+from harness.errors import CapabilityError, UnknownNameError
+from harness.models.capabilities import (
     Choice,
     EmbedOptions,
     FitOptions,
@@ -21,8 +22,7 @@ from harness.capabilities import (
     SpanQuestion,
     TextInput,
 )
-from harness.errors import CapabilityError, UnknownNameError
-from harness.options import AdapterOptions
+from harness.models.options import AdapterOptions
 from harness_baseline.char_ngram import CharNgram
 from harness_baseline.description import HEADS, BaselineOptions
 from harness_baseline.guess import Guess

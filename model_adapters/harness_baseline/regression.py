@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from harness.capabilities import TrainingSettings
 from harness.errors import TrainingError
+from harness.models.capabilities import TrainingSettings
 
 __all__ = ["BUCKETS", "Schedule", "SparseRows", "fit_conditional", "fit_multinomial", "group_starts", "score"]
 

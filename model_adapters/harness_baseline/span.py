@@ -15,8 +15,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from harness.capabilities import Head, SpanAnswer, SpanQuestion, TrainingSettings
 from harness.data.records import SpanExample
+from harness.models.capabilities import Head, SpanAnswer, SpanQuestion, TrainingSettings
 from harness_baseline.example import question_of
 from harness_baseline.hashing import Hashes, combine, hash_text
 from harness_baseline.passage import NUMBER, Passage, read_passage, stem_of

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from harness.capabilities import Head, HeadSpec
 from harness.errors import AdapterError
+from harness.models.capabilities import Head, HeadSpec
 
 __all__ = ["ALGORITHM", "FitState", "load_state", "save_state"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from harness.capabilities import (
+from harness.models.capabilities import (
     Choice,
     FloatArray,
     HeadSpec,

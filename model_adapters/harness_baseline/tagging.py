@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from harness.capabilities import Head, TrainingSettings
 from harness.data.records import TaggedSentence
+from harness.models.capabilities import Head, TrainingSettings
 from harness_baseline.hashing import Hashes, combine, hash_text
 from harness_baseline.regression import BUCKETS, Schedule, SparseRows, fit_multinomial, score
 from harness_baseline.state import FitState

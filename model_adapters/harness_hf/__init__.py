@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.adapters import AdapterEntry
-from harness.aligners import Aligner
+from harness.data.translation.aligners import Aligner
+from harness.data.translation.translators import TranslatorEntry
 from harness.hookspecs import hookimpl
-from harness.translators import TranslatorEntry
+from harness.models.adapters import AdapterEntry
 
 __all__ = ["harness_register_adapters", "harness_register_aligners", "harness_register_translators"]
 

@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from harness.adapters import ModelReference
-from harness.aligners import Alignment, Link, WordPair
-from harness.capabilities import FloatArray
+from harness.data.translation.aligners import Alignment, Link, WordPair
 from harness.errors import AdapterError, CapabilityError, UsageError
+from harness.models.adapters import ModelReference
+from harness.models.capabilities import FloatArray
 from harness_hf.description import describe
 from harness_hf.encoder import Encoder, open_encoder
 from harness_hf.options import EncoderOptions

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from harness.capabilities import FloatArray
 from harness.errors import CapabilityError
-from harness.streaming import Ability, Answered, Call
+from harness.models.capabilities import FloatArray
+from harness.models.requests import Ability, Answered, Call
 from harness_hf.token_budget import TokenBudget
 
 __all__ = ["AnswerStream", "Parts", "Procedure", "StreamingSession"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from harness.capabilities import Head
 from harness.errors import AdapterError
+from harness.models.capabilities import Head
 from harness_hf.model_folder import ModelConfig
 
 __all__ = [

@@ -18,8 +18,8 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-from harness.capabilities import AttentionOptions, SegmentAttention, TextAttention, TextInput
 from harness.errors import CapabilityError
+from harness.models.capabilities import AttentionOptions, SegmentAttention, TextAttention, TextInput
 from harness_hf.batching import Encoded
 from harness_hf.session import CHUNK, EncoderSession, Inputs
 from harness_hf.text_vectors import require_finite

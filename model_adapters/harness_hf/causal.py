@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.capabilities import (
+from harness.errors import UsageError
+from harness.models.capabilities import (
     Adapter,
     EmbedOptions,
     Generated,
@@ -15,9 +16,8 @@ from harness.capabilities import (
     Prompt,
     Side,
 )
-from harness.errors import UsageError
-from harness.options import AdapterOptions
-from harness.streaming import Call
+from harness.models.options import AdapterOptions
+from harness.models.requests import Call
 from harness_hf.answer_stream import Procedure
 from harness_hf.causal_description import find_decoder
 from harness_hf.causal_generation import Writings, encode_prompts, write_texts

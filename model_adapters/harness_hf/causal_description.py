@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.capabilities import Capability, ModelDescription
 from harness.errors import AdapterError, CapabilityError
-from harness.options import AdapterOptions
+from harness.models.capabilities import Capability, ModelDescription
+from harness.models.options import AdapterOptions
 from harness_hf.architecture import CAUSAL_TYPES, Architecture, Family, architecture_of
 from harness_hf.causal_options import CausalOptions
 from harness_hf.model_folder import ModelConfig, count_parameters, read_config

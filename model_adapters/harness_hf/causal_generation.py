@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from harness.capabilities import Generated, GenerateOptions, LikelihoodAnswer, Prompt
 from harness.errors import AdapterError, CapabilityError, UsageError
-from harness.streaming import Call
+from harness.models.capabilities import Generated, GenerateOptions, LikelihoodAnswer, Prompt
+from harness.models.requests import Call
 from harness_hf.answer_stream import Parts
 from harness_hf.causal_likelihood import Continuations, score_continuations
 from harness_hf.causal_session import CausalSession

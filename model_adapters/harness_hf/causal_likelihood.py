@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.capabilities import LikelihoodAnswer, Prompt
 from harness.errors import AdapterError
-from harness.streaming import Call
+from harness.models.capabilities import LikelihoodAnswer, Prompt
+from harness.models.requests import Call
 from harness_hf.causal_prefix import PrefixGroup, pack_groups, share_prefixes
 from harness_hf.causal_session import CausalSession
 from harness_hf.causal_tokens import ScoredTokens

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from harness.capabilities import Prompt, Turn
 from harness.errors import AdapterError, CapabilityError
+from harness.models.capabilities import Prompt, Turn
 from harness_hf.loading import first_line
 
 __all__ = ["CausalTokens", "PromptTokens", "ScoredTokens"]

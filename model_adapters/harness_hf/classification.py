@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.capabilities import AttentionOptions, FloatArray, HeadSpec, TextAttention, TextInput
 from harness.data.records import ClassificationExample
 from harness.errors import CapabilityError, DataError, TrainingError
-from harness.streaming import Call
+from harness.models.capabilities import AttentionOptions, FloatArray, HeadSpec, TextAttention, TextInput
+from harness.models.requests import Call
 from harness_hf.answer_stream import Procedure
 from harness_hf.attention import stream_attentions
 from harness_hf.encoder import Encoder

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
 from harness.errors import AdapterError, CapabilityError
-from harness.options import AdapterOptions
+from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
+from harness.models.options import AdapterOptions
 from harness_hf.architecture import ENCODER_TYPES, GENERIC_LABEL, Architecture, Family, architecture_of
 from harness_hf.fit_record import read_record
 from harness_hf.mask_head import has_mask_head

@@ -11,9 +11,9 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from harness.capabilities import EmbedOptions, FloatArray, Side, TrainingSettings
 from harness.data.records import RetrievalPair
 from harness.errors import AdapterError, DataError, TrainingError
+from harness.models.capabilities import EmbedOptions, FloatArray, Side, TrainingSettings
 from harness_hf.encoder import EmbedPlan, Encoder
 from harness_hf.fit_record import SCALE_NAME, FitRecord
 from harness_hf.head_training import Feature, HeadTraining

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.capabilities import (
+from harness.models.capabilities import (
     Adapter,
     Capability,
     EmbedOptions,
@@ -15,7 +15,7 @@ from harness.capabilities import (
     HeadSpec,
     ModelDescription,
 )
-from harness.options import AdapterOptions
+from harness.models.options import AdapterOptions
 from harness_hf.description import find_architecture
 from harness_hf.fit_record import FitRecord, read_record
 from harness_hf.model_folder import read_config, resolve_folder

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.capabilities import Head, TrainingSettings
 from harness.errors import AdapterError
+from harness.models.capabilities import Head, TrainingSettings
 
 __all__ = ["RECORD_NAME", "SCALE_NAME", "FitRecord", "read_record", "write_record"]
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import torch
 import transformers
 
-from harness.capabilities import FitOptions, HeadSpec
 from harness.errors import TrainingError
+from harness.models.capabilities import FitOptions, HeadSpec
 from harness_hf.fit_record import FitRecord, read_record, write_record
 from harness_hf.head_training import HeadTraining
 from harness_hf.loading import quiet_transformers

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.capabilities import Adapter, FitOptions, Head, HeadSpec, Side, TrainingSettings
 from harness.errors import AdapterError, CapabilityError
+from harness.models.capabilities import Adapter, FitOptions, Head, HeadSpec, Side, TrainingSettings
 from harness_hf.classification import Classifier, prepare_classification
 from harness_hf.dual_encoder import DualEncoder, load_dual_encoder, prepare_dual_encoder
 from harness_hf.encoder import Encoder

@@ -11,8 +11,8 @@ import torch
 import transformers
 from transformers.utils import logging
 
-from harness.capabilities import Head, HeadSpec
 from harness.errors import AdapterError
+from harness.models.capabilities import Head, HeadSpec
 from harness_hf.model_folder import weight_files
 from harness_hf.options import ModelOptions
 

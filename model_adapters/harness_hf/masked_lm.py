@@ -11,9 +11,9 @@ import torch
 import transformers
 from transformers.modeling_outputs import BaseModelOutput
 
-from harness.capabilities import LikelihoodAnswer, MaskRequest
 from harness.errors import AdapterError, CapabilityError
-from harness.streaming import Call
+from harness.models.capabilities import LikelihoodAnswer, MaskRequest
+from harness.models.requests import Call
 from harness_hf.answer_stream import Procedure
 from harness_hf.batching import Encoded
 from harness_hf.encoder import Encoder

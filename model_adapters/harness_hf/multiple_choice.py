@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.capabilities import Choice, FloatArray
 from harness.data.records import MultipleChoiceExample
 from harness.errors import DataError, TrainingError
-from harness.streaming import Call
+from harness.models.capabilities import Choice, FloatArray
+from harness.models.requests import Call
 from harness_hf.answer_stream import Parts, Procedure
 from harness_hf.batching import Encoded
 from harness_hf.encoder import Encoder, require_finite

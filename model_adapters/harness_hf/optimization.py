@@ -10,8 +10,8 @@ import torch
 from transformers.optimization import Adafactor
 from transformers.trainer_pt_utils import get_parameter_names
 
-from harness.capabilities import TrainingSettings
 from harness.errors import TrainingError
+from harness.models.capabilities import TrainingSettings
 
 __all__ = ["Optimization", "learning_rate"]
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from harness.options import AdapterOptions
+from harness.models.options import AdapterOptions
 
 __all__ = ["EncoderOptions", "ModelOptions"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from harness.capabilities import Head
 from harness.errors import AdapterError, UsageError
+from harness.models.capabilities import Head
 from harness_hf.loading import AUTO_CLASSES, load_network, open_network, require_weights
 from harness_hf.options import ModelOptions
 

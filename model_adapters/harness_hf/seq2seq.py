@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.capabilities import (
+from harness.errors import AdapterError, CapabilityError, UsageError
+from harness.models.capabilities import (
     Adapter,
     EmbedOptions,
     FitOptions,
@@ -24,9 +25,8 @@ from harness.capabilities import (
     Prompt,
     Side,
 )
-from harness.errors import AdapterError, CapabilityError, UsageError
-from harness.options import AdapterOptions
-from harness.streaming import Call
+from harness.models.options import AdapterOptions
+from harness.models.requests import Call
 from harness_hf.answer_stream import Procedure
 from harness_hf.batching import Encoded
 from harness_hf.fit_record import read_record

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.capabilities import Capability, Head, ModelDescription
 from harness.errors import AdapterError, CapabilityError
-from harness.options import AdapterOptions
+from harness.models.capabilities import Capability, Head, ModelDescription
+from harness.models.options import AdapterOptions
 from harness_hf.architecture import (
     HEAD_ARCHITECTURE,
     SEQ2SEQ_TYPES,

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from harness.capabilities import Generated, GenerateOptions, Prompt
 from harness.errors import CapabilityError, UsageError
-from harness.streaming import Call
+from harness.models.capabilities import Generated, GenerateOptions, Prompt
+from harness.models.requests import Call
 from harness_hf.answer_stream import Parts
 from harness_hf.loading import quiet_transformers
 from harness_hf.seq2seq_scoring import Target, score_targets

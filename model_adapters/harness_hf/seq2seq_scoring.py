@@ -11,7 +11,7 @@ import torch
 from transformers.modeling_outputs import BaseModelOutput
 
 from harness.errors import AdapterError, UsageError
-from harness.streaming import Call
+from harness.models.requests import Call
 from harness_hf.batching import Encoded
 from harness_hf.seq2seq_session import Seq2SeqSession, Source
 

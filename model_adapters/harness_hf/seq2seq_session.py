@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import torch
 import transformers
 
-from harness.capabilities import Head, Prompt
 from harness.errors import AdapterError, CapabilityError, UsageError
-from harness.streaming import Call
+from harness.models.capabilities import Head, Prompt
+from harness.models.requests import Call
 from harness_hf.batching import Encoded, pad_batch
 from harness_hf.fit_record import FitRecord
 from harness_hf.held_network import HeldNetwork

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from harness.capabilities import Adapter, FitOptions, Head, HeadSpec, TrainingSettings
 from harness.data.records import TextPair
 from harness.errors import AdapterError, CapabilityError, DataError
+from harness.models.capabilities import Adapter, FitOptions, Head, HeadSpec, TrainingSettings
 from harness_hf.batching import Encoded, pad_batch
 from harness_hf.fit_record import read_record
 from harness_hf.fit_saving import fit_and_save, require_examples

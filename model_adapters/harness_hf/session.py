@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from harness.capabilities import Head
+from harness.models.capabilities import Head
 from harness_hf.batching import Encoded, pad_batch
 from harness_hf.held_network import HeldNetwork
 from harness_hf.identity import folder_identity, library_versions

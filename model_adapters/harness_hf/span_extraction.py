@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.capabilities import FloatArray, SpanAnswer, SpanQuestion
 from harness.data.records import SpanExample
 from harness.errors import DataError
-from harness.streaming import Call
+from harness.models.capabilities import FloatArray, SpanAnswer, SpanQuestion
+from harness.models.requests import Call
 from harness_hf.answer_stream import Parts, Procedure
 from harness_hf.encoder import Encoder, require_finite
 from harness_hf.head_training import Feature, HeadTraining, collate_with

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.capabilities import SpanQuestion, TrainingSettings
+from harness.models.capabilities import SpanQuestion, TrainingSettings
 from harness_hf.batching import Encoded
 from harness_hf.session import EncoderSession
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from harness.capabilities import SubwordCount
+from harness.models.capabilities import SubwordCount
 
 __all__ = ["SubwordCounting", "TokenizingSession", "subword_ids"]
 

@@ -10,7 +10,7 @@ import torch
 
 from harness.data.records import TaggedSentence
 from harness.errors import AdapterError, DataError, TrainingError
-from harness.streaming import Call
+from harness.models.requests import Call
 from harness_hf.answer_stream import Parts, Procedure
 from harness_hf.encoder import Encoder
 from harness_hf.head_training import Feature, HeadTraining

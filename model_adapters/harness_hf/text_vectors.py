@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from harness.capabilities import EmbedOptions, FloatArray, Side
 from harness.errors import AdapterError, UsageError
-from harness.streaming import Call
+from harness.models.capabilities import EmbedOptions, FloatArray, Side
+from harness.models.requests import Call
 from harness_hf.answer_stream import Procedure
 from harness_hf.batching import Encoded
 from harness_hf.pooling import pool, read_layer, resolve_layer

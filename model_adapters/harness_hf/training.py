@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from harness.capabilities import FitOptions, HeadSpec
 from harness.errors import TrainingError
+from harness.models.capabilities import FitOptions, HeadSpec
 from harness_hf.dev_score import DevSet
 from harness_hf.head_training import HeadTraining
 from harness_hf.loading import quiet_transformers

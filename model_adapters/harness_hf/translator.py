@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.capabilities import GenerateOptions
+from harness.data.translation.translators import Translation, TranslatorContext, TranslatorInfo
 from harness.errors import AdapterError, UsageError
-from harness.languages import Language
-from harness.translators import Translation, TranslatorContext, TranslatorInfo
+from harness.languages.table import Language
+from harness.models.capabilities import GenerateOptions
 from harness_hf.identity import library_versions
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.seq2seq import Seq2Seq
@@ -166,7 +166,7 @@ def open_translator(ref: str, context: TranslatorContext) -> Seq2SeqTranslator:
             hint="Such as: hf-seq2seq:facebook/nllb-200-distilled-600M",
         )
     given = dict(part.partition("=")[::2] for part in query.split("&") if part)
-    from harness.options import parse_options
+    from harness.models.options import parse_options
 
     entry = context.registry.adapters.get("hf-seq2seq")
     options = parse_options(entry, given)

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import torch
 
-from harness.capabilities import FloatArray, WordCoverage
+from harness.models.capabilities import FloatArray, WordCoverage
 from harness_hf.answer_stream import AnswerStream, Parts
 from harness_hf.batching import Encoded
 from harness_hf.pooling import resolve_layer

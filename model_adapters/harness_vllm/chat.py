@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from harness.capabilities import Generated, GenerateOptions, Prompt, Turn
 from harness.errors import CapabilityError
-from harness.streaming import Ability, Answered, Call
+from harness.models.capabilities import Generated, GenerateOptions, Prompt, Turn
+from harness.models.requests import Ability, Answered, Call
 from harness_vllm.session import ServerSession
 from harness_vllm.streaming import in_order, one_by_one, refuse
 from harness_vllm.writing import chat_messages, check_constraint, read_written, sampling_fields

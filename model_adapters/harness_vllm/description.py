@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from harness.capabilities import Capability, ModelDescription
 from harness.errors import AdapterError, CapabilityError, HarnessError, UsageError, near_names
-from harness.options import AdapterOptions
+from harness.models.capabilities import Capability, ModelDescription
+from harness.models.options import AdapterOptions
 from harness_vllm.address import Address, is_url, read_key
 from harness_vllm.client import Client, Refusal
 from harness_vllm.connection import ServedModel, choose_model, read_models

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.capabilities import EmbedOptions, FloatArray, Side
 from harness.errors import AdapterError, CapabilityError
-from harness.streaming import Ability, Answered, Call
+from harness.models.capabilities import EmbedOptions, FloatArray, Side
+from harness.models.requests import Ability, Answered, Call
 from harness_vllm.client import Refusal
 from harness_vllm.session import ServerSession
 from harness_vllm.streaming import in_order, refuse

@@ -7,7 +7,8 @@ from contextlib import closing
 from itertools import islice
 from typing import Any
 
-from harness.capabilities import (
+from harness.errors import AdapterError, CapabilityError
+from harness.models.capabilities import (
     Generated,
     GenerateOptions,
     LikelihoodAnswer,
@@ -16,8 +17,7 @@ from harness.capabilities import (
     SubwordCount,
     Turn,
 )
-from harness.errors import AdapterError, CapabilityError
-from harness.streaming import Ability, Answered, Call
+from harness.models.requests import Ability, Answered, Call
 from harness_vllm.client import Refusal
 from harness_vllm.ranking import Form, Ids, ScoredPrompt, read_choices, read_scores, scoring_payload
 from harness_vllm.session import ServerSession

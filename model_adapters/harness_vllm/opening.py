@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.capabilities import Adapter, ModelDescription
 from harness.errors import UsageError
-from harness.options import AdapterOptions
+from harness.models.capabilities import Adapter, ModelDescription
+from harness.models.options import AdapterOptions
 from harness_vllm.address import Address, is_url, read_key
 from harness_vllm.chat import ChatModel
 from harness_vllm.client import Client

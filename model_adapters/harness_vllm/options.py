@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.options import AdapterOptions
+from harness.models.options import AdapterOptions
 
 __all__ = ["ChatOptions", "ClientOptions", "VllmOptions"]
 

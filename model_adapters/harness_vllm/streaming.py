@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 from harness.errors import CapabilityError
-from harness.streaming import Ability, Answered, Call
+from harness.models.requests import Ability, Answered, Call
 from harness_vllm.session import ServerSession
 
 __all__ = ["in_order", "one_by_one", "refuse"]

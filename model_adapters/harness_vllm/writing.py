@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.capabilities import Generated, GenerateOptions, Turn
 from harness.errors import AdapterError, CapabilityError
+from harness.models.capabilities import Generated, GenerateOptions, Turn
 
 __all__ = [
     "Written",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.hookspecs import hookimpl
-from harness.processes import Launcher
+from harness.running.processes import Launcher
 
 __all__ = ["harness_register_launchers"]
 

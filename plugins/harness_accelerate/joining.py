@@ -12,8 +12,8 @@ import torch
 from accelerate import PartialState
 
 from harness.errors import AdapterError, UsageError
-from harness.file_lock import FileLock
-from harness.launching import PARENT_LOCK, STATUS_VARIABLE
+from harness.running.launch import PARENT_LOCK, STATUS_VARIABLE
+from harness.storage.file_lock import FileLock
 from harness_accelerate.asked import asked_processes
 
 __all__ = ["TorchProcesses", "join"]

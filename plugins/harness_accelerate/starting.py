@@ -18,8 +18,8 @@ from types import FrameType
 
 import torch
 
-from harness.file_lock import FileLock
-from harness.launching import PARENT_LOCK, STATUS_VARIABLE
+from harness.running.launch import PARENT_LOCK, STATUS_VARIABLE
+from harness.storage.file_lock import FileLock
 
 __all__ = ["launch_command", "start"]
 

@@ -12,7 +12,7 @@ from harness.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     from harness.reporting.formats import ReportFormat
-    from harness.results import Run
+    from harness.storage.run_folder import Run
 
 __all__ = ["harness_register_reports"]
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.languages import known_languages, recorded_name
-from harness.markup.element import Element, element
+from harness.languages.table import known_languages, recorded_name
 from harness.reporting.html.layout import table
 from harness.reporting.item_origin import ADDED, PROVENANCE_MARKS, is_added, origin_mark
-from harness.results import Run
+from harness.reporting.markup.element import Element, element
+from harness.storage.run_folder import Run
 
 __all__ = [
     "LEGEND",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.markup.element import Element, element
 from harness.reporting.html.cases import CASES_TOLD, case_folds
 from harness.reporting.html.heatmap import error_heatmap
 from harness.reporting.html.layout import fold, notes
+from harness.reporting.markup.element import Element, element
 from harness.reporting.matrix import matrices
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["checklist_sections"]
 

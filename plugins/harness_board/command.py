@@ -56,7 +56,7 @@ def board(
     # Imported here so that help stays fast.
     from harness.api import open_session
     from harness.cli.display import refuse_file, write_file, write_rows
-    from harness.results import Run, with_baselines
+    from harness.storage.run_folder import Run, with_baselines
     from harness_board.drilling import diagnosed, read_diagnosis, with_diagnosis
     from harness_board.gathering import gather
     from harness_board.metadata import read_metadata

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from harness.markup.element import Element
 from harness.reporting.equity.report import EquityReport
+from harness.reporting.markup.element import Element
 from harness_board.addition import Extension
 
 __all__ = ["Board", "Score", "System", "TaskColumn"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError, UsageError
-from harness.results import ItemRecord, Run
+from harness.storage.run_folder import ItemRecord, Run
 from harness_board.document import Board
 
 __all__ = ["diagnosed", "read_diagnosis", "with_diagnosis"]
@@ -82,7 +82,7 @@ def diagnosed(runs: Sequence[Run]) -> list[dict[str, Any]]:
     Raises `UsageError` where this installation cannot diagnose; a pair that cannot be compared is left out.
     """
     try:
-        diagnosis = import_module("harness.diagnosis")
+        diagnosis = import_module("harness.analysis.diagnosis")
     except ModuleNotFoundError as error:
         raise UsageError("This installation of the harness has no 'harness diagnose'.") from error
     from harness.api import open_session

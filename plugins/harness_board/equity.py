@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.markup.element import Element, element
 from harness.reporting.equity.report import EquityReport, EquityTable
 from harness.reporting.equity.table import SIDE_LEGEND, side_notes
 from harness.reporting.html.equity import side_table
 from harness.reporting.html.layout import notes
+from harness.reporting.markup.element import Element, element
 
 __all__ = ["equity_section"]
 

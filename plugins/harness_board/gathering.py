@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import UnknownNameError, UsageError
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 from harness.reporting.equity.report import equity_report
-from harness.results import Run
+from harness.storage.run_folder import Run
 from harness_board.addition import extensions
 from harness_board.checklist import checklist_sections
 from harness_board.document import Board, System, TaskColumn

@@ -8,10 +8,10 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from harness.markup.character import visible
-from harness.markup.element import Element, element
-from harness.markup.heatmap import heat_class
-from harness.markup.page import page
+from harness.reporting.markup.character import visible
+from harness.reporting.markup.element import Element, element
+from harness.reporting.markup.heatmap import heat_class
+from harness.reporting.markup.page import page
 from harness.reporting.number import INTERVAL_LEGEND
 from harness_board.addition import LEGEND, extension_table
 from harness_board.document import Board

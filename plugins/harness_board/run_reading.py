@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.results import Run
+from harness.storage.run_folder import Run
 from harness_board.addition import added_languages, described_languages, language_marks
 from harness_board.document import Score, System, TaskColumn
 

@@ -24,7 +24,7 @@ from statistics import fmean
 from typing import Any
 
 from harness.errors import DataError, UsageError
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 from harness_board.document import Score, System, TaskColumn
 
 __all__ = ["ScoreTable", "read_scores", "table_systems"]

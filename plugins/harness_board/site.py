@@ -40,7 +40,7 @@ def _address(kind: str, name: str) -> str:
 
 def write_site(board: Board, folder: Path) -> int:
     """Write the pages into a folder and return their number; raises `UsageError` where it cannot be written."""
-    from harness.storage import write_atomically
+    from harness.storage.files import write_atomically
 
     pages = site_pages(board)
     try:

@@ -1,7 +1,7 @@
 """The table that a board opens with, in Python: what the page shows before, or without, its script.
 
 The same rules as ``static/compute.mjs``, which shows it again under filters; tests run both on the same boards.
-Overall scores are those of `harness.suites.overall`, so that board and command line never disagree.
+Overall scores are those of `harness.metrics.suites.overall`, so that board and command line never disagree.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from harness.suites import overall
+from harness.metrics.suites import overall
 
 __all__ = ["Column", "Field", "Row", "Standing", "amount", "points", "ranks", "standing"]
 

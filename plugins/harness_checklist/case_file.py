@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError, MissingDataError
-from harness.storage import write_atomically
+from harness.storage.files import write_atomically
 from harness_checklist.case import Case, CaseExample
 from harness_checklist.profile import Profile
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from harness.record import ItemRecord
+    from harness.storage.records import ItemRecord
 
 __all__ = ["failures"]
 
@@ -32,8 +32,8 @@ def failures(
     from harness.cli.display import refuse_file, write_rows
     from harness.errors import UsageError
     from harness.reporting.html.cases import failing_cases
-    from harness.results import Run
     from harness.specs.selection import split_names
+    from harness.storage.run_folder import Run
 
     refuse_file(json_file)
     run = Run(folder)

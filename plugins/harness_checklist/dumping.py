@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.storage import write_atomically
+from harness.storage.files import write_atomically
 from harness_checklist.profile import Profile
 from harness_checklist.suite import (
     Condition,

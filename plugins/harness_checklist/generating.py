@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.cli.display import ConsoleProgress
 from harness.errors import UnknownNameError, UsageError
-from harness.storage import write_atomically
+from harness.storage.files import write_atomically
 from harness_checklist.case import Case
 from harness_checklist.case_file import case_lines, write_cases
 from harness_checklist.drawing import draw_cases

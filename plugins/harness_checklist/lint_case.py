@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harness.data.character import is_extender, is_unspaced, is_wordlike
+from harness.languages.character import is_extender, is_unspaced, is_wordlike
 from harness_checklist.case import Case, CaseExample
 from harness_checklist.defect import DEFECTS, Defect, case_defect, example_defects
 from harness_checklist.lint_finding import Finding

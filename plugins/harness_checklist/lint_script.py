@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from harness.languages import known_languages
-from harness.scripts import SCRIPTS, script_counts
+from harness.languages.scripts import SCRIPTS, script_counts
+from harness.languages.table import known_languages
 
 __all__ = ["WordScripts", "is_abbreviation", "language_scripts"]
 

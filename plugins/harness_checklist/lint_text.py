@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from harness.data.character import is_unspaced
+from harness.languages.character import is_unspaced
 from harness_checklist.lint_finding import Finding
 from harness_checklist.lint_script import WordScripts, language_scripts
 from harness_checklist.lint_template import TemplateText, TestView

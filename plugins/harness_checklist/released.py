@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import DataError, MissingDataError, Problem, SpecError
-from harness.scripts import text_scripts
+from harness.languages.scripts import text_scripts
 from harness_checklist.released_check import names_faults, sheet_faults, template_faults
 from harness_checklist.released_notice import sheet_notices
 from harness_checklist.released_rule import RELEASED_TESTS, released_profile

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from harness.features import Feature
+    from harness.data.features import Feature
 
 
 @hookimpl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.features import Feature
+from harness.data.features import Feature
 from harness_diagnosis import bleu, label, length, script, span, vocabulary
 from harness_diagnosis.paper import printed_edges
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from harness.features import FeatureContext, Items
+from harness.data.features import FeatureContext, Items
 from harness_diagnosis.length import word_lists
 
 __all__ = [

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.features import FeatureContext, Items
-from harness.segmentation import word_counts, words
+from harness.data.features import FeatureContext, Items
+from harness.languages.segmentation import word_counts, words
 
 __all__ = [
     "answer_length",

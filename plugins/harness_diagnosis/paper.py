@@ -17,7 +17,7 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
-from harness.buckets import Bucket
+from harness.data.buckets import Bucket
 
 __all__ = ["TASKS", "printed_edges"]
 

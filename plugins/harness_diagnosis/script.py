@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from harness.features import FeatureContext, Items
-from harness.scripts import SCRIPTS, script_counts, text_scripts
+from harness.data.features import FeatureContext, Items
+from harness.languages.scripts import SCRIPTS, script_counts, text_scripts
 
 __all__ = ["item_script", "item_texts", "latin_side"]
 

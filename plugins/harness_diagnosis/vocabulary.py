@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.features import FeatureContext, Items
-from harness.segmentation import word_counts
+from harness.data.features import FeatureContext, Items
+from harness.languages.segmentation import word_counts
 from harness_diagnosis.length import word_lists
 from harness_diagnosis.script import item_texts
 

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
     from harness.data.readers.reader import Reader
     from harness.data.resolve import DataRef, ResolvedData
-    from harness.importers import TaskImporter
     from harness.kinds.kind import TaskKind
-    from harness.methods import Method
+    from harness.kinds.methods import Method
     from harness.reporting.formats import ReportFormat
-    from harness.task_sources import TaskSource
+    from harness.specs.importer import TaskImporter
+    from harness.specs.task_source import TaskSource
 
 
 @hookimpl
 def harness_register_importers() -> Iterable[TaskImporter]:
     """Return the importer of lm-eval's task files."""
-    from harness.importers import TaskImporter
+    from harness.specs.importer import TaskImporter
 
     return [
         TaskImporter(
@@ -47,7 +47,7 @@ def harness_register_readers() -> Iterable[Reader]:
 @hookimpl
 def harness_register_task_sources() -> Iterable[TaskSource]:
     """Return the source of ``lm_eval:NAME``."""
-    from harness.task_sources import TaskSource
+    from harness.specs.task_source import TaskSource
 
     return [
         TaskSource(

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from harness.capabilities import (
+from harness.data.records import Prediction
+from harness.errors import ContractError, DataError
+from harness.kinds.methods import Method, MethodContext
+from harness.models.capabilities import (
     Capability,
     GenerateOptions,
     Generates,
     LikelihoodRequest,
     ScoresContinuations,
 )
-from harness.data.records import Prediction
-from harness.errors import ContractError, DataError
-from harness.methods import Method, MethodContext
 from harness_lm_eval.live_task import LiveTask, aggregated, live_task
 from harness_lm_eval.task_document import GENERATION, LIKELIHOOD
 from harness_lm_eval.task_kind import LmEvalExample, LmEvalSpec

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from harness.errors import Problem, SpecError, UsageError
-from harness.importers import ImportedTask
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 from harness.prompts.preset import SPECIAL
+from harness.specs.importer import ImportedTask
 from harness_lm_eval.choice import Choices, letter_fields, read_choices
 from harness_lm_eval.expression import Field, Part, Refused, joined, template_parts
 from harness_lm_eval.key import key_problems, refuse_group

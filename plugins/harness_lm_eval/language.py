@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 
 __all__ = ["read_language"]
 

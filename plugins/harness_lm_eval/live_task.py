@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from harness.errors import DataError, HarnessError, MissingDataError
-from harness.storage import write_atomically
+from harness.storage.files import write_atomically
 from harness_lm_eval.task_index import TaskPlace, code_is_allowed, find_place, installed_version
 
 __all__ = ["LiveTask", "Scored", "aggregated", "live_task", "write_requests"]

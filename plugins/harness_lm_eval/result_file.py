@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from harness.errors import UsageError
 from harness.metrics.catalog import METRICS
-from harness.results import Run
-from harness.storage import write_atomically
+from harness.storage.files import write_atomically
+from harness.storage.run_folder import Run
 from harness_lm_eval.metric import PERCENT, result_key
 from harness_lm_eval.sample_file import NAMES, sample_lines, task_hash
 

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from harness.record import ItemRecord
-from harness.results import Run
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run
 
 __all__ = ["NAMES", "sample_lines", "task_hash"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.errors import Problem, SpecError, UsageError, near_names
-from harness.task_sources import MadeTask
+from harness.specs.task_source import MadeTask
 from harness_lm_eval.language import read_language
 from harness_lm_eval.task_file import Python, TaskFile, read_task
 from harness_lm_eval.task_index import (
@@ -226,7 +226,7 @@ def _metrics(name: str, task: TaskFile, problems: list[Problem]) -> Iterator[_Sc
 
 
 class _Source:
-    """What ``lm_eval:NAME`` stands for; see `harness.task_sources.MakesTasks`."""
+    """What ``lm_eval:NAME`` stands for; see `harness.specs.task_source.MakesTasks`."""
 
     def names(self, pattern: str) -> list[str]:
         return names_of(pattern)

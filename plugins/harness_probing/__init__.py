@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from harness.methods import Method
+    from harness.kinds.methods import Method
 
 
 @hookimpl

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.capabilities import FloatArray
-from harness.storage import FileNotWrittenError, write_atomically
+from harness.models.capabilities import FloatArray
+from harness.storage.files import FileNotWrittenError, write_atomically
 
 __all__ = ["ChunkFile", "Halves", "Layout", "scaled_halves"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.methods import MethodContext
+from harness.kinds.methods import MethodContext
 
 __all__ = ["Level", "ProbeItem", "Words", "item_maker", "level_of", "output_of"]
 

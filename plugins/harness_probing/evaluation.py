@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from harness.capabilities import FloatArray
 from harness.errors import DataError
+from harness.models.capabilities import FloatArray
 from harness_probing.fitting import FittedProbes, count_confusion
 from harness_probing.problem import Numbers, SentenceTargets, check_targets
 from harness_probing.scores import Counts

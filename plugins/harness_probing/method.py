@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness.capabilities import Capability
 from harness.data.records import Prediction
-from harness.methods import Method, MethodContext
+from harness.kinds.methods import Method, MethodContext
+from harness.models.capabilities import Capability
 
 __all__ = ["METHODS", "PRESETS_BY_METHOD"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.capabilities import WordCoverage
 from harness.errors import ContractError
+from harness.models.capabilities import WordCoverage
 from harness_probing.conversion import ProbeItem
 from harness_probing.evaluation import Evaluator, ProblemPredictions
 from harness_probing.fitting import FittedProbes, best_layer

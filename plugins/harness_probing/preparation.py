@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from harness.capabilities import FloatArray
 from harness.errors import CapabilityError, StorageError
-from harness.methods import MethodContext
+from harness.kinds.methods import MethodContext
+from harness.models.capabilities import FloatArray
 from harness_probing.conversion import ProbeItem, item_maker, level_of
 from harness_probing.evaluation import Evaluator, TestSentence
 from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes

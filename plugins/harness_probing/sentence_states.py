@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.capabilities import FloatArray, WordCoverage
 from harness.errors import DataError
-from harness.methods import MethodContext
+from harness.kinds.methods import MethodContext
+from harness.models.capabilities import FloatArray, WordCoverage
 from harness_probing.conversion import SENTENCE, Level, ProbeItem, Words
 from harness_probing.problem import Numbers, ProbeProblem, Targets
 from harness_probing.result import Coverage

@@ -26,10 +26,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from harness.capabilities import FloatArray
 from harness.errors import ContractError, StorageError
-from harness.file_lock import FileLock
-from harness.storage import FileNotWrittenError, write_atomically
+from harness.models.capabilities import FloatArray
+from harness.storage.file_lock import FileLock
+from harness.storage.files import FileNotWrittenError, write_atomically
 from harness_probing.chunk import ChunkFile, Halves, Layout, scaled_halves
 from harness_probing.problem import Numbers
 

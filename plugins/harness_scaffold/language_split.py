@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from harness.data.sources import data_ref
 from harness.errors import UsageError
-from harness.languages import Language, known_languages
-from harness.preparing import Session
-from harness.prompt_planning import DEFAULT_PRESET
+from harness.languages.table import Language, known_languages
+from harness.planning.prompts import DEFAULT_PRESET
+from harness.planning.word_checks import needed_words
+from harness.running.session import Session
 from harness.specs.catalog import TaskEntry
-from harness.word_checking import needed_words
 
 __all__ = ["Described", "language_words"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from harness.data.translation.translators import TranslatorEntry
 from harness.hookspecs import hookimpl
-from harness.translators import TranslatorEntry
 
 if TYPE_CHECKING:
-    from harness.aligners import Aligner
+    from harness.data.translation.aligners import Aligner
 
 __all__ = ["harness_register_aligners", "harness_register_translators"]
 

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.aligners import Alignment, Link, WordPair
+from harness.data.translation.aligners import Alignment, Link, WordPair
 from harness.errors import ContractError, PluginError
 
 __all__ = ["AwesomeAligner", "open_awesome"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.aligners import Aligner
+from harness.data.translation.aligners import Aligner
 
 __all__ = ["ALIGNERS"]
 

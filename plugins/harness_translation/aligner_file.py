@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.aligners import Alignment, Link, WordPair
+from harness.data.translation.aligners import Alignment, Link, WordPair
 from harness.errors import DataError, UsageError, near_names
 
 __all__ = ["FileAligner", "open_file"]

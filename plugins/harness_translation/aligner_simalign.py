@@ -11,7 +11,7 @@ import importlib.metadata
 from collections.abc import Sequence
 from typing import Any, Final
 
-from harness.aligners import Alignment, Link, WordPair
+from harness.data.translation.aligners import Alignment, Link, WordPair
 from harness.errors import PluginError, UnknownNameError
 
 __all__ = ["METHODS", "SimAligner", "open_simalign"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.results import write_atomically
+from harness.storage.run_folder import write_atomically
 from harness_translation.annotation_item import (
     ORIGINAL,
     TEXT_VIEW,
@@ -105,13 +105,13 @@ def _check(request: ExportRequest, folder: Path) -> None:
 
 def _texts(request: ExportRequest) -> list[TextItems]:
     if request.runs:
-        from harness.results import Run
+        from harness.storage.run_folder import Run
 
         runs = [Run(path) for path in request.runs]
         return read_run_texts(runs, request.tasks, request.languages, request.variants)
     from harness.data.sources import DataFinder
-    from harness.fitting import cache_folder
-    from harness.preparing import data_options, open_session
+    from harness.running.fit_store import cache_folder
+    from harness.running.session import data_options, open_session
 
     session = open_session(request.tasks_from)
     finder = DataFinder(data_options(request.data), session.registry, cache_folder() / "data")

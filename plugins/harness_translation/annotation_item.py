@@ -12,11 +12,11 @@ from harness.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from harness.data.sources import DataFinder
-    from harness.preparing import Session
-    from harness.record import ItemRecord
-    from harness.results import Run
+    from harness.running.session import Session
     from harness.specs.catalog import TaskEntry
     from harness.specs.schema import TaskSpec
+    from harness.storage.records import ItemRecord
+    from harness.storage.run_folder import Run
 
 __all__ = [
     "ORIGINAL",
@@ -114,8 +114,8 @@ def read_texts(
 
 
 def _read_text(session: Session, finder: DataFinder, entry: TaskEntry, code: str, variant: str) -> TextItems:
-    from harness.fit_planning import find_split
     from harness.kinds.kind import ReadContext, read_examples
+    from harness.planning.fits import find_split
 
     spec, language = entry.spec, entry.languages.get(code)
     source = spec.source(code, "test")

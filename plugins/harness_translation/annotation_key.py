@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.errors import DataError, UsageError
-from harness.results import write_atomically
+from harness.storage.run_folder import write_atomically
 from harness_translation.annotation_item import AnnotationItem, SheetText
 from harness_translation.annotation_sample import DrawnItem, Sample
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import DataError, UsageError
-from harness.results import write_atomically
+from harness.storage.run_folder import write_atomically
 from harness_translation.annotation_key import ANNOTATIONS, Key, Sheet
 from harness_translation.sheet import ADJUDICATED
 from harness_translation.sheet_reading import Labelled

@@ -74,8 +74,8 @@ def gap(
     if from_scores is not None:
         _from_scores(from_scores, order, json_file, output)
         return
-    from harness.results import Run
     from harness.specs.selection import split_names
+    from harness.storage.run_folder import Run
     from harness_translation.gap_system import gap_systems
 
     systems = gap_systems(

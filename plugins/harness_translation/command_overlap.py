@@ -11,7 +11,7 @@ from harness.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from harness.api import Session
-    from harness.results import Run
+    from harness.storage.run_folder import Run
     from harness_translation.overlap_item import OverlapGroup
     from harness_translation.overlap_measure import OverlapSettings
 
@@ -91,7 +91,7 @@ def overlap(
     """
     from harness.api import open_session
     from harness.cli.display import broken_told, refuse_file
-    from harness.results import Run
+    from harness.storage.run_folder import Run
 
     refuse_file(json_file)
     settings = _settings(
@@ -114,7 +114,7 @@ def overlap(
 
 
 def _settings(chosen: dict[str, str], min_probability: float) -> OverlapSettings:
-    from harness.capabilities import AttentionOptions
+    from harness.models.capabilities import AttentionOptions
     from harness_translation.overlap import OverlapRule
     from harness_translation.overlap_measure import OverlapSettings
 

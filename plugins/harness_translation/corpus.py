@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Session, data_options, open_session
-from harness.checking import check_task
 from harness.data.records import Row
 from harness.data.sources import DataFinder, FoundData
-from harness.data.translation import TextChange
+from harness.data.translation.guards import GuardReport, guard_translations
+from harness.data.translation.variants import TextChange
 from harness.errors import HarnessError, MissingDataError, UsageError, near_names
-from harness.fit_planning import find_split
-from harness.fitting import cache_folder
+from harness.planning.fits import find_split
+from harness.planning.spec_checks import check_task
+from harness.planning.translations import MACHINE_VARIANTS, VariantPlanner, source_language
 from harness.progress import Progress
+from harness.running.fit_store import cache_folder
 from harness.specs.catalog import TaskEntry
 from harness.specs.selection import select
-from harness.translation_guards import GuardReport, guard_translations
-from harness.translation_planning import MACHINE_VARIANTS, VariantPlanner, source_language
 
 __all__ = ["Corpus", "TranslatedSplit", "gather_corpora"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.data.records import Row
 from harness.errors import UsageError
-from harness.storage import write_atomically
+from harness.storage.files import write_atomically
 from harness_translation.corpus import Corpus, TranslatedSplit
 
 __all__ = ["refuse_folder", "write_dataset"]

@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import Field
 
+from harness.data.translation.translators import Translation, TranslatorContext, TranslatorInfo
 from harness.errors import DataError, Problem, SpecError, UsageError
 from harness.specs.loading import read_yaml
 from harness.specs.schema import SpecModel
 from harness.specs.validating import validate_document
-from harness.translators import Translation, TranslatorContext, TranslatorInfo
 
 __all__ = ["ExistingTranslations", "FilePair", "TranslationTable", "open_file"]
 

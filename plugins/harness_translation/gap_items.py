@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.errors import DataError, UsageError
-from harness.languages import known_languages
-from harness.record import RECORD_COLUMNS, ItemRecord
-from harness.results import Run, RunFolder
-from harness.scripts import text_scripts
+from harness.languages.scripts import text_scripts
+from harness.languages.table import known_languages
 from harness.statistics import Codes, draw_codes
+from harness.storage.records import RECORD_COLUMNS, ItemRecord
+from harness.storage.run_folder import Run, RunFolder
 from harness_translation.gap_system import ZS, Condition, GapSystem
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 WRITTEN: Final = {"Hans": "Hani", "Hant": "Hani", "Hang": "Kore"}
-"""Scripts of the language table, and what `harness.scripts.text_scripts` calls texts in them."""
+"""Scripts of the language table, and what `harness.languages.scripts.text_scripts` calls texts in them."""
 SIDES: Final = {
     "sequence_classification": ("inputs",),
     "multiple_choice": ("inputs", "choices"),

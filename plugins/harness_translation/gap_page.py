@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from harness.cli.display import write_file
-from harness.markup.chart import Bar, interval_bars
-from harness.markup.element import Element, element, render
-from harness.markup.page import page
 from harness.reporting.html.layout import notes, section, table
+from harness.reporting.markup.chart import Bar, interval_bars
+from harness.reporting.markup.element import Element, element, render
+from harness.reporting.markup.page import page
 from harness_translation.gap import ALL, GapValue, SystemGaps
 from harness_translation.gap_console import figure_quantity
 from harness_translation.gap_formula import CONTRASTS, TITLES, VARIANTS
@@ -58,7 +58,7 @@ def write_with_drawing(path: Path, text: str, figures: Sequence[Element]) -> Non
 
 
 def drawing(figure: Element) -> str:
-    """Return the image of a chart of `harness.markup.chart` as an SVG file."""
+    """Return the image of a chart of `harness.reporting.markup.chart` as an SVG file."""
     text = render(_image(figure))
     return text.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(
         ">", f"><style>{STYLE}</style>", 1

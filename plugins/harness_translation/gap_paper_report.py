@@ -13,10 +13,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from harness.markup.chart import Bar, interval_bars
-from harness.markup.element import Element, element
-from harness.markup.page import page
 from harness.reporting.html.layout import notes, section, table
+from harness.reporting.markup.chart import Bar, interval_bars
+from harness.reporting.markup.element import Element, element
+from harness.reporting.markup.page import page
 from harness_translation.gap_formula import CONTRASTS, TITLES, VARIANTS
 from harness_translation.gap_page import write_with_drawing
 from harness_translation.gap_paper import SOURCE, DerivedRow

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from harness.errors import DataError, UnknownNameError, UsageError
-from harness.results import Run
+from harness.storage.run_folder import Run
 from harness_translation.gap_formula import VARIANTS
 
 __all__ = ["Condition", "GapSystem", "gap_systems", "made_by"]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.aligners import Link
+from harness.data.translation.aligners import Link
 
 __all__ = ["ItemOverlap", "OverlapRule", "important_words", "item_overlap", "sentence_overlap"]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.capabilities import TextInput
 from harness.errors import DataError, UnknownNameError, UsageError
-from harness.record import ItemRecord
-from harness.results import Run
+from harness.models.capabilities import TextInput
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run
 
 __all__ = ["OverlapGroup", "SourceItem", "TargetCell", "overlap_groups", "read_inputs", "source_items"]
 

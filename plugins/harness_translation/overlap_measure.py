@@ -9,13 +9,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from harness.aligners import AlignsWords, WordPair, check_alignments
-from harness.capabilities import AttentionOptions, ExposesAttentions, TextAttention, TextInput
+from harness.data.translation.aligners import AlignsWords, WordPair, check_alignments
+from harness.models.capabilities import AttentionOptions, ExposesAttentions, TextAttention, TextInput
 from harness.progress import Progress
-from harness.results import Run
 from harness.statistics.bootstrap import count_interval
 from harness.statistics.cluster import ClusterCodes
 from harness.statistics.interval import Interval
+from harness.storage.run_folder import Run
 from harness_translation.overlap import ItemOverlap, OverlapRule, item_overlap
 from harness_translation.overlap_item import OverlapGroup, SourceItem, TargetCell, read_inputs, source_items
 from harness_translation.overlap_word import Join, Splitting, Word, split_words, word_scores

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from harness.capabilities import Adapter, Classifies, ExposesAttentions
 from harness.errors import CapabilityError, UsageError
-from harness.fitting import cache_folder
-from harness.planning import resolve_model
-from harness.registry import Registry
-from harness.results import Run
+from harness.models.capabilities import Adapter, Classifies, ExposesAttentions
+from harness.planning.planner import resolve_model
+from harness.registry.registry import Registry
+from harness.running.fit_store import cache_folder
+from harness.storage.run_folder import Run
 from harness_translation.overlap_item import OverlapGroup, source_items
 
 __all__ = ["open_model"]

@@ -1,7 +1,7 @@
 """The words that attention and alignment are both about, with their places in the text.
 
 Words are what stands between spaces, as in the authors' script. In scripts that put no space between words (Chinese,
-Japanese, Thai ...) they are the units of `harness.segmentation`, which every word between spaces is cut into;
+Japanese, Thai ...) they are the units of `harness.languages.segmentation`, which every word between spaces is cut into;
 punctuation stays with the unit before it.
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from harness.attention import SegmentAttention
-from harness.data.character import is_unspaced
 from harness.errors import DataError
-from harness.segmentation import words as segmented
+from harness.languages.character import is_unspaced
+from harness.languages.segmentation import words as segmented
+from harness.models.requests import SegmentAttention
 
 __all__ = ["Join", "Splitting", "Word", "split_words", "word_scores"]
 
@@ -38,8 +38,8 @@ def split_words(text: str, how: Splitting = "auto") -> tuple[Word, ...]:
 
     Args:
         text: The sentence.
-        how: ``auto`` cuts what is written without spaces into the units of `harness.segmentation`; ``space`` splits at
-            spaces only, and raises `DataError` where a word without spaces would become one.
+        how: ``auto`` cuts text without spaces into the units of `harness.languages.segmentation`; ``space`` splits
+            at spaces only, and raises `DataError` where a word without spaces would become one.
     """
     found: list[Word] = []
     for match in _SPACED.finditer(text):

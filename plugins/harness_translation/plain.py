@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from harness.data.translation.translators import Translation, TranslatorContext, TranslatorInfo
 from harness.errors import UsageError
-from harness.translators import Translation, TranslatorContext, TranslatorInfo
 
 __all__ = ["PlainTranslator", "open_identity", "open_reverse"]
 

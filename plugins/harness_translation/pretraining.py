@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Final, Literal
 
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 
 __all__ = [
     "BOUNDS",

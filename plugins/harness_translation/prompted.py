@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.capabilities import Capability, GenerateOptions, Generates
+from harness.data.translation.translators import Translation, TranslatorContext, TranslatorInfo
 from harness.errors import CapabilityError, UsageError
-from harness.planning import resolve_model
-from harness.translators import Translation, TranslatorContext, TranslatorInfo
+from harness.models.capabilities import Capability, GenerateOptions, Generates
+from harness.planning.planner import resolve_model
 
 __all__ = ["PROMPT", "PromptedTranslator", "open_prompted"]
 

@@ -8,12 +8,12 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from harness.data.translation.opening import open_engine
+from harness.data.translation.translators import Translation, Translator, TranslatorContext, TranslatorInfo
 from harness.errors import DataError, Problem, SpecError, UsageError
 from harness.specs.loading import read_yaml
 from harness.specs.schema import SpecModel
 from harness.specs.validating import validate_document
-from harness.translating import open_engine
-from harness.translators import Translation, Translator, TranslatorContext, TranslatorInfo
 
 __all__ = ["RoutedTranslator", "RoutingTable", "open_routes"]
 

@@ -9,9 +9,9 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from harness.markup.character import visible
-from harness.markup.element import Element, element
-from harness.markup.page import page
+from harness.reporting.markup.character import visible
+from harness.reporting.markup.element import Element, element
+from harness.reporting.markup.page import page
 from harness_translation.annotation_key import KeyedRow, Sheet
 from harness_translation.sheet import MEANINGS
 

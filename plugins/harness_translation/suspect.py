@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from harness.agreement import answer_of
+from harness.analysis.agreement import answer_of
 from harness.errors import UsageError
 from harness_translation.gap_items import (
     LanguageItems,

@@ -10,10 +10,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.markup.element import Element, element
-from harness.markup.page import page
-from harness.markup.text import model_text
 from harness.reporting.html.layout import fold, notes, section
+from harness.reporting.markup.element import Element, element
+from harness.reporting.markup.page import page
+from harness.reporting.markup.text import model_text
 from harness_translation.suspect import Suspect, SuspectList, Version
 
 __all__ = ["render_suspects", "suspect_page", "suspect_rows"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from harness.transliterators import Transliterator
+    from harness.data.translation.transliterators import Transliterator
 
 
 @hookimpl

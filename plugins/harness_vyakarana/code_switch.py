@@ -14,9 +14,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
+from harness.data.translation.transliterators import Transliterator
 from harness.errors import ContractError, UsageError
-from harness.storage import write_atomically
-from harness.transliterators import Transliterator
+from harness.storage.files import write_atomically
 from harness_vyakarana.conllu import Sentence, Token, read_sentences, sentence_text
 from harness_vyakarana.spelling import respell
 

@@ -10,8 +10,8 @@ import typer
 __all__ = ["code_switch", "language_of", "switched_files"]
 
 if TYPE_CHECKING:
-    from harness.registry import Registry
-    from harness.transliterators import Transliterator
+    from harness.data.translation.transliterators import Transliterator
+    from harness.registry.registry import Registry
 
 DEFAULT_ENGINE = "rules"
 EXAMPLES = 5
@@ -39,7 +39,7 @@ def code_switch(
     """Write a treebank in Latin letters, token by token: FORM, LEMMA and text; all else stays."""
     # Imported here so that help stays fast.
     from harness.api import open_session
-    from harness.storage import FileNotWrittenError
+    from harness.storage.files import FileNotWrittenError
     from harness_vyakarana.code_switch import CodeSwitch, SwitchCounts, code_switch_file
 
     registry = open_session().registry

@@ -13,7 +13,7 @@ from harness.errors import DuplicateNameError, Problem, SpecError, UnknownNameEr
 from harness.specs.loading import Document, read_yaml
 
 if TYPE_CHECKING:
-    from harness.registry import Registry
+    from harness.registry.registry import Registry
 
 __all__ = [
     "CASES",

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.storage import FileNotWrittenError
+from harness.storage.files import FileNotWrittenError
 from harness_vyakarana.conllu import Sentence, read_sentences, sentence_text
 from harness_vyakarana.treebank_file import SUFFIX, written_file
 

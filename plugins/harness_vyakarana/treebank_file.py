@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from harness.errors import DataError, Problem, UsageError
-from harness.storage import FileNotWrittenError, publish
+from harness.storage.files import FileNotWrittenError, publish
 from harness_vyakarana.colorless import DROPPED_LENGTH, Generator, Report
 from harness_vyakarana.conllu import Sentence, TreebankError, read_sentences, sentence_text
 from harness_vyakarana.donors import DonorPool

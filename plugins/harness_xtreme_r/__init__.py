@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from harness.adapters import AdapterEntry
 from harness.hookspecs import hookimpl
+from harness.models.adapters import AdapterEntry
 
 if TYPE_CHECKING:
     from harness.data.readers.reader import Reader
-    from harness.methods import Method
+    from harness.kinds.methods import Method
 
 __all__ = ["SUBMISSION", "harness_register_adapters", "harness_register_methods", "harness_register_readers"]
 

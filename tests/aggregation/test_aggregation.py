@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.aggregation import aggregate_tasks, cell_value, headline_value
+from harness.metrics.aggregation import aggregate_tasks, cell_value, headline_value
 
 SPEC: dict[str, Any] = {
     "metrics": ["f1", "exact_match"],

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.aggregation import aggregate_tasks
+from harness.metrics.aggregation import aggregate_tasks
 
 CODES = ("ar", "de", "en", "hi")
 SPEC: dict[str, Any] = {

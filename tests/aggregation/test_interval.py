@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.aggregation import aggregate_suites, aggregate_tasks
 from harness.api import open_session
+from harness.metrics.aggregation import aggregate_suites, aggregate_tasks
 from harness.metrics.chunk import f1_from_counts
-from harness.results import ItemRecord, RunFolder
+from harness.metrics.task_intervals import task_intervals, with_task_intervals
 from harness.statistics import clustered_mean
-from harness.task_intervals import task_intervals, with_task_intervals
+from harness.storage.run_folder import ItemRecord, RunFolder
 
 SPEC: dict[str, Any] = {
     "metrics": ["m"],

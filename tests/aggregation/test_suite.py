@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.aggregation import aggregate_suites, aggregate_tasks
 from harness.api import data_options, prepare
-from harness.documents import suite_summaries
-from harness.plan import RunConfig
+from harness.metrics.aggregation import aggregate_suites, aggregate_tasks
+from harness.planning.plan import RunConfig
+from harness.running.summaries import suite_summaries
 
 SUITE: dict[str, Any] = {
     "suite": "mine",

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from harness.analysis.relabelling import relabel
 from harness.api import evaluate
+from harness.data.gold import CellGold, GoldCounts, read_gold
 from harness.errors import DataError, SpecError, UsageError
-from harness.gold import CellGold, GoldCounts, read_gold
-from harness.registry import Registry
-from harness.relabelling import relabel
-from harness.results import Run
+from harness.registry.registry import Registry
+from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness.api import evaluate
 from harness.errors import UsageError
-from harness.results import Run
+from harness.storage.run_folder import Run
 from harness_translation.annotation_export import ExportRequest, export_sheets
 from harness_translation.annotation_item import read_run_texts
 from harness_translation.annotation_key import read_key

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.asking import Asker
-from harness.capabilities import LikelihoodAnswer, LikelihoodRequest, TextInput
-from harness.interruption import Interruption
-from harness.journal import Journal
-from harness.processes import Crew
-from harness.streaming import Ability, Answered, Call
+from harness.models.capabilities import LikelihoodAnswer, LikelihoodRequest, TextInput
+from harness.models.requests import Ability, Answered, Call
+from harness.running.inference import Asker
+from harness.running.processes import Crew
+from harness.running.signals import Interruption
+from harness.storage.journal import Journal
 
 PATIENCE = 120.0
 """Seconds after which processes that are out of step break the barrier, so that the test fails rather than hangs."""

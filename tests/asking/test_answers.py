@@ -14,10 +14,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from harness.answers import FORMS, argument_content, request_keys, source_digest
-from harness.capabilities import Choice, EmbedOptions, SpanAnswer, SpanQuestion, TextInput
-from harness.generation import Generated, GenerateOptions, LikelihoodAnswer, LikelihoodRequest, Turn
-from harness.streaming import Ability
+from harness.models.capabilities import Choice, EmbedOptions, SpanAnswer, SpanQuestion, TextInput
+from harness.models.requests import (
+    Ability,
+    Generated,
+    GenerateOptions,
+    LikelihoodAnswer,
+    LikelihoodRequest,
+    Turn,
+)
+from harness.running.codec import FORMS, argument_content, request_keys, source_digest
 
 SOURCE = b"source-1"
 TEXTS = st.text(st.characters(), max_size=8)

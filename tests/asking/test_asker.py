@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.asking import BLOCK_CHARACTERS, Asker, RequestCounts
-from harness.capabilities import EmbedOptions, LikelihoodRequest, TextInput
 from harness.errors import ContractError
-from harness.generation import Generated, GenerateOptions
-from harness.interruption import Interrupted, Interruption
-from harness.streaming import Answered, Call
+from harness.models.capabilities import EmbedOptions, LikelihoodRequest, TextInput
+from harness.models.requests import Answered, Call, Generated, GenerateOptions
+from harness.running.inference import BLOCK_CHARACTERS, Asker, RequestCounts
+from harness.running.signals import Interrupted, Interruption
 
 MakeAsker = Callable[..., Asker]
 LABELS = ("no", "yes")

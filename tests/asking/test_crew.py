@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.asking import Asker
-from harness.capabilities import LikelihoodRequest, TextInput
 from harness.errors import ContractError, StorageError, UsageError
-from harness.interruption import Interrupted, Interruption
-from harness.processes import Crew, OneProcess, PeerError, PeerStorageError, launched
+from harness.models.capabilities import LikelihoodRequest, TextInput
+from harness.running.inference import Asker
+from harness.running.processes import Crew, OneProcess, PeerError, PeerStorageError, launched
+from harness.running.signals import Interrupted, Interruption
 
 MakeAsker = Callable[..., Asker]
 Together = Callable[[int, Callable[[Crew], Any]], list[Any]]
@@ -61,7 +61,7 @@ def test_the_same_answers_from_any_number_of_processes(
     kind: str,
     count: int,
 ) -> None:
-    monkeypatch.setattr("harness.asking.BLOCK_CHARACTERS", 40)
+    monkeypatch.setattr("harness.running.inference.BLOCK_CHARACTERS", 40)
     make = request.getfixturevalue(kind)
     alone = _asks(make_asker, make, "alone")(Crew())
     found = together(count, _asks(make_asker, make, "several"))
@@ -264,7 +264,7 @@ def test_an_error_between_two_inner_steps_is_told(together: Together) -> None:
 def test_a_fault_of_one_adapter_is_a_fault_of_the_step(
     make_asker: MakeAsker, together: Together, plain: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.asking.BLOCK_CHARACTERS", 40)
+    monkeypatch.setattr("harness.running.inference.BLOCK_CHARACTERS", 40)
 
     class Broken(plain):  # type: ignore[misc]
         rank = 0
@@ -299,7 +299,7 @@ def test_a_fault_of_one_adapter_is_a_fault_of_the_step(
 def test_a_wish_to_stop_that_only_one_process_got(
     make_asker: MakeAsker, together: Together, plain: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.asking.BLOCK_CHARACTERS", 10)
+    monkeypatch.setattr("harness.running.inference.BLOCK_CHARACTERS", 10)
 
     def work(crew: Crew) -> Any:
         interruption = Interruption()

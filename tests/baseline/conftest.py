@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.capabilities import FitOptions, HeadSpec, TrainingSettings
-from harness.options import parse_options
+from harness.models.capabilities import FitOptions, HeadSpec, TrainingSettings
+from harness.models.options import parse_options
 from harness_baseline import BASELINE
 from harness_baseline.model import Baseline
 

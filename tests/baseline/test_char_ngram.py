@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.capabilities import Choice, Head, HeadSpec, SpanQuestion, TextInput
 from harness.data.records import (
     Answer,
     ClassificationExample,
@@ -16,6 +15,7 @@ from harness.data.records import (
     TaggedSentence,
 )
 from harness.errors import CapabilityError, UnknownNameError
+from harness.models.capabilities import Choice, Head, HeadSpec, SpanQuestion, TextInput
 from harness.testing.examples import SENTENCES, head_spec, training_examples
 from harness_baseline.model import Baseline
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from harness.adapters import AdapterEntry
+from harness.models.adapters import AdapterEntry
 from harness.testing.adapter_contract import AdapterContract
 from harness_baseline import BASELINE
 

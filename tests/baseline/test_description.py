@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from harness.capabilities import HEAD_CAPABILITY, Capability, Head
 from harness.errors import UnknownNameError, UsageError
-from harness.options import parse_options
+from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head
+from harness.models.options import parse_options
 from harness_baseline import BASELINE, harness_register_adapters
 from harness_baseline.description import BaselineOptions
 

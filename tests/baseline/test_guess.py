@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.capabilities import Head, TextInput
+from harness.models.capabilities import Head, TextInput
 from harness.testing.examples import SENTENCES, head_spec, training_examples
 from harness_baseline.model import Baseline
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.capabilities import Choice, Head, HeadSpec, SpanQuestion, TextInput
 from harness.data.records import ClassificationExample, MultipleChoiceExample, TaggedSentence
+from harness.models.capabilities import Choice, Head, HeadSpec, SpanQuestion, TextInput
 from harness.testing.examples import head_spec, training_examples
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.capabilities import Head, HeadSpec, SpanQuestion, TextInput
 from harness.data.records import Answer, ClassificationExample, SpanExample, TaggedSentence
 from harness.metrics.metric import MetricContext
 from harness.metrics.squad import f1
+from harness.models.capabilities import Head, HeadSpec, SpanQuestion, TextInput
 from harness_baseline.model import Baseline
 
 NLI = HeadSpec(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from harness.capabilities import TrainingSettings
 from harness.errors import TrainingError
+from harness.models.capabilities import TrainingSettings
 from harness_baseline.regression import (
     BUCKETS,
     Schedule,

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.capabilities import Head, HeadSpec, TextInput
 from harness.data.records import (
     Answer,
     ClassificationExample,
@@ -18,6 +17,7 @@ from harness.data.records import (
     TaggedSentence,
 )
 from harness.errors import AdapterError, TrainingError
+from harness.models.capabilities import Head, HeadSpec, TextInput
 from harness.testing.examples import head_spec, training_examples
 from harness_baseline.model import Baseline
 

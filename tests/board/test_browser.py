@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.markup.page import style
+from harness.reporting.markup.page import style
 from harness_board.document import Board
 from harness_board.rendering import board_page, board_style, script
 from harness_board.site import site_pages

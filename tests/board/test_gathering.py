@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import harness
 from harness.errors import DataError, SpecError, UnknownNameError, UsageError
-from harness.results import Run
 from harness.specs.catalog import Catalog
+from harness.storage.run_folder import Run
 from harness_board.command import app
 from harness_board.document import Board
 from harness_board.drilling import read_diagnosis, with_diagnosis

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.reporting.html.report import render_html
-from harness.results import Run
+from harness.storage.run_folder import Run
 from tests.board.sound_page import sound_page
 from tests.reporting.probing.conftest import vyakarana_cells, write_probed_run
 

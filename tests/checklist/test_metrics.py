@@ -6,7 +6,7 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from harness.metrics.metric import MetricContext, MetricResult
-from harness.scoring import ScoreInput, score_cell
+from harness.metrics.scoring import ScoreInput, score_cell
 from harness_checklist.metrics import METRICS, profile_from_tag, profile_tag
 from harness_checklist.profile import Profile
 

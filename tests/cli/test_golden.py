@@ -16,7 +16,7 @@ import pytest
 from harness.api import evaluate
 from harness.reporting.catalog import FORMATS
 from harness.reporting.console import render_text
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 Compare = Callable[[str, str], None]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.registry import Registry
+from harness.registry.registry import Registry
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]

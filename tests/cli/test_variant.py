@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 

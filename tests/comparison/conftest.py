@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.results import ItemRecord, Run, RunFolder
+from harness.storage.run_folder import ItemRecord, Run, RunFolder
 
 MakeRun = Callable[..., Run]
 

@@ -13,11 +13,11 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from harness.comparison import Comparison, compare
+from harness.analysis.comparison import Comparison, compare
 from harness.errors import HarnessError
-from harness.registry import Registry
+from harness.registry.registry import Registry
 from harness.reporting.comparison import comparison_rows, render_comparison
-from harness.results import ItemRecord, Run
+from harness.storage.run_folder import ItemRecord, Run
 
 from .conftest import LABELS, SPANS, TAGS, item, labelled
 

@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from harness.comparison import compare
+from harness.analysis.comparison import compare
 from harness.errors import UsageError
-from harness.registry import Registry
+from harness.registry.registry import Registry
 from harness.reporting.comparison import comparison_rows, render_comparison
-from harness.results import ItemRecord, Run
+from harness.storage.run_folder import ItemRecord, Run
 
 from .conftest import LABELS, TAGS, item, labelled
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.data.resolve import ResolvedData, check_relative
 from harness.data.sources import data_ref
 from harness.errors import DataError
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 from harness.specs.schema import LocalSource, Source
 
 

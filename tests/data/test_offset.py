@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.data.character import is_blank, is_extender, is_unspaced, splits_combination
-from harness.data.offset import detokenise, locate
+from harness.data.alignment import detokenise, locate
+from harness.languages.character import is_blank, is_extender, is_unspaced, splits_combination
 
 tokens_of_any_script = st.lists(
     st.text(

@@ -9,7 +9,7 @@ from harness.api import open_session
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder, data_ref
 from harness.errors import DataError, HarnessError, MissingDataError, UnknownNameError
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 from harness.specs.schema import HubSource, LocalSource, Source
 
 

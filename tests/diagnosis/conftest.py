@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.features import Items
-from harness.languages import known_languages
-from harness.results import ItemRecord, Run, RunFolder
+from harness.data.features import Items
+from harness.languages.table import known_languages
+from harness.storage.run_folder import ItemRecord, Run, RunFolder
 
 MakeRun = Callable[..., Run]
 SPECS: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.buckets import NAMES, OTHER, Bucket, assign, equal_count, frequent_values
+from harness.data.buckets import NAMES, OTHER, Bucket, assign, equal_count, frequent_values
 from harness.errors import DataError
 from harness_diagnosis.paper import printed_edges
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
+from harness.analysis.diagnosis import Diagnosis, DiagnosisOptions, diagnose
 from harness.api import open_session
-from harness.diagnosis import Diagnosis, DiagnosisOptions, diagnose
 from harness.errors import HarnessError, UnknownNameError, UsageError
 from harness.metrics.chunk import chunk_f1, f1_from_counts
 from harness.metrics.metric import MetricContext
-from harness.registry import Registry
-from harness.results import Run
+from harness.registry.registry import Registry
 from harness.statistics import count_interval
+from harness.storage.run_folder import Run
 from tests.diagnosis.conftest import MakeRun, pair, question, sentence, write_run
 
 
@@ -359,8 +359,8 @@ def test_buckets_add_up_to_the_whole(make_run: MakeRun, registry: Registry, attr
 def test_attributes_with_too_few_values_are_refused(make_run: MakeRun, registry: Registry) -> None:
     from types import SimpleNamespace
 
-    from harness.features import Feature
-    from harness.registry import Table
+    from harness.data.features import Feature
+    from harness.registry.registry import Table
 
     broken = Feature(name="broken", title="t", compute=lambda items, context: ["a"], continuous=False)
     table = Table("attribute", [("mine", "broken", broken)])

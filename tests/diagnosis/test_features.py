@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cell_items import spans_of
-from harness.features import FeatureContext
+from harness.analysis.items import spans_of
+from harness.data.features import FeatureContext
+from harness.languages.scripts import text_scripts
 from harness.metrics.chunk import chunks, corpus_chunks
-from harness.scripts import text_scripts
 from harness_diagnosis import bleu, label, length, script, span
 from harness_diagnosis.catalog import FEATURES
 from harness_diagnosis.vocabulary import fertility, unknown_words

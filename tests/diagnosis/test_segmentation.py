@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.segmentation import character_counts, word_counts, words
+from harness.languages.segmentation import character_counts, word_counts, words
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def test_words_are_pieces_of_the_text_in_order(text: str) -> None:
 def test_long_inputs_are_counted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"{'word ' * (number % 7)}{number}" for number in range(200)]
     whole = word_counts(texts)
-    monkeypatch.setattr("harness.segmentation.BLOCK", 50)
+    monkeypatch.setattr("harness.languages.segmentation.BLOCK", 50)
     assert (word_counts(texts) == whole).all()
     assert [len(own) for own in words(texts)] == whole.tolist()

@@ -22,7 +22,7 @@ import pytest
 
 from docs_site.navigation import indexed_pages
 from harness.cli.main import main
-from harness.fitting import cache_folder
+from harness.running.fit_store import cache_folder
 from tests.docs.page import DOCS, PAGES, ROOT, blocks, commands, page_name
 
 LONGEST_PAGE = 150

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.api import open_session
-from harness.capabilities import Head, ModelDescription, TrainingSettings
-from harness.recipes import resolve_settings
-from harness.registry import Registry
+from harness.models.capabilities import Head, ModelDescription, TrainingSettings
+from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog
+from harness.specs.recipe_settings import resolve_settings
 from harness.specs.schema import SPLITS
 
 ROOT = Path(__file__).resolve().parents[2]

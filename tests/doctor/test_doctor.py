@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.doctor import DISTRIBUTION, FEATURES
+from harness.registry.doctor import DISTRIBUTION, FEATURES
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]

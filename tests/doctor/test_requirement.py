@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.doctor import DISTRIBUTION
-from harness.requirement import Requirement, declared
+from harness.registry.doctor import DISTRIBUTION
+from harness.registry.requirement import Requirement, declared
 
 PROJECT = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
 RELEASES = st.lists(st.integers(0, 12), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.api import evaluate
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 InstallPlugin = Callable[..., Path]
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import (
+from harness.hookspecs import hookimpl
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import (
     Capability,
     EmbedOptions,
     FloatArray,
@@ -26,8 +27,7 @@ from harness.capabilities import (
     Prompt,
     SubwordCount,
 )
-from harness.hookspecs import hookimpl
-from harness.options import AdapterOptions
+from harness.models.options import AdapterOptions
 
 CALLS: list[int] = []
 """How many texts every call counted."""

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import answer_language
-from harness.answer_language import AnswerLanguages
 from harness.api import open_session
-from harness.capabilities import SubwordCount
 from harness.data.records import ClassificationExample, MultipleChoiceExample, Prediction
+from harness.data.translation.guards import DETECTED
 from harness.errors import ContractError
-from harness.languages import known_languages
-from harness.ledger import CellLedger
-from harness.methods import Pairing
-from harness.segmentation import unspaced_counts, word_counts
-from harness.translation_guards import DETECTED
+from harness.kinds.methods import Pairing
+from harness.languages.segmentation import unspaced_counts, word_counts
+from harness.languages.table import known_languages
+from harness.models.capabilities import SubwordCount
+from harness.running import answer_language
+from harness.running.answer_language import AnswerLanguages
+from harness.running.token_ledger import CellLedger
 
 SESSION = open_session()
 TEXTS = st.lists(st.text(max_size=30), min_size=1, max_size=12)

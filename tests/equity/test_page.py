@@ -11,7 +11,7 @@ import pytest
 
 from harness.reporting.equity.report import equity_report
 from harness.reporting.html.report import render_html
-from harness.results import Run
+from harness.storage.run_folder import Run
 from harness_board.gathering import gather
 from harness_board.rendering import board_page
 

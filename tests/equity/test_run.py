@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from harness.analysis.merge import merge
+from harness.analysis.rescoring import rescore
 from harness.api import open_session
-from harness.merging import merge
-from harness.record import read_tokens
 from harness.reporting.equity.premium import Premium
 from harness.reporting.equity.report import EquityTable, equity_report
 from harness.reporting.equity.table import (
@@ -26,8 +26,8 @@ from harness.reporting.equity.table import (
     side_notes,
     table_notes,
 )
-from harness.rescoring import rescore
-from harness.results import Run, RunFolder
+from harness.storage.records import read_tokens
+from harness.storage.run_folder import Run, RunFolder
 
 RunTasks = Callable[..., Run]
 Cli = Callable[..., tuple[int, str, str]]

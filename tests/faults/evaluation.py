@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.journal_log import DESCRIPTION, KEY_BYTES, Log, log_paths
-from harness.results import Run
+from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log, log_paths
+from harness.storage.run_folder import Run
 
 from .command import Attempt, Commands
 

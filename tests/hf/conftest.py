@@ -29,8 +29,8 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from harness.capabilities import FitOptions, TrainingSettings
 from harness.data.records import RetrievalPair
+from harness.models.capabilities import FitOptions, TrainingSettings
 from harness_hf.causal import open_causal
 from harness_hf.causal_description import describe_causal
 from harness_hf.causal_options import CausalOptions

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from transformers.models.auto import modeling_auto
 
-from harness.capabilities import Head
+from harness.models.capabilities import Head
 from harness_hf import architecture
 from harness_hf.architecture import ENCODER_TYPES, Family, read_architecture
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from harness.capabilities import AttentionOptions, ExposesAttentions, TextAttention, TextInput
 from harness.errors import CapabilityError
+from harness.models.capabilities import AttentionOptions, ExposesAttentions, TextAttention, TextInput
 
 Over = Literal["max", "mean"]
 Row = Literal["first", "mean"]

@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from harness.capabilities import GenerateOptions, LikelihoodRequest, Turn
 from harness.errors import AdapterError, CapabilityError, UsageError
+from harness.models.capabilities import GenerateOptions, LikelihoodRequest, Turn
 from harness.testing.examples import SENTENCES
 
 from .conftest import CHAT_TEMPLATE, CORPUS, PIECE_LIMIT

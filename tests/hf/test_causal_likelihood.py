@@ -10,8 +10,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from harness.capabilities import GenerateOptions, LikelihoodAnswer, LikelihoodRequest
 from harness.errors import AdapterError
+from harness.models.capabilities import GenerateOptions, LikelihoodAnswer, LikelihoodRequest
 from harness.testing.examples import SENTENCES
 from harness_hf import causal_session
 

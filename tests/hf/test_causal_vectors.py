@@ -9,8 +9,8 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from harness.capabilities import EmbedOptions
 from harness.errors import UsageError
+from harness.models.capabilities import EmbedOptions
 from harness.testing.examples import SENTENCES
 
 from .conftest import PIECE_LIMIT

@@ -9,9 +9,9 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from harness.capabilities import Classifies, FitOptions, Head, HeadSpec, TextInput
 from harness.data.records import ClassificationExample
 from harness.errors import AdapterError, CapabilityError, DataError, TrainingError
+from harness.models.capabilities import Classifies, FitOptions, Head, HeadSpec, TextInput
 
 SPEC = HeadSpec(head=Head.CLASSIFICATION, labels=("bad", "good"), inputs=("text",))
 PAIR = HeadSpec(head=Head.CLASSIFICATION, labels=("different", "same"), inputs=("first", "second"))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.adapters import AdapterEntry
+from harness.models.adapters import AdapterEntry
 from harness.testing.adapter_contract import AdapterContract
 from harness_hf import harness_register_adapters
 

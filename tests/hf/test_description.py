@@ -15,8 +15,8 @@ from transformers import (
     AutoModelForTokenClassification,
 )
 
-from harness.capabilities import HEAD_CAPABILITY, Capability, Head, capability_protocols
 from harness.errors import AdapterError, CapabilityError, UsageError
+from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, capability_protocols
 from harness_hf import harness_register_adapters
 from harness_hf.description import describe
 from harness_hf.options import EncoderOptions

@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
-from harness.capabilities import EmbedOptions, FitOptions, Head, HeadSpec, TrainingSettings
 from harness.data.records import RetrievalPair
 from harness.errors import TrainingError, UsageError
+from harness.models.capabilities import EmbedOptions, FitOptions, Head, HeadSpec, TrainingSettings
 from harness_hf.description import describe
 from harness_hf.dual_encoder import (
     prepare_dual_encoder,

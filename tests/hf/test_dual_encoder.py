@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForTokenClassification
 
-from harness.capabilities import EmbedOptions, Embeds, FitOptions, Head, HeadSpec, TrainingSettings
 from harness.data.records import Answer, RetrievalPair, SpanExample, TaggedSentence
 from harness.errors import AdapterError, DataError, TrainingError
+from harness.models.capabilities import EmbedOptions, Embeds, FitOptions, Head, HeadSpec, TrainingSettings
 from harness_hf import training
 from harness_hf.dual_encoder import (
     DualEncoder,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.capabilities import EmbedOptions, FitOptions, Head, HeadSpec, TextInput
 from harness.data.records import ClassificationExample
+from harness.models.capabilities import EmbedOptions, FitOptions, Head, HeadSpec, TextInput
 
 pytestmark = pytest.mark.models
 

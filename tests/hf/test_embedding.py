@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from harness.capabilities import EmbedOptions
 from harness.errors import AdapterError, UsageError
+from harness.models.capabilities import EmbedOptions
 from harness_hf.pooling import resolve_layer
 
 TEXTS = [

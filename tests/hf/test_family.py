@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.capabilities import Capability
-from harness.discovery import discover
 from harness.errors import CapabilityError, UnknownNameError, UsageError
-from harness.planning import resolve_model
-from harness.registry import Registry
+from harness.models.capabilities import Capability
+from harness.planning.planner import resolve_model
+from harness.registry.discovery import discover
+from harness.registry.registry import Registry
 from harness_hf.options import ModelOptions
 
 

@@ -13,9 +13,9 @@ import torch
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
 
 from harness.api import data_options, evaluate, prepare
-from harness.capabilities import Capability, FillsMasks, MaskRequest
 from harness.errors import AdapterError, CapabilityError
-from harness.plan import RunConfig
+from harness.models.capabilities import Capability, FillsMasks, MaskRequest
+from harness.planning.plan import RunConfig
 from harness_hf.description import describe
 from harness_hf.masked_lm import MaskFiller
 from harness_hf.options import EncoderOptions

@@ -16,8 +16,8 @@ from transformers import (
     AutoModelForTokenClassification,
 )
 
-from harness.capabilities import Choice, GenerateOptions, LikelihoodRequest, SpanQuestion, TextInput
 from harness.errors import AdapterError
+from harness.models.capabilities import Choice, GenerateOptions, LikelihoodRequest, SpanQuestion, TextInput
 from harness.testing.probe import agree
 from harness_hf.token_budget import BatchPlan, TokenBudget, by_length, is_shortage
 

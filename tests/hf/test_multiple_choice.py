@@ -9,9 +9,9 @@ import pytest
 import torch
 from transformers import AutoModelForMultipleChoice
 
-from harness.capabilities import Choice, ChoosesBest, FitOptions, Head, HeadSpec
 from harness.data.records import MultipleChoiceExample
 from harness.errors import DataError, TrainingError
+from harness.models.capabilities import Choice, ChoosesBest, FitOptions, Head, HeadSpec
 
 SPEC = HeadSpec(head=Head.MULTIPLE_CHOICE)
 Options = Callable[..., FitOptions]

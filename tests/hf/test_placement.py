@@ -11,10 +11,10 @@ import torch
 from accelerate import cpu_offload
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import GenerateOptions, LikelihoodRequest, TextInput
 from harness.errors import AdapterError, UsageError
-from harness.options import parse_options
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import GenerateOptions, LikelihoodRequest, TextInput
+from harness.models.options import parse_options
 from harness_hf import harness_register_adapters
 from harness_hf.options import ModelOptions
 from harness_hf.placement import choose_device, place

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from harness.api import open_session
+from harness.data.translation.translators import TranslatorContext, TranslatorEntry
 from harness.errors import CapabilityError, UsageError
-from harness.generation import Generated
-from harness.languages import known_languages
+from harness.languages.table import known_languages
+from harness.models.requests import Generated
 from harness.testing.translator_contract import TranslatorContract
-from harness.translators import TranslatorContext, TranslatorEntry
 from harness_translation import harness_register_translators
 from harness_translation.prompted import PROMPT, PromptedTranslator, open_prompted
 

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForQuestionAnswering
 
-from harness.capabilities import ExtractsSpans, FitOptions, Head, HeadSpec, SpanQuestion
 from harness.data.records import Answer, SpanExample
 from harness.errors import AdapterError, DataError
+from harness.models.capabilities import ExtractsSpans, FitOptions, Head, HeadSpec, SpanQuestion
 from harness_hf.span_extraction import best_span, piece_f1, prepare_span_extraction
 from harness_hf.span_window import SpanLimits, split_contexts, trim_span
 

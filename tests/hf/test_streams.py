@@ -15,9 +15,9 @@ from transformers import (
     AutoModelForTokenClassification,
 )
 
-from harness.capabilities import Choice, GenerateOptions, LikelihoodRequest, SpanQuestion, TextInput
 from harness.errors import AdapterError, CapabilityError
-from harness.streaming import Ability, Answered, Call, HasNotices, Streams
+from harness.models.capabilities import Choice, GenerateOptions, LikelihoodRequest, SpanQuestion, TextInput
+from harness.models.requests import Ability, Answered, Call, HasNotices, Streams
 from harness.testing.probe import agree
 
 Open = Callable[..., Any]

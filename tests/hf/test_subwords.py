@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.capabilities import CountsSubwords, CutsTexts, EmbedOptions
+from harness.models.capabilities import CountsSubwords, CutsTexts, EmbedOptions
 from harness_hf.subwords import subword_ids
 
 Open = Callable[..., Any]

@@ -13,9 +13,9 @@ from seqeval.metrics import accuracy_score
 from sklearn.metrics import f1_score
 from transformers import AutoModelForTokenClassification
 
-from harness.capabilities import FitOptions, Head, HeadSpec, Tags
 from harness.data.records import TaggedSentence
 from harness.errors import AdapterError, DataError, TrainingError
+from harness.models.capabilities import FitOptions, Head, HeadSpec, Tags
 from harness_hf.tagging import IGNORED, prepare_tagging, token_f1
 
 LEXICON = {"the": "DET", "cat": "NOUN", "dog": "NOUN", "slept": "VERB", "sat": "VERB", ".": "PUNCT", "": "X"}

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from harness.capabilities import Classifies, FitOptions, Head, HeadSpec, SpanQuestion, Tags, TextInput
 from harness.data.records import Answer, ClassificationExample, SpanExample, TaggedSentence
 from harness.errors import TrainingError
+from harness.models.capabilities import Classifies, FitOptions, Head, HeadSpec, SpanQuestion, Tags, TextInput
 from harness_hf import training
 from harness_hf.step_batches import micro_batch_size
 from harness_hf.training_step import SummedStep

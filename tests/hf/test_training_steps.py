@@ -20,9 +20,9 @@ from transformers import (
     get_linear_schedule_with_warmup,
 )
 
-from harness.capabilities import FitOptions, Head, HeadSpec, TrainingSettings
 from harness.data.records import ClassificationExample
 from harness.errors import TrainingError
+from harness.models.capabilities import FitOptions, Head, HeadSpec, TrainingSettings
 from harness_hf.optimization import Optimization, learning_rate
 from harness_hf.step_batches import StepBatches, cut, default_parts, micro_batch_size, seed_of
 from harness_hf.training_checkpoint import CheckpointFolder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.journal import Journal
+from harness.storage.journal import Journal
 
 Cli = Callable[..., tuple[int, str, str]]
 SOURCE, OTHER = bytes(range(8)), b"\xff" * 8
@@ -129,7 +129,7 @@ def test_a_folder_without_a_journal_is_named(command: str, tmp_path: Path, cli: 
 
 @pytest.mark.parametrize("command", ["stats", "verify"])
 def test_another_version_is_told(command: str, run: Path, cli: Cli) -> None:
-    from harness.journal_log import _header
+    from harness.storage.journal_log import _header
 
     (run / "journal" / "2.log").write_bytes(_header(2))
     status, _, err = cli("journal", command, run)

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import journal_log
 from harness.errors import DataError
-from harness.journal import Journal
-from harness.journal_log import HEADER, encode
+from harness.storage import journal_log
+from harness.storage.journal import Journal
+from harness.storage.journal_log import HEADER, encode
 
 STEM = b"\x9f\xd5JRNL\xb7"
 MARKER = STEM + b"\x01"

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import journal_log
 from harness.errors import DataError, UsageError
-from harness.journal import Journal
-from harness.journal_index import KeyIndex
-from harness.streaming import Ability
+from harness.models.requests import Ability
+from harness.storage import journal_log
+from harness.storage.journal import Journal
+from harness.storage.journal_index import KeyIndex
 
 SOURCE, OTHER = b"source-1", b"source-2"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import StorageError
-from harness.journal import Journal
+from harness.storage.journal import Journal
 
 SOURCE = b"source-1"
 KEYS = [b"key %012d" % number for number in range(60)]
@@ -21,7 +21,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from harness.errors import StorageError
-from harness.journal import Journal
+from harness.storage.journal import Journal
 
 folder, limit = Path(sys.argv[1]), int(sys.argv[2])
 keys = [b"key %012d" % number for number in range(60)]

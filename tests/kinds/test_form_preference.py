@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from harness.capabilities import (
+from harness.data.records import FormChoice, Row
+from harness.errors import ContractError, DataError
+from harness.kinds.form_preference import KIND, METHODS
+from harness.kinds.kind import ReadContext, read_examples
+from harness.kinds.methods import choose_pairings
+from harness.models.capabilities import (
     Capability,
     LikelihoodAnswer,
     LikelihoodRequest,
     MaskRequest,
     ModelDescription,
 )
-from harness.data.records import FormChoice, Row
-from harness.errors import ContractError, DataError
-from harness.kinds.form_preference import KIND, METHODS
-from harness.kinds.kind import ReadContext, read_examples
-from harness.methods import choose_pairings
 
 METHOD = {method.name: method for method in METHODS}
 FIELDS = {"before": "The keys to the cabinet ", "right": "are", "wrong": "is", "after": " here ."}

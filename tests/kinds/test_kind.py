@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from harness.api import Session
-from harness.capabilities import EmbedOptions, FloatArray, SpanAnswer
 from harness.data.records import BitextExample, Row
 from harness.errors import ContractError, DataError
 from harness.kinds.bitext_retrieval import nearest
 from harness.kinds.kind import ReadContext, TaskKind, read_examples
-from harness.languages import known_languages
-from harness.methods import MethodContext
+from harness.kinds.methods import MethodContext
+from harness.languages.table import known_languages
+from harness.models.capabilities import EmbedOptions, FloatArray, SpanAnswer
 
 LABELS = ("entailment", "neutral")
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from harness.api import Session
-from harness.capabilities import Choice, FloatArray
 from harness.data.records import MultipleChoiceExample, Row
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, read_examples
+from harness.kinds.methods import MethodContext
 from harness.kinds.multiple_choice import KIND, METHODS
-from harness.languages import known_languages
-from harness.methods import MethodContext
+from harness.languages.table import known_languages
+from harness.models.capabilities import Choice, FloatArray
 
 PHRASES = {"question": {"cause": "What was the cause?", "effect": "What was the effect?"}}
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.data.character import splits_combination
 from harness.kinds.pretoken import pretokens
+from harness.languages.character import splits_combination
 
 
 def _pieces(text: str) -> list[str]:

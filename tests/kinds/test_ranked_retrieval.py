@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from harness.api import Session
-from harness.capabilities import EmbedOptions, FloatArray
 from harness.data.pool import CandidatePool
 from harness.data.records import Candidate, Prediction, RankedQuery, RetrievalPair, Row
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, read_examples
+from harness.kinds.methods import MethodContext
 from harness.kinds.ranked_retrieval import KIND, METHODS
-from harness.languages import known_languages
-from harness.methods import MethodContext
+from harness.languages.table import known_languages
+from harness.models.capabilities import EmbedOptions, FloatArray
 
 CONTEXT = ReadContext(owner="mine", language="de", split="test")
 

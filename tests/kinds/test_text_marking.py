@@ -14,10 +14,10 @@ from harness.api import Session, evaluate, open_session
 from harness.data.records import MarkedText, Row, TaggedSpan
 from harness.errors import ContractError, DataError, SpecError
 from harness.kinds.kind import ReadContext, read_examples
+from harness.kinds.methods import MethodContext
 from harness.kinds.pretoken import pretokens
 from harness.kinds.text_marking import KIND, METHODS, spans_of_pretokens
-from harness.languages import known_languages
-from harness.methods import MethodContext
+from harness.languages.table import known_languages
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import MetricContext
 
@@ -299,7 +299,7 @@ def test_labels_and_metrics_must_fit(tmp_path: Path, before: str, after: str, me
     path.write_text(text.replace(before, after), encoding="utf-8")
     with pytest.raises(SpecError, match=message):
         session = open_session([path])
-        from harness.checking import check_task
+        from harness.planning.spec_checks import check_task
 
         check_task(session.catalog.task("mine"), session.registry, session.catalog)
 

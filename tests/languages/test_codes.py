@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UnknownNameError, UsageError
-from harness.languages import FOREIGN_CODES, Language, known_languages
+from harness.languages.table import FOREIGN_CODES, Language, known_languages
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -19,7 +19,7 @@ import torch
 from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
 
 from benchmarks.tiny_decoder import write_decoder
-from harness.results import Run
+from harness.storage.run_folder import Run
 from harness_lm_eval.metric import result_key
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.api import evaluate
-from harness.results import Run
+from harness.storage.run_folder import Run
 from harness_lm_eval.result_file import render, write
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -11,8 +11,8 @@ import pytest
 
 from harness.api import open_session
 from harness.errors import SpecError, UnknownNameError, UsageError
-from harness.generation import GenerateOptions
 from harness.metrics.metric import MetricContext
+from harness.models.requests import GenerateOptions
 from harness_lm_eval.answering import generate_options, likelihood_request
 from harness_lm_eval.language import read_language
 

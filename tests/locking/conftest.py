@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from harness.api import Prepared, data_options, execute, prepare
-from harness.locking import Lock
-from harness.plan import RunConfig
+from harness.planning.lock_file import Lock
+from harness.planning.plan import RunConfig
+from harness.planning.resolution import resolve_plan
 from harness.progress import SilentProgress
-from harness.resolution import resolve_plan
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 MakePrepared = Callable[..., Prepared]
 

@@ -16,10 +16,10 @@ from huggingface_hub import constants
 from harness.api import data_options, open_session
 from harness.data.sources import DataFinder, Pins
 from harness.errors import UsageError
-from harness.locking import Lock, check_locked, read_lock
-from harness.plan import Plan, RunConfig
-from harness.planning import make_plan, resolve_model
-from harness.resolution import TasksResolver
+from harness.planning.lock_file import Lock, check_locked, read_lock
+from harness.planning.plan import Plan, RunConfig
+from harness.planning.planner import make_plan, resolve_model
+from harness.planning.resolution import TasksResolver
 from harness.specs.selection import select
 
 Cli = Callable[..., tuple[int, str, str]]

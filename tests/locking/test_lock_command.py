@@ -10,8 +10,8 @@ import pytest
 
 from harness.api import Prepared
 from harness.errors import UsageError
-from harness.locking import check_locked, read_lock
-from harness.results import Run
+from harness.planning.lock_file import check_locked, read_lock
+from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 MakePrepared = Callable[..., Prepared]

@@ -9,11 +9,19 @@ from typing import Any
 import pytest
 
 from harness.api import Prepared
-from harness.capabilities import ModelDescription
 from harness.errors import AdapterError, UsageError
-from harness.locking import Lock, LockedModel, LockFile, check_locked, lock_run, locked_model, read_lock
-from harness.resolution import resolve_plan
-from harness.results import Run
+from harness.models.capabilities import ModelDescription
+from harness.planning.lock_file import (
+    Lock,
+    LockedModel,
+    LockFile,
+    check_locked,
+    lock_run,
+    locked_model,
+    read_lock,
+)
+from harness.planning.resolution import resolve_plan
+from harness.storage.run_folder import Run
 
 MakePrepared = Callable[..., Prepared]
 WriteLock = Callable[[Lock], Path]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.markup.chart import (
+from harness.reporting.markup.chart import (
     Bar,
     Dot,
     Place,
@@ -22,9 +22,9 @@ from harness.markup.chart import (
     scatter,
     strip_plot,
 )
-from harness.markup.element import Element, render
-from harness.markup.figure import Scale, number
-from harness.markup.heatmap import HeatRow, heat_class, heatmap
+from harness.reporting.markup.element import Element, render
+from harness.reporting.markup.figure import Scale, number
+from harness.reporting.markup.heatmap import HeatRow, heat_class, heatmap
 
 DOTS = [
     Dot(row="A", label="English", group="Indo-European", value=81.7, marked=True),

@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from harness.markup.curve import Line, line_chart
-from harness.markup.element import Element, render
+from harness.reporting.markup.curve import Line, line_chart
+from harness.reporting.markup.element import Element, render
 
 POINTS = ((0.0, 10.0), (1.0, 60.0), (2.0, 40.0))
 LINES = (

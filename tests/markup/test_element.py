@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.markup.element import element, escape, fragment, render
-from harness.markup.page import json_text, page
-from harness.markup.text import model_text
+from harness.reporting.markup.element import element, escape, fragment, render
+from harness.reporting.markup.page import json_text, page
+from harness.reporting.markup.text import model_text
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from harness.api import data_options, execute, prepare
-from harness.plan import Plan, RunConfig
+from harness.planning.plan import Plan, RunConfig
+from harness.planning.resolution import resolve_plan
+from harness.planning.shards import parse_shard, shard_summary, take_shard
 from harness.progress import SilentProgress
-from harness.resolution import resolve_plan
-from harness.results import Run
-from harness.sharding import parse_shard, shard_summary, take_shard
 from harness.specs.catalog import Catalog
+from harness.storage.run_folder import Run
 
 MakeRun = Callable[..., Run]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from harness.analysis.merge import merge
 from harness.api import open_session
 from harness.errors import DataError, StorageError, UsageError
-from harness.merging import merge
-from harness.results import Run, with_baselines
+from harness.storage.run_folder import Run, with_baselines
 
 MakeRun = Callable[..., Run]
 Edit = Callable[..., Run]
@@ -284,7 +284,7 @@ def test_a_full_disk_leaves_nothing(xnli: Run, tmp_path: Path, monkeypatch: pyte
     def full(source: Path, target: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(target))
 
-    monkeypatch.setattr("harness.merging.shutil.copyfile", full)
+    monkeypatch.setattr("harness.analysis.merge.shutil.copyfile", full)
     with pytest.raises(StorageError, match=r"merged' cannot be written: .*No space left on device"):
         merge([xnli.path], tmp_path / "out" / "merged", METRICS)
     assert list((tmp_path / "out").iterdir()) == []

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from harness.api import data_options, prepare
 from harness.errors import UsageError
-from harness.plan import Plan, RunConfig
-from harness.sharding import Shard, parse_shard, plan_digest, shard_summary, take_shard
+from harness.planning.plan import Plan, RunConfig
+from harness.planning.shards import Shard, parse_shard, plan_digest, shard_summary, take_shard
 
 TASKS = ("xnli:en+sw+hi+de", "udpos:en+de", "xquad:en+de", "tatoeba:de+hi")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seqeval.metrics import sequence_labeling as seqeval
 
-from harness.data.offset import detokenise
+from harness.data.alignment import detokenise
 from harness.kinds.pretoken import pretokens
 from harness.kinds.text_marking import spans_of_pretokens
 from harness.metrics import chunk, span

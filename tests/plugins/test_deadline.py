@@ -10,8 +10,8 @@ from types import FrameType
 
 import pytest
 
-from harness.deadline import TIMEOUT_VARIABLE, HangingError, Watch, patience
 from harness.errors import UsageError
+from harness.registry.deadline import TIMEOUT_VARIABLE, HangingError, Watch, patience
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import Capability, FloatArray, ModelDescription, WordCoverage
 from harness.hookspecs import hookimpl
-from harness.options import AdapterOptions
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import Capability, FloatArray, ModelDescription, WordCoverage
+from harness.models.options import AdapterOptions
 
 DIMENSION = 12
 KNOWLEDGE = (0.0, 0.9, 0.4)

@@ -15,8 +15,8 @@ import pytest
 
 from harness.api import evaluate
 from harness.cli.main import main
-from harness.methods import MethodContext
-from harness.results import Run
+from harness.kinds.methods import MethodContext
+from harness.storage.run_folder import Run
 from harness_probing.conversion import item_maker, output_of
 from harness_probing.preparation import _by_cluster
 from harness_probing.settings import PRESETS

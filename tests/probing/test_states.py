@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
-from harness.capabilities import FloatArray
 from harness.errors import ContractError, StorageError
+from harness.models.capabilities import FloatArray
 from harness_probing import states
 from harness_probing.chunk import scaled_halves
 from harness_probing.states import StateCache, state_bytes, state_key

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import Capability, FloatArray, ModelDescription, TextInput
 from harness.hookspecs import hookimpl
-from harness.options import AdapterOptions
-from harness.streaming import Ability, Answered, Call
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import Capability, FloatArray, ModelDescription, TextInput
+from harness.models.options import AdapterOptions
+from harness.models.requests import Ability, Answered, Call
 
 
 class FlakyOptions(AdapterOptions):

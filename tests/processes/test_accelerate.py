@@ -13,8 +13,8 @@ pytest.importorskip("accelerate")
 from accelerate.commands.config import config_args
 
 from harness.errors import UsageError
-from harness.launching import STATUS_VARIABLE, leave_status, open_crew
-from harness.registry import Registry
+from harness.registry.registry import Registry
+from harness.running.launch import STATUS_VARIABLE, leave_status, open_crew
 from harness_accelerate import asked
 from harness_accelerate.asked import asked_processes, read_asked
 from harness_accelerate.starting import _status, launch_command

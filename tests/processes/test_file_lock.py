@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 from harness.errors import StorageError
-from harness.file_lock import FileLock
+from harness.storage.file_lock import FileLock
 
 HOLD = """
 import sys
 from pathlib import Path
-from harness.file_lock import FileLock
+from harness.storage.file_lock import FileLock
 
 lock = FileLock(Path(sys.argv[1]))
 assert lock.acquire()
@@ -36,7 +36,7 @@ sys.stdin.readline()
 TURNS = """
 import os, sys, time
 from pathlib import Path
-from harness import file_lock
+from harness.storage import file_lock
 
 file_lock.PAUSE = 0.001
 path, inside = Path(sys.argv[1]), Path(sys.argv[2])

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from harness.journal_log import DESCRIPTION, KEY_BYTES, Log, log_paths
-from harness.results import Run
+from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log, log_paths
+from harness.storage.run_folder import Run
 
 pytest.importorskip("accelerate")
 

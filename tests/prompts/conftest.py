@@ -13,7 +13,7 @@ from harness.data.records import Row
 from harness.data.sources import DataFinder, data_ref
 from harness.errors import MissingDataError
 from harness.kinds.kind import ReadContext, TaskKind
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
 from harness.specs.prompt import PromptSpec
 from harness.specs.schema import TaskSpec, TrainingSpec

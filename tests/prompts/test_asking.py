@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.capabilities import GenerateOptions, LikelihoodRequest
 from harness.data.records import ClassificationExample, Prediction
 from harness.errors import ContractError
-from harness.generation import Generated, LikelihoodAnswer, Prompt
+from harness.models.capabilities import GenerateOptions, LikelihoodRequest
+from harness.models.requests import Generated, LikelihoodAnswer, Prompt
 from harness.prompts.asking import generate_answers, rank_choices
 from harness.prompts.preset import PromptItem, compile_prompt
 from harness.prompts.prompter import Prompter

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from harness.api import Session
-from harness.capabilities import GenerateOptions
 from harness.data.records import (
     Answer,
     ClassificationExample,
@@ -19,9 +18,10 @@ from harness.data.records import (
     SpanExample,
     TaggedSentence,
 )
-from harness.generation import Generated, Prompt
-from harness.languages import known_languages
-from harness.methods import MethodContext
+from harness.kinds.methods import MethodContext
+from harness.languages.table import known_languages
+from harness.models.capabilities import GenerateOptions
+from harness.models.requests import Generated, Prompt
 from harness.prompts.preset import CompiledPrompt
 from harness.prompts.prompter import Prompter
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.data.records import ClassificationExample
-from harness.generation import Turn
+from harness.models.requests import Turn
 from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
 from harness.prompts.prompter import Prompter, item_seed
 from harness.specs.prompt import Literals, PromptSpec

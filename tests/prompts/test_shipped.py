@@ -9,12 +9,12 @@ import pytest
 
 from harness.api import Session
 from harness.errors import MissingDataError
+from harness.planning.spec_validation import validate_specs
 from harness.prompts.filter import FILTERS
 from harness.prompts.parsing import read_answer, read_choice, read_letter
 from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
 from harness.prompts.tagged import read_entities, read_spans, read_tagged
 from harness.specs.prompt import ALL_LANGUAGES, PromptSpec
-from harness.validation import validate_specs
 
 NAMES = sorted(
     f"{family}/{preset}"

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from harness.api import open_session
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import Metric, MetricContext, MetricResult
-from harness.preparing import open_prover
 from harness.proof.prover import Prover, proved_entry
 from harness.proof.record import Finding, Note, TaskProof
+from harness.running.session import open_prover
 from harness.specs.catalog import TaskEntry
 
 Rows = list[dict[str, Any]]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.api import open_session
-from harness.preparing import open_prover
 from harness.proof.prover import Prover
 from harness.proof.record import TaskProof
+from harness.running.session import open_prover
 from harness.specs.catalog import TaskEntry
 
 Prove = Callable[..., TaskProof]

@@ -10,8 +10,8 @@ import pytest
 
 from harness.api import open_session
 from harness.cli.main import main
-from harness.preparing import open_prover
 from harness.proof.record import Finding, TaskProof
+from harness.running.session import open_prover
 
 TASKS = open_session().catalog.names("task")
 KNOWN = Path(__file__).with_name("known_findings.tsv")

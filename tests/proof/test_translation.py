@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from harness.translation_guards import language_detector
+from harness.data.translation.guards import language_detector
 from tests.proof import bench
 from tests.proof.conftest import Prove, remarks
 from tests.proof.test_planted import RUSSIAN, prompt

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.aggregation import aggregate_tasks
+from harness.metrics.aggregation import aggregate_tasks
 from harness.reporting.console import render_text
 from harness.reporting.markdown import render_markdown
 from harness.reporting.matrix import LEAST_OBSERVATIONS, Matrix, matrices
 from harness.reporting.score import Score
 from harness.reporting.summary import summarise
-from harness.results import Run, RunFolder
+from harness.storage.run_folder import Run, RunFolder
 
 MakeRun = Callable[..., Run]
 Cli = Callable[..., tuple[int, str, str]]

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 import harness
-from harness.aggregation import aggregate_suites
 from harness.api import Session, published_documents
+from harness.metrics.aggregation import aggregate_suites
 from harness.reporting.console import render_text
 from harness.reporting.latex import render_latex
 from harness.reporting.markdown import render_markdown
 from harness.reporting.score import Score
 from harness.reporting.suite import published_rows, suite_tables
 from harness.reporting.summary import Summary, summarise
-from harness.results import Run, with_baselines
+from harness.storage.run_folder import Run, with_baselines
 
 OVERALL = {"mBERT": 54.1, "mT5-XXL": 64.6, "XLM-R Large": 65.3}
 """Table 4 of Ruder et al. (2021), without translated training data."""

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from harness.aggregation import aggregate_tasks
+from harness.metrics.aggregation import aggregate_tasks
 from harness.reporting.console import render_summary, render_text
 from harness.reporting.latex import render_latex
 from harness.reporting.markdown import render_markdown
 from harness.reporting.rows import cell_rows, render_csv, render_json
 from harness.reporting.score import Score
 from harness.reporting.summary import summarise
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 MakeRun = Callable[..., Run]
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from harness.cli.main import main
-from harness.journal_log import DESCRIPTION, KEY_BYTES, Log, log_paths
-from harness.results import Run
+from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log, log_paths
+from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 TASKS = "xnli:de+hi,udpos:de,tatoeba:de"

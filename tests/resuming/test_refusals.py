@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 Edit = Callable[[Path, Callable[[Any], None]], None]
@@ -152,7 +152,7 @@ def test_a_spec_changed(moods: Mapping[str, Path], cli: Cli, change: tuple[str, 
 
 
 def test_another_version_of_the_harness(done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.execution._version", lambda _: "9.9")
+    monkeypatch.setattr("harness.running.run._version", lambda _: "9.9")
     err = _refused(cli)
     begun = Run(RUN).manifest["versions"]["multilingual-harness"]
     assert f"The run was begun with version {begun} of the harness, this is version 9.9. {HINT}" in err
@@ -306,7 +306,7 @@ def test_a_folder_without_answers_is_refused_before_anything_is_written(done: An
 def test_two_commands_on_one_folder(
     cli: Cli, flaky: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("harness.execution.LOCK_PATIENCE", 0.3)
+    monkeypatch.setattr("harness.running.run.LOCK_PATIENCE", 0.3)
     command = [
         *("eval", "--tasks", "xnli:de", "--model", "flaky:it", "--data", "sample", "--limit", "4"),
         *("--output", "run"),
@@ -345,6 +345,6 @@ def test_the_lock_of_a_killed_run_is_no_obstacle(done: Any, cli: Cli) -> None:
 
 def test_the_lock_is_free_after_an_error(done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("harness.execution._version", lambda _: "9.9")
+        patch.setattr("harness.running.run._version", lambda _: "9.9")
         _refused(cli)
     assert cli("eval", "--resume", "run")[0] == 0

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from harness.asking import Asker
-from harness.journal_log import Log
-from harness.results import Run
+from harness.running.inference import Asker
+from harness.storage.journal_log import Log
+from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 RUN = Path("run")
@@ -29,7 +29,7 @@ def test_a_finished_run_is_not_touched(done: Any, cli: Cli, monkeypatch: pytest.
     def no_model(*_: object) -> None:
         raise AssertionError("a model was opened")
 
-    monkeypatch.setattr("harness.adapters.AdapterEntry.open", no_model)
+    monkeypatch.setattr("harness.models.adapters.AdapterEntry.open", no_model)
     results = Run(RUN).results
     _, err = _resume(cli)
     assert "5 of 5 cells are done already." in err
@@ -161,7 +161,7 @@ def test_all_is_lost_but_the_manifest_and_the_journal(done: Any, cli: Cli) -> No
 @pytest.mark.parametrize("stop", [1, 7, 20])
 def test_a_run_that_was_stopped(done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
     shutil.rmtree(RUN)
-    monkeypatch.setattr("harness.asking.BLOCK_CHARACTERS", 1)
+    monkeypatch.setattr("harness.running.inference.BLOCK_CHARACTERS", 1)
     write, written = Asker._write, [0]
 
     def stopping(self: Asker, *arguments: Any) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from harness.results import Run, RunFolder
-from harness.storage import FileNotWrittenError
+from harness.storage.files import FileNotWrittenError
+from harness.storage.run_folder import Run, RunFolder
 
 Cli = Callable[..., tuple[int, str, str]]
 RUN = Path("run")

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import (
+from harness.hookspecs import hookimpl
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import (
     Capability,
     FitOptions,
     FloatArray,
@@ -27,8 +28,7 @@ from harness.capabilities import (
     ModelDescription,
     Prompt,
 )
-from harness.hookspecs import hookimpl
-from harness.options import AdapterOptions
+from harness.models.options import AdapterOptions
 
 CALLS: list[tuple[str, Any]] = []
 """The name of a method and what it got, in the order of the calls."""

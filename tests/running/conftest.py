@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from harness.api import data_options, evaluate, prepare
-from harness.plan import Plan, RunConfig
-from harness.results import Run
+from harness.planning.plan import Plan, RunConfig
+from harness.storage.run_folder import Run
 
 InstallPlugin = Callable[..., Path]
 

@@ -12,8 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import (
+from harness.data.records import Prediction
+from harness.errors import TrainingError
+from harness.hookspecs import hookimpl
+from harness.kinds.methods import Method, MethodContext
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import (
     Capability,
     FitOptions,
     FloatArray,
@@ -22,11 +26,7 @@ from harness.capabilities import (
     ModelDescription,
     TextInput,
 )
-from harness.data.records import Prediction
-from harness.errors import TrainingError
-from harness.hookspecs import hookimpl
-from harness.methods import Method, MethodContext
-from harness.options import AdapterOptions
+from harness.models.options import AdapterOptions
 
 FITTED = ("fit", "nan-loss", "broken-fit", "lost-head")
 

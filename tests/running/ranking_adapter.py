@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import Capability, LikelihoodAnswer, LikelihoodRequest, ModelDescription
 from harness.hookspecs import hookimpl
-from harness.options import AdapterOptions
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import Capability, LikelihoodAnswer, LikelihoodRequest, ModelDescription
+from harness.models.options import AdapterOptions
 
 
 def describe(ref: str, options: AdapterOptions) -> ModelDescription:
@@ -50,7 +50,7 @@ def harness_register_adapters() -> list[AdapterEntry]:
             name="ranks",
             target="ranking_adapter:open_model",
             describe="ranking_adapter:describe",
-            options="harness.options:AdapterOptions",
+            options="harness.models.options:AdapterOptions",
             summary="It ranks by length.",
         )
     ]

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.plan import Plan
+from harness.planning.plan import Plan
 from harness.reporting.console import render_text
 from harness.reporting.markdown import render_markdown
 from harness.reporting.summary import summarise
-from harness.results import Run
+from harness.storage.run_folder import Run
 from harness_xtreme_r.submission.run import export_run
 
 RunTasks = Callable[..., Run]

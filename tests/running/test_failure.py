@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.errors import UsageError
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
 Cli = Callable[..., tuple[int, str, str]]
@@ -165,7 +165,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work(
     def no_work(*_: Any, **__: Any) -> None:
         raise AssertionError("work has begun")
 
-    monkeypatch.setattr("harness.fitting.FitStore.fit", no_work)
+    monkeypatch.setattr("harness.running.fit_store.FitStore.fit", no_work)
     monkeypatch.setattr("harness.data.sources.DataFinder.find", no_work)
     Path("file").write_text("", encoding="utf-8")
     for output in ("file", "file/below", "file/further/below"):
@@ -236,8 +236,8 @@ def test_results_are_json_without_nan(run: RunTasks) -> None:
 
 
 LACKING = """
-from harness.adapters import AdapterEntry
-from harness.capabilities import Capability, ModelDescription
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import Capability, ModelDescription
 from harness.hookspecs import hookimpl
 
 def describe(ref, options):
@@ -246,7 +246,7 @@ def describe(ref, options):
 
 @hookimpl
 def harness_register_adapters():
-    options = "harness.options:AdapterOptions"
+    options = "harness.models.options:AdapterOptions"
     return [
         AdapterEntry(
             name="lacking", target="lacking_model:Model", describe="lacking:describe", options=options, summary="x",

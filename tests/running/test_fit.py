@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import harness_baseline.model
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
 DataFolder = Callable[[Mapping[str, str | bytes]], Path]

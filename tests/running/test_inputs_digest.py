@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.cell_keeping import _inputs_digest
 from harness.data.records import ClassificationExample
+from harness.running.cell_writer import _inputs_digest
 
 EXAMPLE = ClassificationExample(
     id="1", inputs={"premise": "a", "hypothesis": "b"}, label="yes", labels=("yes", "no")

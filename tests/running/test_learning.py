@@ -11,19 +11,19 @@ import pytest
 
 from harness.data.sources import DataFinder
 from harness.errors import DataError
-from harness.plan import Plan
-from harness.preparing import data_options, open_session
-from harness.reading import CellReader
-from harness.resolution import resolve_plan
+from harness.planning.plan import Plan
+from harness.planning.resolution import resolve_plan
+from harness.running.cell_reader import CellReader
+from harness.running.session import data_options, open_session
 
 MakePlan = Callable[..., Plan]
 DataFolder = Callable[[Mapping[str, str | bytes]], Path]
 InstallPlugin = Callable[..., Path]
 STATES = '''
-from harness.adapters import AdapterEntry
-from harness.capabilities import Capability, Head, ModelDescription
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import Capability, Head, ModelDescription
 from harness.hookspecs import hookimpl
-from harness.options import AdapterOptions
+from harness.models.options import AdapterOptions
 
 
 class Options(AdapterOptions):

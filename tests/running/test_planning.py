@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from harness.api import Session
-from harness.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
 from harness.errors import CapabilityError, UnknownNameError, UsageError
-from harness.methods import choose_pairings
-from harness.plan import Plan, refuse_empty
+from harness.kinds.methods import choose_pairings
+from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
+from harness.planning.plan import Plan, refuse_empty
 
 MakePlan = Callable[..., Plan]
 DataFolder = Callable[[Mapping[str, str | bytes]], Path]
@@ -299,7 +299,7 @@ def test_planning_with_a_baseline_imports_no_model_library() -> None:
     script = (
         "import sys\n"
         "from harness.api import data_options, prepare\n"
-        "from harness.plan import RunConfig\n"
+        "from harness.planning.plan import RunConfig\n"
         "config = RunConfig(tasks=('xnli', 'xquad', 'udpos', 'tatoeba'), model='baseline:char-ngram',\n"
         "                   data=data_options(['sample']))\n"
         "assert len(prepare(config).plan.cells) > 30\n"

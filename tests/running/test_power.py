@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.analysis.power import Assumption, Detectable, detectable_differences
 from harness.api import open_session, prepare
 from harness.data.resolve import DataOptions
 from harness.errors import UsageError
-from harness.plan import RunConfig
-from harness.power import Assumption, Detectable, detectable_differences
-from harness.reading import CellReader
+from harness.planning.plan import RunConfig
+from harness.running.cell_reader import CellReader
 
 Cli = Callable[..., tuple[int, str, str]]
 FACTOR = 1.9599639845 + 0.8416212336

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.errors import CapabilityError, UnknownNameError, UsageError
-from harness.plan import Cell, Plan, refuse_empty
+from harness.planning.plan import Cell, Plan, refuse_empty
 
 MakePlan = Callable[..., Plan]
 DataFolder = Callable[[Mapping[str, str | bytes]], Path]

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from harness.errors import CapabilityError
-from harness.generation import Turn
+from harness.models.requests import Turn
 from harness.prompts.prompter import item_seed
 from harness.reporting.console import render_text
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
 InstallPlugin = Callable[..., Path]
@@ -123,7 +123,7 @@ def test_shots_are_the_same_for_any_limit_and_chunk(
     settings = {"shots": 3, "limit": None}
     run("udpos:de", "asks:writes", **settings)
     whole = [asked for asked, _ in calls()]
-    monkeypatch.setattr("harness.running.CHUNK", 2)
+    monkeypatch.setattr("harness.running.run.CHUNK", 2)
     run("udpos:de", "asks:writes", **settings)
     assert sorted(asked for asked, _ in calls()) == sorted(whole)
     run("udpos:de", "asks:writes", shots=3, limit=4)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.comparison import compare
+from harness.analysis.comparison import compare
+from harness.analysis.rescoring import rescore
 from harness.errors import UsageError
-from harness.registry import Registry
-from harness.rescoring import rescore
-from harness.results import Run
+from harness.registry.registry import Registry
+from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
 Cli = Callable[..., tuple[int, str, str]]
@@ -28,7 +28,7 @@ def ranks(install_plugin: InstallPlugin) -> None:
 @pytest.mark.usefixtures("ranks")
 def test_they_are_added_without_the_model(run: RunTasks, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     finished = run(["xnli:de+sw"], "ranks:it", prompt="lm_eval", limit=None, with_baselines=True)
-    monkeypatch.setattr("harness.adapters.AdapterEntry.load", None)
+    monkeypatch.setattr("harness.models.adapters.AdapterEntry.load", None)
     status, _, err = cli("score", finished.path, "--metric", "accuracy_byte,accuracy_char,accuracy_token")
     assert (status, err) == (0, "")
     again = Run(finished.path)

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import reading
 from harness.api import data_options, open_session, prepare
 from harness.data.records import Row
 from harness.data.sampling import draw, draw_items
 from harness.errors import DataError
 from harness.kinds import kind as kinds
 from harness.kinds.kind import ReadContext, iter_examples, read_examples
-from harness.plan import Cell, Plan, RunConfig
-from harness.reading import CellReader
+from harness.planning.plan import Cell, Plan, RunConfig
+from harness.running import cell_reader as reading
+from harness.running.cell_reader import CellReader
 
 MakePlan = Callable[..., Plan]
 DataFolder = Callable[..., Path]

@@ -13,13 +13,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from harness import record
+from harness.analysis.rescoring import rescore
 from harness.cli.display import write_file
 from harness.errors import DataError, HarnessError, StorageError, UsageError
-from harness.record import ItemRecord, RecordWriter, read_records
-from harness.registry import Registry
-from harness.rescoring import rescore
-from harness.results import Run, RunFolder, write_atomically
+from harness.registry.registry import Registry
+from harness.storage import records as record
+from harness.storage.records import ItemRecord, RecordWriter, read_records
+from harness.storage.run_folder import Run, RunFolder, write_atomically
 
 RunTasks = Callable[..., Run]
 
@@ -183,7 +183,7 @@ def test_a_run_is_scored_again_by_small_chunks(
     methods = {cell["task"] for cell in finished.cells if cell["status"] == "ok"}
     assert methods == {"xnli", "udpos", "lareqa"}
     before, results = _content(finished), finished.results
-    monkeypatch.setattr("harness.rescoring.CHUNK", 2)
+    monkeypatch.setattr("harness.analysis.rescoring.CHUNK", 2)
     rescore(finished.path, registry)
     assert (_content(finished), Run(finished.path).results) == (before, results)
 

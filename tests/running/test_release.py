@@ -11,7 +11,7 @@ import pytest
 
 from harness.api import Session
 from harness.reporting.summary import summarise
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
 DataFolder = Callable[[Mapping[str, str | bytes]], Path]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from harness.analysis.rescoring import rescore
 from harness.errors import DataError, UnknownNameError, UsageError
-from harness.registry import Registry
-from harness.rescoring import rescore
-from harness.results import Run
+from harness.registry.registry import Registry
+from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
 Cli = Callable[..., tuple[int, str, str]]
@@ -46,7 +46,7 @@ def test_metrics_come_back_from_the_records_alone(
     def nothing(*_: Any, **__: Any) -> None:
         raise AssertionError("neither model nor data are needed")
 
-    monkeypatch.setattr("harness.adapters.AdapterEntry.load", nothing)
+    monkeypatch.setattr("harness.models.adapters.AdapterEntry.load", nothing)
     monkeypatch.setattr("harness.data.sources.DataFinder.find", nothing)
     rescore(finished.path, registry)
     after = [Run(path).results for path in (finished.path, finished.path / "baselines/majority")]

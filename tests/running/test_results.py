@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import DataError, UsageError
-from harness.results import ItemRecord, Run, RunFolder, write_atomically
+from harness.storage.run_folder import ItemRecord, Run, RunFolder, write_atomically
 
 RunTasks = Callable[..., Run]
 

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-import harness.results
-import harness.running
-from harness.record import RECORD_COLUMNS
-from harness.results import Run
+import harness.running.run
+import harness.storage.run_folder
+from harness.storage.records import RECORD_COLUMNS
+from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
 Cli = Callable[..., tuple[int, str, str]]
@@ -158,7 +158,7 @@ def test_predictions_do_not_depend_on_how_many_items_a_call_gets(
     run: RunTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = run(["xnli:de+hi", "udpos:hi"], limit=None)
-    monkeypatch.setattr(harness.running, "CHUNK", 5)
+    monkeypatch.setattr(harness.running.run, "CHUNK", 5)
     chunked = run(["xnli:de+hi", "udpos:hi"], limit=None)
     assert _records(whole) == _records(chunked)
 
@@ -225,15 +225,15 @@ def test_what_is_on_disk_between_two_cells_is_a_run(
     run: RunTasks, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A run that is killed cannot write its end: what it wrote last must be readable."""
-    monkeypatch.setattr(harness.running, "WRITE_EVERY", 0.0)
+    monkeypatch.setattr(harness.running.run, "WRITE_EVERY", 0.0)
     written: list[dict[str, Any]] = []
-    original = harness.results.RunFolder.write_results
+    original = harness.storage.run_folder.RunFolder.write_results
 
     def recorded(self: Any, results: dict[str, Any]) -> None:
         written.append(json.loads(json.dumps(results)))
         original(self, results)
 
-    monkeypatch.setattr(harness.results.RunFolder, "write_results", recorded)
+    monkeypatch.setattr(harness.storage.run_folder.RunFolder, "write_results", recorded)
     finished = run("xnli:de+sw")
     # After each cell, at the end, and with the intervals of means that are made from the records.
     assert len(written) == 4

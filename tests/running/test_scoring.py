@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from harness.api import open_session
 from harness.errors import HarnessError
 from harness.metrics.metric import GroupScore, Metric, MetricContext, MetricResult
-from harness.scoring import CellScorer, CellScores, ScoreInput, score_cell
+from harness.metrics.scoring import CellScorer, CellScores, ScoreInput, score_cell
 from harness.statistics import ClusterCodes, clustered_mean, count_interval, seed_of
 
 METRICS = list(open_session().registry.metrics)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import harness_baseline.model
-from harness.capabilities import Head
-from harness.plan import Plan
+from harness.models.capabilities import Head
+from harness.planning.plan import Plan
 from harness.reporting.console import render_text
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
 MakePlan = Callable[..., Plan]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness.capabilities import Head
 from harness.data.records import TextPair
-from harness.plan import Plan
-from harness.results import Run
+from harness.models.capabilities import Head
+from harness.planning.plan import Plan
+from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
 MakePlan = Callable[..., Plan]

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import search as module
-from harness.capabilities import FloatArray
 from harness.errors import ContractError, MissingExtraError
-from harness.search import BACKENDS, Neighbours, search
+from harness.kinds.search import BACKENDS, Neighbours, search
+from harness.models.capabilities import FloatArray
 
 
 def unit(vectors: npt.NDArray[Any]) -> FloatArray:
@@ -326,7 +326,9 @@ def test_without_faiss_numpy_does_the_work(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_module_imports_no_backend() -> None:
-    code = "import sys, harness.search; sys.exit(any(name in sys.modules for name in ('faiss', 'torch')))"
+    code = (
+        "import sys, harness.kinds.search; sys.exit(any(name in sys.modules for name in ('faiss', 'torch')))"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
@@ -335,7 +337,7 @@ def test_faiss_and_torch_share_a_process(first: str, second: str) -> None:
     pytest.importorskip("torch")
     code = (
         f"import {first}, {second}, numpy, torch\n"
-        "from harness.search import search\n"
+        "from harness.kinds.search import search\n"
         "vectors = torch.nn.functional.normalize(torch.randn(500, 32)) @ torch.eye(32)\n"
         "found = search(vectors.numpy(), vectors.numpy(), 2, backend='faiss')\n"
         "assert (found.rows[:, 0] == numpy.arange(500)).all()\n"

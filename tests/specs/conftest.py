@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.api import Session, open_session
-from harness.validation import validate_specs
+from harness.planning.spec_validation import validate_specs
 
 WriteSpec = Callable[..., Path]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.api import Session
-from harness.checking import check_task, check_training
 from harness.errors import SpecError, UsageError
-from harness.validation import validate_specs
+from harness.planning.spec_checks import check_task, check_training
+from harness.planning.spec_validation import validate_specs
 
 Problems = Callable[[str], list[str]]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.api import Session, evaluate, open_session
-from harness.checking import check_task
 from harness.errors import DuplicateNameError, SpecError, UsageError
+from harness.planning.spec_checks import check_task
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]

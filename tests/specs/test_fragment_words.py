@@ -9,7 +9,7 @@ import pytest
 
 from harness.api import Session, data_options, open_session, prepare
 from harness.errors import DuplicateNameError, SpecError
-from harness.plan import Plan, PromptPlan, RunConfig
+from harness.planning.plan import Plan, PromptPlan, RunConfig
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Session, data_options, evaluate, open_session, prepare
-from harness.documents import task_summaries
-from harness.id_alignment import ItemIds, misalignment, pairing_order, stands_for_source
-from harness.plan import Plan, RunConfig
-from harness.preparing import open_prover
+from harness.planning.id_alignment import ItemIds, misalignment, pairing_order, stands_for_source
+from harness.planning.plan import Plan, RunConfig
 from harness.proof.prover import proved_entry
+from harness.running.session import open_prover
+from harness.running.summaries import task_summaries
 from harness.statistics import draw_codes
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.api import data_options, evaluate, open_session, prepare
-from harness.plan import Plan, RunConfig
-from harness.results import Run
+from harness.planning.plan import Plan, RunConfig
+from harness.storage.run_folder import Run
 
 DESCRIBED = "name: Lindovan, script: Latn, family: Indo-European, provenance: native"
 PARAGRAPHS = 4

@@ -18,7 +18,7 @@ def test_a_source_makes_tasks_when_they_are_named(install_plugin: InstallPlugin,
     """They are shown, stand for a glob, and have metrics of their own."""
     source = IMPORTS + (
         "import json\n"
-        "from harness.task_sources import MadeTask, TaskSource\n"
+        "from harness.specs.task_source import MadeTask, TaskSource\n"
         "class Source:\n"
         "    def names(self, pattern): return ['one', 'two'] if pattern == '*' else [pattern]\n"
         "    def document(self, name, shots):\n"

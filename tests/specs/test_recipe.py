@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from harness.api import Session
-from harness.capabilities import Head, ModelDescription
 from harness.errors import UnknownNameError, UsageError
-from harness.recipes import resolve_settings
+from harness.models.capabilities import Head, ModelDescription
 from harness.specs.loading import read_yaml
 from harness.specs.recipe import RecipeSpec
+from harness.specs.recipe_settings import resolve_settings
 from harness.specs.validating import validate_document
 
 RECIPE = """

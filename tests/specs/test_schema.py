@@ -5,8 +5,8 @@ from typing import get_args
 
 import pytest
 
-from harness.capabilities import Head, TrainingSettings
 from harness.errors import SpecError
+from harness.models.capabilities import Head, TrainingSettings
 from harness.specs.fragment import FragmentSpec
 from harness.specs.loading import read_yaml
 from harness.specs.recipe import HeadName, RecipeSpec, SettingsPatch

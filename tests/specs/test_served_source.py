@@ -10,7 +10,7 @@ import pytest
 from harness.data.resolve import DataOptions, resolve
 from harness.data.sources import data_ref
 from harness.errors import MissingDataError
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 from harness.specs.schema import LocalSource, Source
 
 Problems = Callable[[str], list[str]]

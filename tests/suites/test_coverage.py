@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.analysis.coverage import dataset_differences, family_index, suite_coverage
 from harness.api import open_session
-from harness.coverage import dataset_differences, family_index, suite_coverage
 from harness.errors import SpecError, UnknownNameError
-from harness.languages import TABLE_SOURCE, Language, known_languages
+from harness.languages.table import TABLE_SOURCE, Language, known_languages
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -17,7 +17,7 @@ from harness.reporting.item_origin import origin_mark, origin_notes, published_m
 from harness.reporting.latex import render_latex
 from harness.reporting.markdown import render_markdown
 from harness.reporting.rows import cell_rows
-from harness.results import Run
+from harness.storage.run_folder import Run
 from harness_board.addition import language_marks
 from harness_board.gathering import gather
 from harness_board.rendering import board_page

@@ -14,9 +14,9 @@ from statistics import fmean
 import pytest
 
 from harness.api import open_session
-from harness.languages import known_languages
+from harness.languages.table import known_languages
+from harness.metrics.suites import overall, task_scores
 from harness.specs.published import PublishedSpec
-from harness.suites import overall, task_scores
 
 Row = Mapping[str, str]
 

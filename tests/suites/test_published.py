@@ -10,8 +10,8 @@ import pytest
 
 from harness.api import Session, open_session
 from harness.errors import DuplicateNameError, SpecError, UnknownNameError
+from harness.metrics.suites import overall, task_scores
 from harness.specs.published import PublishedSpec
-from harness.suites import overall, task_scores
 
 Cli = Callable[..., tuple[int, str, str]]
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
-from harness import typology
+from harness.analysis import typology
+from harness.analysis.typology import FEATURE_SETS, mean_entropy, syntax_shares, typology_index
 from harness.errors import DataError, MissingExtraError
-from harness.languages import Language, known_languages
-from harness.typology import FEATURE_SETS, mean_entropy, syntax_shares, typology_index
+from harness.languages.table import Language, known_languages
 
 KNOWN = known_languages()
 NEW = "az gu ht lt pa pl qu ro uk wo".split()

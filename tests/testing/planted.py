@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import (
+from harness.errors import CapabilityError, TrainingError
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import (
     HEAD_CAPABILITY,
     Adapter,
     Capability,
@@ -36,9 +37,8 @@ from harness.capabilities import (
     TextInput,
     WordCoverage,
 )
-from harness.errors import CapabilityError, TrainingError
-from harness.options import AdapterOptions
-from harness.streaming import Ability, Answered, Call
+from harness.models.options import AdapterOptions
+from harness.models.requests import Ability, Answered, Call
 
 HEADS = (Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION, Head.DUAL_ENCODER)
 COUNTER = itertools.count()

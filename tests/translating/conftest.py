@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import translation_store
-from harness.translators import OpenTranslator, Translation, TranslatorInfo
+from harness.data.translation import store as translation_store
+from harness.data.translation.translators import OpenTranslator, Translation, TranslatorInfo
 
 
 @dataclass

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.data.translation.translators import Translation, TranslatorEntry, TranslatorInfo
 from harness.hookspecs import hookimpl
-from harness.translators import Translation, TranslatorEntry, TranslatorInfo
 
 
 class Mortal:

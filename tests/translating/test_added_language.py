@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness.api import Session, evaluate, open_session
-from harness.languages import known_languages
-from harness.results import Run
-from harness.translators import TranslatorContext
+from harness.data.translation.translators import TranslatorContext
+from harness.languages.table import known_languages
+from harness.storage.run_folder import Run
 
 InstallPlugin = Callable[..., Path]
 FRAGMENT = """\

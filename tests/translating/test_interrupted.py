@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.data.romanised import is_romanised
-from harness.results import Run
+from harness.languages.romanised import is_romanised
+from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 Log = Callable[[], Counter[str]]

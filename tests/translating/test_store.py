@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness import translation_store
+from harness.data.translation import store as translation_store
+from harness.data.translation.store import TranslationStore
+from harness.data.translation.translators import Translation
 from harness.errors import ContractError, StorageError, UsageError
-from harness.translation_store import TranslationStore
-from harness.translators import Translation
 
 from .conftest import Counting, Opened
 

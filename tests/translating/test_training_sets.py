@@ -11,9 +11,9 @@ import pytest
 from harness.api import open_session, prepare
 from harness.data.records import Row
 from harness.data.resolve import DataOptions
-from harness.data.translation import LostAnswers, TextChange, Translations
-from harness.plan import RunConfig
-from harness.results import Run
+from harness.data.translation.variants import LostAnswers, TextChange, Translations
+from harness.planning.plan import RunConfig
+from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
 

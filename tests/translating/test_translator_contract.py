@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from harness.data.translation.translators import Translation, TranslatorEntry
 from harness.testing import SENTENCES
 from harness.testing.translator_contract import TranslatorContract
-from harness.translators import Translation, TranslatorEntry
 from harness_translation import harness_register_translators
 
 from .conftest import Counting

@@ -10,8 +10,8 @@ import pytest
 from harness.api import evaluate, prepare
 from harness.data.resolve import DataOptions
 from harness.errors import UsageError
-from harness.plan import RunConfig
-from harness.results import Run
+from harness.planning.plan import RunConfig
+from harness.storage.run_folder import Run
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 from harness.api import evaluate
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 LABELS = ("contradiction", "entailment", "neutral")
 CORPUS = [

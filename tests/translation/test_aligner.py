@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.aligners import Aligner, Alignment, Link, WordPair, check_alignments
 from harness.api import open_session
+from harness.data.translation.aligners import Aligner, Alignment, Link, WordPair, check_alignments
 from harness.errors import ContractError, DataError, PluginError, UnknownNameError, UsageError
 from harness_translation.aligner_awesome import AwesomeAligner
 from harness_translation.aligner_catalog import ALIGNERS
@@ -158,7 +158,7 @@ from harness import hookimpl
 
 @hookimpl
 def harness_register_aligners():
-    from harness.aligners import Aligner
+    from harness.data.translation.aligners import Aligner
     return [Aligner(name="diagonal", target="with_aligner:Diagonal", licence="MIT", summary="word n to word n",
                     reference="NOTHING"),
             Aligner(name="hollow", target="with_aligner:dict", licence="MIT", summary="none", reference="X")]
@@ -167,7 +167,7 @@ class Diagonal:
     def __init__(self, reference):
         self.reference = reference
     def align(self, pairs):
-        from harness.aligners import Alignment, Link
+        from harness.data.translation.aligners import Alignment, Link
         shorter = [min(len(pair.source), len(pair.target)) for pair in pairs]
         return [Alignment(links=tuple(Link(source=n, target=n) for n in range(size))) for size in shorter]
     def identity(self):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.aligners import Link
+from harness.data.translation.aligners import Link
 from harness_translation.overlap import (
     ItemOverlap,
     OverlapRule,

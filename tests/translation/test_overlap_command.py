@@ -14,7 +14,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from harness.api import evaluate
-from harness.results import Run, RunFolder
+from harness.storage.run_folder import Run, RunFolder
 
 pytestmark = pytest.mark.usefixtures("translation_plugin")
 FIELDS = ("premise", "hypothesis")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.attention import SegmentAttention
 from harness.errors import DataError
+from harness.models.requests import SegmentAttention
 from harness_translation.overlap_word import split_words, word_scores
 
 

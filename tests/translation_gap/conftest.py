@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.results import ItemRecord, Run, RunFolder
+from harness.storage.run_folder import ItemRecord, Run, RunFolder
 from harness_translation.gap import GapOptions, GapValue, SystemGaps, computed_gaps
 from harness_translation.gap_system import gap_systems
 

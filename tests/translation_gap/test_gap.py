@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from harness.errors import UsageError
-from harness.results import ItemRecord, Run
 from harness.statistics import paired_difference
+from harness.storage.run_folder import ItemRecord, Run
 from harness_translation.gap import ALL, GapOptions, computed_gaps
 from harness_translation.gap_correlation import rank_correlations
 from harness_translation.gap_means import Means

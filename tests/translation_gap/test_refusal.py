@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 
 from harness.errors import DataError, UnknownNameError, UsageError
-from harness.results import Run
+from harness.storage.run_folder import Run
 from harness_translation.gap_system import gap_systems
 from tests.translation_gap.conftest import ITEMS, MakeRun, drawn, gaps, pair, records, value, versions
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.errors import UsageError
-from harness.results import ItemRecord, Run
+from harness.storage.run_folder import ItemRecord, Run
 from harness_translation.gap_system import gap_systems
 from harness_translation.suspect import SuspectList, find_suspects
 from harness_translation.suspect_report import suspect_page, suspect_rows

@@ -13,8 +13,8 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
-from harness.adapters import AdapterEntry
-from harness.options import parse_options
+from harness.models.adapters import AdapterEntry
+from harness.models.options import parse_options
 from harness_vllm import harness_register_adapters
 
 CORPUS = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.adapters import AdapterEntry
+from harness.models.adapters import AdapterEntry
 from harness.testing.adapter_contract import AdapterContract
 from harness_vllm import harness_register_adapters
 

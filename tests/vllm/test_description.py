@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import Capability, ModelDescription
 from harness.errors import AdapterError, CapabilityError, UnknownNameError, UsageError
-from harness.options import parse_options
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import Capability, ModelDescription
+from harness.models.options import parse_options
 
 GENERATES = {Capability.SCORES_CONTINUATIONS, Capability.GENERATES, Capability.COUNTS_TOKENS}
 Describe = Callable[..., ModelDescription]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.capabilities import (
+from harness.errors import AdapterError, CapabilityError
+from harness.models.capabilities import (
     Capability,
     EmbedOptions,
     Generated,
@@ -16,7 +17,6 @@ from harness.capabilities import (
     Turn,
     capability_protocols,
 )
-from harness.errors import AdapterError, CapabilityError
 
 Open = Callable[..., Any]
 OPTIONS = GenerateOptions(max_tokens=8)

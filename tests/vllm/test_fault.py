@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from harness.capabilities import GenerateOptions, LikelihoodRequest
 from harness.errors import AdapterError
-from harness.streaming import Answered, Call
+from harness.models.capabilities import GenerateOptions, LikelihoodRequest
+from harness.models.requests import Answered, Call
 
 Open = Callable[..., Any]
 TEMPORARY = (

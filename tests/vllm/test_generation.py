@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.capabilities import Generated, GenerateOptions, Turn
 from harness.errors import AdapterError, CapabilityError
+from harness.models.capabilities import Generated, GenerateOptions, Turn
 
 Ranker = Callable[..., Any]
 TURNS = (Turn(role="system", text="Be short."), Turn(role="user", text="The cat?"))

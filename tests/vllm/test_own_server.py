@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from harness.capabilities import GenerateOptions
 from harness.errors import AdapterError, UsageError
-from harness.streaming import Call
+from harness.models.capabilities import GenerateOptions
+from harness.models.requests import Call
 from harness_vllm.options import VllmOptions
 from harness_vllm.server import server_command
 
@@ -27,7 +27,7 @@ OWNER = """
 import signal, sys, time
 # Where the tests run in the background of a shell, its children ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from harness.options import parse_options
+from harness.models.options import parse_options
 from harness_vllm import harness_register_adapters
 [entry] = [entry for entry in harness_register_adapters() if entry.name == "vllm"]
 options = parse_options(entry, {"python": sys.argv[1]})

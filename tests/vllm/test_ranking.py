@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
-from harness.capabilities import LikelihoodRequest
 from harness.errors import AdapterError
+from harness.models.capabilities import LikelihoodRequest
 
 Ranker = Callable[..., Any]
 PAIRS = [

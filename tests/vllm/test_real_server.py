@@ -20,11 +20,11 @@ import pytest
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import GenerateOptions, LikelihoodRequest, Turn
 from harness.errors import AdapterError
-from harness.options import parse_options
-from harness.streaming import Call
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import GenerateOptions, LikelihoodRequest, Turn
+from harness.models.options import parse_options
+from harness.models.requests import Call
 from harness_vllm import harness_register_adapters
 
 pytestmark = pytest.mark.vllm

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.capabilities import GenerateOptions, LikelihoodRequest
 from harness.errors import AdapterError, CapabilityError
-from harness.streaming import Answered, Call, Streams
+from harness.models.capabilities import GenerateOptions, LikelihoodRequest
+from harness.models.requests import Answered, Call, Streams
 
 Ranker = Callable[..., Any]
 OPTIONS = GenerateOptions(max_tokens=8)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from harness.capabilities import GenerateOptions
 from harness.errors import AdapterError, UsageError
+from harness.models.capabilities import GenerateOptions
 from harness_vllm.address import Address
 from harness_vllm.client import Client, _seconds_to_wait
 

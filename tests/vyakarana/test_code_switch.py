@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.data.translation.transliterators import Transliterator
 from harness.errors import ContractError, UsageError
-from harness.transliterators import Transliterator
 from harness_transliteration.catalog import INDICTRANS, RULES
 from harness_vyakarana.code_switch import CodeSwitch, SwitchCounts, code_switch_file, switch_sentence
 from harness_vyakarana.conllu import Sentence, Token, read_sentences, sentence_text

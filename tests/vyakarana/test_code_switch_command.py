@@ -88,7 +88,7 @@ from harness import hookimpl
 
 @hookimpl
 def harness_register_transliterators():
-    from harness.transliterators import Transliterator
+    from harness.data.translation.transliterators import Transliterator
     return [Transliterator(name="x", version="9", licence="MIT", languages=None, summary="x",
                            transliterate=lambda words, language: ["x" for word in words])]
 """,
@@ -110,7 +110,7 @@ def test_an_engine_that_is_not_ready_says_why(
         """
 from harness import hookimpl
 from harness.errors import PluginError
-from harness.transliterators import Transliterator
+from harness.data.translation.transliterators import Transliterator
 
 def ready():
     raise PluginError("buy it first")

@@ -25,7 +25,7 @@ def harness_register_grammars():
 
 @hookimpl
 def harness_register_transliterators():
-    from harness.transliterators import Transliterator
+    from harness.data.translation.transliterators import Transliterator
 
     return [Transliterator(name="shout", version="1", licence="MIT", languages=None, summary="x",
                            transliterate=lambda words, language: [word.upper() for word in words])]

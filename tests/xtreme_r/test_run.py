@@ -8,7 +8,7 @@ import pytest
 
 import harness
 from harness.errors import HarnessError, UsageError
-from harness.results import Run
+from harness.storage.run_folder import Run
 from harness_xtreme_r.submission.run import export_run, import_submission
 
 TASKS = ("xnli:en+sw", "pawsx:de", "xquad:en+hi", "udpos:de", "tatoeba:de")

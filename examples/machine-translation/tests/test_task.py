@@ -9,13 +9,13 @@ import pytest
 from sacrebleu.metrics.chrf import CHRF
 
 from harness import evaluate
-from harness.adapters import AdapterEntry
-from harness.capabilities import GenerateOptions
 from harness.data.records import Row
 from harness.errors import CapabilityError, DataError
 from harness.kinds.kind import ReadContext, read_examples
 from harness.metrics.metric import MetricContext
-from harness.options import AdapterOptions
+from harness.models.adapters import AdapterEntry
+from harness.models.capabilities import GenerateOptions
+from harness.models.options import AdapterOptions
 from harness.testing.adapter_contract import AdapterContract
 from harness.testing.spec_contract import SpecContract
 from machine_translation import COPY

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["Cost", "cost_of"]
 

@@ -12,7 +12,7 @@ from harness.errors import UsageError
 from harness.reporting.equity.console import WIDTH, render_equity
 from harness.reporting.equity.report import equity_report
 from harness.reporting.equity.rows import equity_csv, equity_lines, equity_rows
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["equity_format"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.record import ItemTokens
+from harness.storage.records import ItemTokens
 
 __all__ = ["REFERENCE", "ItemCost", "Premium", "by_id", "premium_of"]
 

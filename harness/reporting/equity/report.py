@@ -9,12 +9,12 @@ from statistics import fmean
 from typing import Any
 
 from harness.errors import DataError
-from harness.languages import recorded_name
-from harness.record import read_tokens
+from harness.languages.table import recorded_name
 from harness.reporting.equity.cost import Cost, cost_of
 from harness.reporting.equity.premium import REFERENCE, ItemCost, Premium, by_id, premium_of
 from harness.reporting.system_name import system_names
-from harness.results import Run, RunFolder
+from harness.storage.records import read_tokens
+from harness.storage.run_folder import Run, RunFolder
 
 __all__ = ["Correlation", "EquityReport", "EquityRow", "EquityTable", "correlation_of", "equity_report"]
 

@@ -7,7 +7,6 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from harness.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
 from harness.reporting.equity.report import EquityReport, EquityRow, EquityTable, equity_report
 from harness.reporting.equity.table import (
     ANSWER_HEADS,
@@ -21,7 +20,8 @@ from harness.reporting.equity.table import (
     table_notes,
 )
 from harness.reporting.rows import inert
-from harness.results import Run
+from harness.running.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
+from harness.storage.run_folder import Run
 
 __all__ = ["equity_csv", "equity_lines", "equity_rows"]
 

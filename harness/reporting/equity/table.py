@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 from harness.reporting.equity.cost import Cost
 from harness.reporting.equity.premium import REFERENCE, Premium
 from harness.reporting.equity.report import EquityRow, EquityTable
 from harness.reporting.number import NOTHING, percent
+from harness.running.answer_language import LANGUAGE_GROUPS, SCRIPT_GROUPS
 
 __all__ = [
     "ANSWER_HEADS",

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.errors import HarnessError
-from harness.markup.element import Element, element
-from harness.record import ItemRecord
 from harness.reporting.html.items import text_element
 from harness.reporting.html.layout import fold, notes, section
 from harness.reporting.html.material import Material
-from harness.results import Run
+from harness.reporting.markup.element import Element, element
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run
 
 __all__ = ["CASES_TOLD", "case_folds", "case_section", "failing_cases"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from harness.markup.chart import Series, bucket_bars, calibration
-from harness.markup.element import Child, Element, element
-from harness.markup.figure import number
-from harness.markup.heatmap import HeatRow, heatmap
 from harness.reporting.html.layout import fold, interval_text, notes, section, signed, table
 from harness.reporting.html.material import Material
 from harness.reporting.html.weakness import Row, Weakness, by_attribute, interval_of
+from harness.reporting.markup.chart import Series, bucket_bars, calibration
+from harness.reporting.markup.element import Child, Element, element
+from harness.reporting.markup.figure import number
+from harness.reporting.markup.heatmap import HeatRow, heatmap
 
 __all__ = ["diagnosis_section"]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.markup.chart import Bar, interval_bars
-from harness.markup.element import Element, element
 from harness.reporting.equity.report import EquityTable, equity_report
 from harness.reporting.equity.table import (
     ANSWER_HEADS,
@@ -23,6 +21,8 @@ from harness.reporting.equity.table import (
 )
 from harness.reporting.html.layout import fold, notes, section
 from harness.reporting.html.material import Material
+from harness.reporting.markup.chart import Bar, interval_bars
+from harness.reporting.markup.element import Element, element
 
 __all__ = ["equity_section", "side_table"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from harness.reporting.column import Column
 from harness.reporting.contrast import Estimate
 from harness.reporting.html.material import cells_of
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["estimate_of_row", "mean_of_others", "score_of"]
 

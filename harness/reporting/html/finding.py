@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.diagnosis import LEAST_ITEMS, SIGNIFICANCE
+from harness.analysis.diagnosis import LEAST_ITEMS, SIGNIFICANCE
 from harness.reporting.column import METRIC_SHORT
 from harness.reporting.contrast import Contrast, contrast
 from harness.reporting.html.estimate import estimate_of_row, mean_of_others, score_of

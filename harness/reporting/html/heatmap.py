@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from harness.markup.element import Child, Element, element
-from harness.markup.heatmap import HeatRow, heat_class, heatmap
 from harness.reporting.column import Column
 from harness.reporting.html.layout import anchor, interval_text, percent
 from harness.reporting.html.material import Material, cells_of, script_of
+from harness.reporting.markup.element import Child, Element, element
+from harness.reporting.markup.heatmap import HeatRow, heat_class, heatmap
 from harness.reporting.matrix import Matrix
 from harness.reporting.number import INTERVAL_LEGEND, uncertainty
 from harness.reporting.score import Score
 from harness.reporting.summary import Section, Summary
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["error_heatmap", "score_table", "script_sections"]
 

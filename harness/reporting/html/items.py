@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.errors import HarnessError
-from harness.markup.element import Child, Element, element
-from harness.markup.text import model_text
-from harness.record import ItemRecord
 from harness.reporting.html.layout import anchor, percent
 from harness.reporting.html.material import Material
 from harness.reporting.html.severity import confidence_of, first_rank, worst
-from harness.systems import System, SystemGroup, group_systems
+from harness.reporting.markup.element import Child, Element, element
+from harness.reporting.markup.text import model_text
+from harness.storage.records import ItemRecord
 
 __all__ = ["WorstItem", "item_element", "worst_items"]
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.diagnosis import LEAST_ITEMS
-from harness.languages import known_languages
-from harness.markup.element import Child, Element, element
+from harness.analysis.diagnosis import LEAST_ITEMS
+from harness.languages.table import known_languages
 from harness.reporting.column import Column
 from harness.reporting.contrast import Estimate, contrast
 from harness.reporting.html.estimate import mean_of_others, score_of
@@ -24,8 +23,9 @@ from harness.reporting.html.layout import (
 from harness.reporting.html.material import Material, script_of
 from harness.reporting.html.weakness import Row, Weakness, by_attribute, interval_of
 from harness.reporting.item_origin import is_added
+from harness.reporting.markup.element import Child, Element, element
 from harness.reporting.mean_row import row_of
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["language_section"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from harness.markup.element import Child, Element, element
+from harness.reporting.markup.element import Child, Element, element
 from harness.reporting.number import NOTHING, interval_text, percent, signed
 
 __all__ = ["NOTHING", "anchor", "fold", "interval_text", "notes", "percent", "section", "signed", "table"]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 from harness.reporting.column import Column
 from harness.reporting.mean_row import MeanRow, mean_row, row_of
 from harness.reporting.summary import Summary, columns_of, summarise
 from harness.reporting.system_name import system_names
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["Material", "cells_of", "read_material", "script_of", "view_text"]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.aggregation import cells_of_row
-from harness.markup.element import Child, Element, element
+from harness.metrics.aggregation import cells_of_row
 from harness.reporting.console import SAMPLE_WARNING
 from harness.reporting.html.heatmap import LEGEND, error_heatmap, score_table, script_sections
 from harness.reporting.html.layout import fold, interval_text, notes, percent, section, table
 from harness.reporting.html.material import Material
 from harness.reporting.item_origin import ADDED, PROVENANCE_MARKS
+from harness.reporting.markup.element import Child, Element, element
 from harness.reporting.mean_row import MeanRow, mean_notes
 from harness.reporting.score import Score
 from harness.reporting.summary import SkippedGroup, Summary, summarise
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["overview_section", "score_section"]
 

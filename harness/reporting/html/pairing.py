@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.comparison import Comparison, TaskComparison, compare
+from harness.analysis.comparison import Comparison, TaskComparison, compare
+from harness.analysis.significance import Difference, Scores
 from harness.errors import HarnessError
-from harness.languages import recorded_name
-from harness.markup.element import Element, element
-from harness.markup.heatmap import HeatRow, heatmap
+from harness.languages.table import recorded_name
 from harness.reporting.html.layout import NOTHING, notes, percent, section, signed, table
 from harness.reporting.html.material import Material
-from harness.significance import Difference, Scores
+from harness.reporting.markup.element import Element, element
+from harness.reporting.markup.heatmap import HeatRow, heatmap
 
 if TYPE_CHECKING:
-    from harness.registry import Registry
+    from harness.registry.registry import Registry
 
 __all__ = ["pair_section"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.markup.curve import Line, Stroke, line_chart
-from harness.markup.element import Child, Element, element
 from harness.reporting.html.layout import fold, notes, section
 from harness.reporting.html.material import Material
+from harness.reporting.markup.curve import Line, Stroke, line_chart
+from harness.reporting.markup.element import Child, Element, element
 from harness.reporting.probing.curve import Curve, Point
 from harness.reporting.probing.localisation import Localisation, depth_of
 from harness.reporting.probing.probe import METRIC, Probe

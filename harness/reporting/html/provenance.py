@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.markup.element import Child, Element, element
 from harness.reporting.html.layout import fold, section, table
 from harness.reporting.html.material import Material
-from harness.results import Run
+from harness.reporting.markup.element import Child, Element, element
+from harness.storage.run_folder import Run
 
 __all__ = ["provenance_section"]
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 
-from harness.markup.element import Child, Element, element
-from harness.markup.page import page
-from harness.preparing import open_session
 from harness.reporting.html.cases import case_section
 from harness.reporting.html.diagnosis import diagnosis_section
 from harness.reporting.html.equity import equity_section
@@ -23,7 +20,10 @@ from harness.reporting.html.provenance import provenance_section
 from harness.reporting.html.severity import confidence_of, first_rank
 from harness.reporting.html.systems import system_section
 from harness.reporting.html.weakness import find_weakness
-from harness.results import Run
+from harness.reporting.markup.element import Child, Element, element
+from harness.reporting.markup.page import page
+from harness.running.session import open_session
+from harness.storage.run_folder import Run
 
 __all__ = ["render_html"]
 

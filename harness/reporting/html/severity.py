@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.calibration import probabilities
-from harness.record import ItemRecord
+from harness.analysis.calibration import probabilities
+from harness.storage.records import ItemRecord
 
 __all__ = ["confidence_of", "first_rank", "severity", "worst"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.languages import known_languages
-from harness.markup.chart import Bar, Dot, interval_bars, strip_plot
-from harness.markup.element import Element, element
+from harness.languages.table import known_languages
 from harness.reporting.column import Column
 from harness.reporting.html.layout import section
 from harness.reporting.html.material import Material
+from harness.reporting.markup.chart import Bar, Dot, interval_bars, strip_plot
+from harness.reporting.markup.element import Element, element
 
 __all__ = ["system_section"]
 

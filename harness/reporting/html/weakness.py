@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.diagnosis import DiagnosisOptions, diagnose
+from harness.analysis.diagnosis import DiagnosisOptions, diagnose
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:
-    from harness.registry import Registry
-    from harness.results import Run
+    from harness.registry.registry import Registry
+    from harness.storage.run_folder import Run
 
 __all__ = ["Weakness", "by_attribute", "find_weakness", "interval_of"]
 

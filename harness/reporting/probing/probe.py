@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.reporting.system_name import system_names
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = [
     "METRIC",

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 from harness.reporting.probing.baseline import baseline_table, detail_table, unseen_table, variant_table
 from harness.reporting.probing.curve import Curve, curves
 from harness.reporting.probing.localisation import Localisation, localisation_table, localisations
 from harness.reporting.probing.probe import Probe, conditions_of, is_probed, read_probes
 from harness.reporting.probing.progression import difference_table, progressions, score_table
 from harness.reporting.probing.table import ProbeTable
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["ProbingReport", "ProbingSection", "probing_report"]
 

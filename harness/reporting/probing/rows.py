@@ -11,7 +11,7 @@ from harness.reporting.probing.baseline import baseline_values
 from harness.reporting.probing.localisation import depth_of
 from harness.reporting.probing.probe import METRIC, Probe, at_layer, read_probes
 from harness.reporting.rows import inert
-from harness.results import Run
+from harness.storage.run_folder import Run
 
 __all__ = ["probe_rows", "render_probe_csv"]
 

@@ -34,7 +34,7 @@ export function format(value, digits = 1) {
   return short.replace(/\B(?=(\d{3})+(?!\d)(?=\.|$))/g, ",");
 }
 
-/** @returns {{paper: number|null, flat: number|null, categories: Record<string, number|null>}} as harness.suites.overall */
+/** @returns {{paper: number|null, flat: number|null, categories: Record<string, number|null>}} as harness.metrics.suites.overall */
 export function overall(scores, tasks, categories) {
   const means = {};
   for (const [name, members] of Object.entries(categories)) means[name] = mean(members.map((task) => scores[task] ?? null));

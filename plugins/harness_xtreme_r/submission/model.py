@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.capabilities import Capability, ModelDescription
 from harness.data.records import BitextExample, Prediction
 from harness.errors import MissingDataError, UsageError
-from harness.methods import Method, MethodContext
-from harness.options import AdapterOptions
+from harness.kinds.methods import Method, MethodContext
+from harness.models.capabilities import Capability, ModelDescription
+from harness.models.options import AdapterOptions
 from harness_xtreme_r.submission.exchange import read_predictions
 from harness_xtreme_r.submission.layout import TASKS, SubmissionTask
 

@@ -11,9 +11,9 @@ from harness.data.records import BitextExample, Prediction
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder, data_ref
 from harness.errors import DataError, HarnessError, UsageError
-from harness.fitting import cache_folder
 from harness.kinds.kind import ReadContext, read_examples
-from harness.results import Run
+from harness.running.fit_store import cache_folder
+from harness.storage.run_folder import Run
 from harness_xtreme_r.submission.exchange import write_predictions
 from harness_xtreme_r.submission.layout import TASKS, SubmissionTask, find_languages
 from harness_xtreme_r.submission.model import FOLDERS, public_task

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from harness.capabilities import FitOptions, Head, HeadSpec, TrainingSettings
 from harness.data.records import (
     Answer,
     ClassificationExample,
@@ -21,6 +20,7 @@ from harness.data.records import (
     TaggedSentence,
     TextPair,
 )
+from harness.models.capabilities import FitOptions, Head, HeadSpec, TrainingSettings
 from harness_hf.description import describe
 from harness_hf.encoder import open_encoder
 from harness_hf.options import EncoderOptions

@@ -11,9 +11,9 @@ import pytest
 import torch
 from transformers import AutoModel, ByT5Tokenizer, T5Config, T5ForConditionalGeneration
 
-from harness.capabilities import EmbedOptions, GenerateOptions, Head, LikelihoodRequest
 from harness.errors import AdapterError, CapabilityError, UsageError
-from harness.options import parse_options
+from harness.models.capabilities import EmbedOptions, GenerateOptions, Head, LikelihoodRequest
+from harness.models.options import parse_options
 from harness_hf import harness_register_adapters
 from harness_hf.seq2seq_description import SEQ2SEQ_OFFERS, describe_seq2seq
 from harness_hf.seq2seq_options import Seq2SeqOptions

@@ -10,8 +10,8 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-from harness.capabilities import Generated, GenerateOptions, LikelihoodRequest, Turn
 from harness.errors import CapabilityError, UsageError
+from harness.models.capabilities import Generated, GenerateOptions, LikelihoodRequest, Turn
 from harness_hf import seq2seq_generation
 from harness_hf.seq2seq_generation import _sample
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from harness.capabilities import LikelihoodRequest
 from harness.errors import AdapterError, UsageError
-from harness.streaming import Call
+from harness.models.capabilities import LikelihoodRequest
+from harness.models.requests import Call
 from harness_hf import seq2seq_scoring
 
 Open = Callable[..., Any]

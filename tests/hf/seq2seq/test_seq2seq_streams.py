@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.capabilities import GenerateOptions, LikelihoodRequest
 from harness.errors import AdapterError, UsageError
-from harness.streaming import Call, Streams
+from harness.models.capabilities import GenerateOptions, LikelihoodRequest
+from harness.models.requests import Call, Streams
 from harness.testing.probe import agree
 
 Open = Callable[..., Any]

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from harness.capabilities import (
+from harness.data.records import TextPair
+from harness.errors import AdapterError, CapabilityError, DataError, TrainingError
+from harness.models.capabilities import (
     FitOptions,
     GenerateOptions,
     Head,
@@ -19,9 +21,7 @@ from harness.capabilities import (
     LikelihoodRequest,
     TrainingSettings,
 )
-from harness.data.records import TextPair
-from harness.errors import AdapterError, CapabilityError, DataError, TrainingError
-from harness.options import parse_options
+from harness.models.options import parse_options
 from harness_hf import harness_register_adapters, training
 from harness_hf.fit_record import read_record
 from harness_hf.seq2seq_description import describe_seq2seq

@@ -16,10 +16,10 @@ from transformers import (
 )
 
 from harness.api import open_session
+from harness.data.translation.translators import Translator, TranslatorContext, TranslatorEntry
 from harness.errors import AdapterError, UnknownNameError, UsageError
-from harness.languages import known_languages
+from harness.languages.table import known_languages
 from harness.testing.translator_contract import TranslatorContract
-from harness.translators import Translator, TranslatorContext, TranslatorEntry
 from harness_hf import harness_register_translators
 from harness_hf.translator import open_translator
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from harness.aggregation import aggregate_tasks
-from harness.languages import known_languages
-from harness.record import ItemRecord
-from harness.results import Run, RunFolder
+from harness.languages.table import known_languages
+from harness.metrics.aggregation import aggregate_tasks
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run, RunFolder
 
 WriteRun = Callable[..., Run]
 LABELS = ("contradiction", "entailment", "neutral")

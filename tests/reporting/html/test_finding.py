@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.record import ItemRecord
 from harness.reporting.contrast import Estimate, contrast
 from harness.reporting.html.finding import findings
 from harness.reporting.html.material import read_material
 from harness.reporting.html.severity import first_rank, severity, worst
 from harness.reporting.html.weakness import Weakness
+from harness.storage.records import ItemRecord
 
 Make = Callable[..., Any]
 NONE = Weakness(runs=((),), pairs=(), data=(), titles={"qLen": "words of the question"}, notes=())

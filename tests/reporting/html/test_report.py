@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import harness
-from harness.markup.element import render
 from harness.reporting.html.items import LONGEST
 from harness.reporting.html.material import read_material
 from harness.reporting.html.report import render_html
+from harness.reporting.markup.element import render
 from harness.reporting.summary import summarise
-from harness.results import Run, with_baselines
+from harness.storage.run_folder import Run, with_baselines
 
 Make = Callable[..., Any]
 HOSTILE = (
@@ -232,7 +232,7 @@ def test_a_large_run_stays_small_and_quick(write_run: Make, cell: Make, record: 
 
 
 def test_broken_markup_is_noticed(check: Make) -> None:
-    from harness.markup.element import element
+    from harness.reporting.markup.element import element
 
     bad = render(element("main", element("h1", "x"), element("a", "y", href="#nowhere"), id="main"))
     with pytest.raises(AssertionError):

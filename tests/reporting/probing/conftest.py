@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.aggregation import aggregate_tasks
-from harness.results import Run, RunFolder
+from harness.metrics.aggregation import aggregate_tasks
+from harness.storage.run_folder import Run, RunFolder
 
 WriteProbes = Callable[..., Run]
 PROBED = Path(__file__).with_name("probed.json")

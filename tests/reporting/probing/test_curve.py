@@ -12,7 +12,7 @@ from rich.console import Console
 from harness.reporting.probing.console import Sparkline
 from harness.reporting.probing.curve import ASCII, BLOCKS, curves, sparkline
 from harness.reporting.probing.probe import read_probes
-from harness.results import Run
+from harness.storage.run_folder import Run
 from tests.reporting.probing.conftest import kept_details
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from harness.reporting.html.report import render_html
-from harness.results import Run
+from harness.storage.run_folder import Run
 from tests.reporting.html.conftest import Node, check_page
 from tests.reporting.probing.conftest import WriteProbes, kept_details, make_cells
 

@@ -22,7 +22,7 @@ from harness.reporting.probing.progression import (
     progressions,
     score_table,
 )
-from harness.results import Run
+from harness.storage.run_folder import Run
 from tests.reporting.probing.conftest import WriteProbes, kept_details, make_cells
 
 Row = Mapping[str, str]

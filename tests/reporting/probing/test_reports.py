@@ -32,7 +32,7 @@ from harness.reporting.probing.probe import Probe, read_probes
 from harness.reporting.probing.report import probing_report
 from harness.reporting.probing.rows import probe_rows, render_probe_csv
 from harness.reporting.probing.table import ProbeTable
-from harness.results import Run
+from harness.storage.run_folder import Run
 from tests.reporting.probing.conftest import WriteProbes, kept_details, make_cells
 
 Cli = Callable[..., tuple[int, str, str]]

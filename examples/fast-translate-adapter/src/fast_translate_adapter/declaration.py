@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness import Capability, ModelDescription
 from harness.errors import UnknownNameError
-from harness.options import AdapterOptions
+from harness.models.options import AdapterOptions
 
 DIRECTIONS = ("en-pt", "pt-en")
 

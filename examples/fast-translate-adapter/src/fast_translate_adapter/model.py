@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from fast_translate_adapter.engine import LONGEST, Engine, engine_version
 from harness import ModelDescription
-from harness.capabilities import Generated, GenerateOptions, Prompt
 from harness.errors import CapabilityError
-from harness.options import AdapterOptions
+from harness.models.capabilities import Generated, GenerateOptions, Prompt
+from harness.models.options import AdapterOptions
 
 
 class FastTranslateModel:
-    """Implements the protocol `harness.capabilities.Generates`; a token is a word, since the engine shows no other."""
+    """Implements `harness.models.capabilities.Generates`; a token is a word, since the engine shows no other."""
 
     def __init__(self, description: ModelDescription, options: AdapterOptions) -> None:
         self._direction = description.ref

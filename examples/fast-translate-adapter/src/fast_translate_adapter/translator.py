@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from fast_translate_adapter.declaration import DIRECTIONS
 from fast_translate_adapter.engine import LICENCE, LONGEST, Engine, engine_version
+from harness.data.translation.translators import Translation, TranslatorContext, TranslatorInfo
 from harness.errors import UsageError
-from harness.translators import Translation, TranslatorContext, TranslatorInfo
 
 
 class FastTranslateTranslator:
-    """Implements the protocol `harness.translators.Translator`."""
+    """Implements the protocol `harness.data.translation.translators.Translator`."""
 
     def __init__(self) -> None:
         self._engine = Engine()

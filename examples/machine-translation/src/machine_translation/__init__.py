@@ -16,7 +16,7 @@ COPY = AdapterEntry(
     name="copy",
     target="machine_translation.copying:Copy",
     describe="machine_translation.declaration:describe",
-    options="harness.options:AdapterOptions",
+    options="harness.models.options:AdapterOptions",
     summary="The prompt itself: what a translation must beat.",
     examples=("copy:prompt",),
 )

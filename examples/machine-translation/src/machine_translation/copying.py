@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness import ModelDescription
-from harness.capabilities import Generated, GenerateOptions, Prompt
 from harness.errors import CapabilityError
-from harness.options import AdapterOptions
+from harness.models.capabilities import Generated, GenerateOptions, Prompt
+from harness.models.options import AdapterOptions
 
 
 class Copy:
-    """Implements the protocol `harness.capabilities.Generates`; a token is a word."""
+    """Implements the protocol `harness.models.capabilities.Generates`; a token is a word."""
 
     def __init__(self, description: ModelDescription, options: AdapterOptions) -> None:
         pass

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from harness import Capability, Method
-from harness.capabilities import Generates
 from harness.data.records import Example, Prediction, Row
 from harness.errors import DataError
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, meta_of, text_of
-from harness.methods import MethodContext
+from harness.kinds.methods import MethodContext
+from harness.models.capabilities import Generates
 from harness.prompts.asking import generate_answers
 from harness.prompts.preset import PromptItem
 from harness.specs.schema import Code, TaskSpec

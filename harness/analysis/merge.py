@@ -1,0 +1,371 @@
+"""Makes one run of several: the shards of a plan, or runs of one model over different tasks and languages."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.analysis.merge_checks import refuse_conflicts, same_scores
+from harness.analysis.merge_manifest import merged_manifest
+from harness.errors import DataError, StorageError, UsageError
+from harness.metrics.aggregation import aggregate_tasks
+from harness.metrics.metric import Metric
+from harness.metrics.task_intervals import with_task_intervals
+from harness.registry.registry import Table
+from harness.running.summaries import empty_result
+from harness.storage.file_lock import FileLock
+from harness.storage.run_folder import BEGUN, Run, RunFolder
+
+__all__ = ["merge"]
+
+Cell = Mapping[str, Any]
+_DIGEST = re.compile(r"[0-9a-f]{4,64}")
+
+
+def merge(
+    paths: Sequence[Path], output: Path, metrics: Table[Metric], *, incomplete: bool = False
+) -> list[str]:
+    """Write a run folder that holds the cells of all runs, and return what is to be told about it.
+
+    The folder appears whole or not at all. Baselines beside the runs are merged too. A cell that several runs
+    have is taken from the first that finished it.
+
+    Args:
+        paths: Run folders.
+        output: The new run folder; it may exist, empty.
+        metrics: The registry's, for the intervals of means over languages.
+        incomplete: Whether shards may be missing; their cells are then skipped, with the reason.
+
+    Raises:
+        UsageError: For a folder that is no run or named twice, for runs that differ in model, data, specs,
+            settings or the scores of a cell, for missing shards, and for an output that holds anything.
+        DataError: For records that are missing.
+        StorageError: Where the output cannot be written.
+    """
+    _refuse_output(output)
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError("A run was named twice; each run can be merged once.")
+    for path in paths:
+        _refuse_busy(path)
+    runs = [Run(path) for path in paths]
+    merged = _merge(runs, output.absolute().name, metrics, incomplete=incomplete)
+    baselines = {
+        name: _merge(beside, name, metrics, incomplete=incomplete)
+        for name, beside in _baselines(runs).items()
+    }
+    try:
+        _place(merged, baselines, output.absolute())
+    except OSError as error:
+        raise StorageError(
+            f"The merged run {str(output)!r} cannot be written: {error}.", hint="Nothing of it was kept."
+        ) from error
+    return merged.told
+
+
+def _refuse_busy(path: Path) -> None:
+    """Raise `UsageError` for a run that is still going on."""
+    if not (path / "run.lock").is_file():
+        return
+    lock = FileLock(path / "run.lock")
+    if not lock.acquire():
+        raise UsageError(
+            f"The run {str(path)!r} is still going on: {lock.holder()}.", hint="Merge it once it has ended."
+        )
+    lock.release()
+
+
+def _refuse_output(output: Path) -> None:
+    RunFolder(output).refuse_unusable()
+    if output.is_dir() and any(output.iterdir()):
+        raise UsageError(f"The folder {str(output)!r} is not empty.", hint="Give a new folder with --output.")
+
+
+def _baselines(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        folder = run.path / "baselines"
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if (path / "results.json").is_file():
+                found.setdefault(path.name, []).append(Run(path))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Merged:
+    """A merged run before it is written."""
+
+    runs: Sequence[Run]
+    taken: Mapping[str, Run]
+    """By the digest of the cell: the run that it comes from."""
+    manifest: dict[str, Any]
+    results: dict[str, Any]
+    told: list[str]
+
+
+def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete: bool) -> _Merged:
+    refuse_conflicts(runs)
+    plan = _whole_plan(runs)
+    lost = _lost_cells(runs, plan)
+    count = plan["count"] if plan else 0
+    shards = sorted({cell["shard"] for cell in lost})
+    if lost and not incomplete:
+        named = ", ".join(f"{shard}/{count}" for shard in shards)
+        raise UsageError(
+            f"The shards {named} of the plan are missing.",
+            hint="Name their runs too, or give --incomplete to merge without them.",
+        )
+    taken, told = _taken(runs)
+    cells = _ordered(taken)
+    absent = [_absent(cell, count) for cell in lost]
+    if plan:
+        position = {cell["digest"]: number for number, cell in enumerate(plan["cells"])}
+        cells = sorted([*cells, *absent], key=lambda cell: position.get(cell["digest"], len(position)))
+    cells += _skipped(runs)
+    notes = [
+        f"shard {shard}/{count} was not merged: {sum(cell['shard'] == shard for cell in lost)} cells are skipped"
+        for shard in shards
+    ]
+    versions = sorted({str(run.results["run"].get("harness")) for run in runs})
+    if len(versions) > 1:
+        notes.append(f"parts of this run were made by the harness {' and '.join(versions)}")
+    manifest = merged_manifest(runs, cells, plan if lost else None)
+    origins = {digest: run for digest, (_, run) in taken.items()}
+    results = with_task_intervals(
+        _results(runs, name, cells, manifest, notes),
+        manifest["tasks"],
+        manifest["suites"],
+        lambda cell: _records(origins[cell["digest"]], cell),
+        metrics,
+    )
+    told += notes + _told_of_stopped(cells)
+    return _Merged(
+        runs=runs,
+        taken=origins,
+        manifest=manifest,
+        results=results,
+        told=told,
+    )
+
+
+# Shards -----------------------------------------------------------------------------------------------
+
+
+def _whole_plan(runs: Sequence[Run]) -> dict[str, Any] | None:
+    """Return the plan that runs are shards of, None where none is; raises `UsageError` for shards of several."""
+    plan: dict[str, Any] | None = None
+    for run in runs:
+        if "plan_cells" not in run.manifest:
+            continue
+        indices, _, count = str(run.manifest["shard"]).partition("/")
+        found = {
+            "digest": run.manifest["plan"],
+            "count": int(count),
+            "cells": run.manifest["plan_cells"],
+            "path": run.path,
+            "indices": {int(index) for index in indices.split("+")},
+        }
+        if plan is None:
+            plan = found
+            continue
+        if plan["digest"] != found["digest"]:
+            raise UsageError(
+                f"The runs {str(plan['path'])!r} and {str(run.path)!r} are shards of different plans.",
+                hint="Give every shard the same tasks, languages and settings.",
+            )
+        if plan["count"] != found["count"]:
+            raise UsageError(
+                f"The runs {str(plan['path'])!r} and {str(run.path)!r} divide their plan differently: into "
+                f"{plan['count']} shards and into {found['count']}."
+            )
+        plan["indices"] |= found["indices"]
+    return plan
+
+
+def _lost_cells(runs: Sequence[Run], plan: Mapping[str, Any] | None) -> list[Cell]:
+    known = {cell["digest"] for run in runs for cell in run.cells if _is_planned(cell)}
+    return [] if plan is None else [cell for cell in plan["cells"] if cell["digest"] not in known]
+
+
+def _is_planned(cell: Cell) -> bool:
+    """Whether a run had the cell; an incomplete merge names those of other shards too, without data."""
+    return "digest" in cell and "data" in cell
+
+
+def _absent(cell: Cell, count: int) -> dict[str, Any]:
+    names = ("task", "version", "language", "protocol", "method", "view", "seed", "digest")
+    reason = f"in shard {cell['shard']}/{count}, which was not merged"
+    return {name: cell[name] for name in names} | {
+        "fit": None,
+        "prompt": None,
+        **empty_result("skipped", reason),
+    }
+
+
+# Cells ------------------------------------------------------------------------------------------------
+
+
+def _taken(runs: Sequence[Run]) -> tuple[dict[str, tuple[Cell, Run]], list[str]]:
+    """Return by digest every cell with its run, a finished one where there is one, and what is told of repetitions."""
+    taken: dict[str, tuple[Cell, Run]] = {}
+    repeated: dict[str, int] = {}
+    for run in runs:
+        for cell in filter(_is_planned, run.cells):
+            before = taken.get(cell["digest"])
+            if before is None or (before[0]["status"] != "ok" and cell["status"] == "ok"):
+                taken[cell["digest"]] = (cell, run)
+            elif before[0]["status"] == cell["status"] == "ok":
+                if not same_scores(before[0], cell):
+                    raise UsageError(
+                        f"The runs {str(before[1].path)!r} and {str(run.path)!r} have different scores of "
+                        f"{cell['task']}:{cell['language']} ({cell['protocol']}): {_scores(before[0])} and "
+                        f"{_scores(cell)}.",
+                        hint="Leave one of them out; harness compare RUN RUN shows the items that differ.",
+                    )
+                repeated[str(run.path)] = repeated.get(str(run.path), 0) + 1
+    return taken, [f"{count} cells of {path} are in an earlier run, too" for path, count in repeated.items()]
+
+
+def _scores(cell: Cell) -> str:
+    values = ", ".join(f"{name} {score['value']:.6f}" for name, score in cell["metrics"].items())
+    return f"{values} over {cell['n']} items"
+
+
+def _ordered(taken: Mapping[str, tuple[Cell, Run]]) -> list[Cell]:
+    """Return the cells task by task, as one run would have them."""
+    cells = [cell for cell, _ in taken.values()]
+    order = {task: number for number, task in enumerate(dict.fromkeys(cell["task"] for cell in cells))}
+    return sorted(cells, key=lambda cell: order[cell["task"]])
+
+
+def _skipped(runs: Sequence[Run]) -> list[Cell]:
+    """Return what the plans skipped, each once, without what another run could do after all."""
+    by_run = [{(cell["task"], cell["language"]) for cell in run.cells if _is_planned(cell)} for run in runs]
+    kept: dict[str, Cell] = {}
+    for run, own in zip(runs, by_run, strict=True):
+        for cell in run.cells:
+            pair = (cell["task"], cell["language"])
+            if "digest" in cell or (pair not in own and any(_does(other, cell) for other in runs)):
+                continue
+            kept.setdefault(repr([*pair, cell["protocol"], cell["view"], cell["reason"]]), cell)
+    return list(kept.values())
+
+
+def _does(run: Run, skipped: Cell) -> bool:
+    return any(
+        _is_planned(cell)
+        and (cell["task"], cell["language"]) == (skipped["task"], skipped["language"])
+        and skipped["protocol"] in {None, cell["protocol"]}
+        and skipped["view"].items() <= cell["view"].items()
+        for cell in run.cells
+    )
+
+
+def _told_of_stopped(cells: Iterable[Cell]) -> list[str]:
+    stopped = sum("data" in cell and cell["status"] == "skipped" for cell in cells)
+    return [f"{stopped} cells were never run: their run was stopped before them"] if stopped else []
+
+
+# Documents --------------------------------------------------------------------------------------------
+
+
+def _results(
+    runs: Sequence[Run], name: str, cells: list[Cell], manifest: Mapping[str, Any], notes: Sequence[str]
+) -> dict[str, Any]:
+    heads = [run.results["run"] for run in runs]
+    requests: dict[str, int] = {}
+    for head in heads:
+        for kind, count in head.get("requests", {}).items():
+            requests[kind] = requests.get(kind, 0) + count
+    told = [note for run in runs for note in run.results.get("notes", []) if not _is_of_a_merge(note)]
+    return {
+        **runs[0].results,
+        "run": {
+            **heads[0],
+            "id": name,
+            "created": min(head["created"] for head in heads),
+            "seconds": round(sum(head["seconds"] for head in heads), 2),
+            "requests": requests,
+        },
+        "model": _opened(runs).results["model"],
+        "fits": _fits(runs, cells),
+        "notes": list(dict.fromkeys([*told, *notes])),
+        "cells": cells,
+        "tasks": aggregate_tasks(cells, manifest["tasks"]),
+    }
+
+
+def _fits(runs: Sequence[Run], cells: Sequence[Cell]) -> dict[str, Any]:
+    """Return the fits of all runs, in the order in which the cells need them."""
+    fits = {digest: fit for run in reversed(runs) for digest, fit in run.results.get("fits", {}).items()}
+    order = dict.fromkeys([*(cell.get("fit") for cell in cells), *fits])
+    return {digest: fits[digest] for digest in order if digest in fits}
+
+
+def _is_of_a_merge(note: str) -> bool:
+    return note.startswith("shard ") and " was not merged: " in note
+
+
+def _opened(runs: Sequence[Run]) -> Run:
+    """Return the first run that opened its model, so that its identity is known."""
+    return next((run for run in runs if any(cell["status"] == "ok" for cell in run.cells)), runs[0])
+
+
+# Files ------------------------------------------------------------------------------------------------
+
+
+def _place(merged: _Merged, baselines: Mapping[str, _Merged], output: Path) -> None:
+    """Write everything beside the output folder and move it there as the last step."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.merging-") as scratch:
+        folder = Path(scratch) / "run"
+        for name, content in baselines.items():
+            _write(content, RunFolder(folder / "baselines" / name))
+        _write(merged, RunFolder(folder))
+        folder.replace(output)
+
+
+def _write(merged: _Merged, folder: RunFolder) -> None:
+    folder.create()
+    for cell in merged.results["cells"]:
+        run = merged.taken.get(cell.get("digest", ""))
+        if run is not None:
+            _copy_cell(run, cell, folder)
+    logs = [path for run in merged.runs for path in _journals(run)]
+    for number, path in enumerate(logs):
+        _copy(path, folder.path / "journal" / f"{number}.log")
+    folder.write_manifest(merged.manifest)
+    folder.write_results(merged.results)
+
+
+def _copy_cell(run: Run, cell: Cell, folder: RunFolder) -> None:
+    source, digest = _records(run, cell), cell["digest"]
+    if cell["status"] == "ok":
+        if not source.is_file():
+            raise DataError(
+                f"The records {str(source)!r} of a finished cell are missing, so the run is not whole."
+            )
+        _copy(source, folder.records_path(cell["task"], cell["language"], digest))
+    for name in (f"failures/{digest}.txt", f"cells/{digest}.json", f"cells/{digest}{BEGUN}"):
+        if (run.path / name).is_file():
+            _copy(run.path / name, folder.path / name)
+
+
+def _records(run: Run, cell: Cell) -> Path:
+    if not _DIGEST.fullmatch(cell["digest"]):
+        raise DataError(f"{run.path / 'results.json'}: the cell digest {cell['digest']!r} is none.")
+    return RunFolder(run.path).records_of(cell)
+
+
+def _journals(run: Run) -> list[Path]:
+    logs = (run.path / "journal").glob("*.log")
+    return sorted(logs, key=lambda path: (len(path.stem), path.stem))
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)

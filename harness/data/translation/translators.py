@@ -1,0 +1,152 @@
+"""What a translator is: declared by a plugin, opened by name, and described by all that decides its output."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+from harness.errors import ContractError, UsageError, missing_told
+
+if TYPE_CHECKING:
+    from harness.languages.table import LanguageTable
+    from harness.registry.registry import Registry
+
+__all__ = [
+    "OpenTranslator",
+    "RoutesTranslations",
+    "Translation",
+    "Translator",
+    "TranslatorContext",
+    "TranslatorEntry",
+    "TranslatorInfo",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslatorInfo:
+    """Everything that decides what a translator answers, and what a reader of its output must know."""
+
+    id: str
+    """The model or service: ``facebook/nllb-200-distilled-600M``."""
+    engine: str
+    """The program that runs it: ``transformers``."""
+    engine_version: str
+    revision: str | None = None
+    """A commit or a digest of the weights."""
+    decoding: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the decoding: beams, length, prompt."""
+    precision: str = ""
+    licence: str = ""
+    """SPDX identifier of the model, which its output may inherit."""
+    deterministic: bool = True
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all fields: translations with the same one are interchangeable."""
+        content = json.dumps(asdict(self), ensure_ascii=False, sort_keys=True, default=str)
+        return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields and the fingerprint as plain JSON."""
+        return {**asdict(self), "fingerprint": self.fingerprint}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """One translated segment."""
+
+    text: str
+    finish: Literal["stop", "length"] = "stop"
+    """``length`` where the translator was cut off at its longest output."""
+    source_tokens: int | None = None
+    target_tokens: int | None = None
+
+
+@runtime_checkable
+class Translator(Protocol):
+    """An opened translator; codes are those of the harness's language table."""
+
+    def info(self) -> TranslatorInfo:
+        """Return what decides the answers."""
+
+    def supports(self, source: str, target: str) -> bool:
+        """Whether it translates from one language into another."""
+
+    def translate(self, segments: Sequence[str], source: str, target: str) -> list[Translation]:
+        """Return one translation a segment, in order; called with few enough for one batch."""
+
+    def close(self) -> None:
+        """Free what it holds; a second call does nothing."""
+
+
+@runtime_checkable
+class RoutesTranslations(Protocol):
+    """A translator that hands each pair of languages to another one."""
+
+    def route(self, source: str, target: str) -> Translator:
+        """Return the translator of a pair; raises `UsageError` where it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslatorContext:
+    """What the factory of a translator may need besides its reference."""
+
+    registry: Registry
+    languages: LanguageTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslatorEntry:
+    """The declaration of a translator; `target` names ``module:callable``, called with (ref, context)."""
+
+    name: str
+    """What stands before the colon of ``--translator``: ``hf-seq2seq``."""
+    target: str
+    summary: str
+    examples: tuple[str, ...] = ()
+    """Values of ``--translator`` that a user can try."""
+    extra: str | None = None
+    """The extra that installs what it needs."""
+    light: bool = False
+    """Whether opening it loads no model, so that a plan asks it for its pairs; others are asked when a run begins."""
+
+    def open(self, ref: str, context: TranslatorContext) -> Translator:
+        """Return the translator; raises `MissingExtraError`, or what its factory raises."""
+        module_name, _, attribute = self.target.partition(":")
+        with missing_told(f"The translator {self.name!r}", self.extra, self.target):
+            factory = getattr(importlib.import_module(module_name), attribute)
+            opened = factory(ref, context)
+        if not isinstance(opened, Translator):
+            raise ContractError(
+                f"The translator {self.name!r} opened something that lacks info(), supports(), translate() or close()."
+            )
+        return opened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTranslator:
+    """A translator under the name that views and tables show."""
+
+    name: str
+    reference: str
+    """What the user wrote: ``hf-seq2seq:facebook/nllb-200-distilled-600M``."""
+    translator: Translator
+
+    def refuse_lacking(self, source: str, target: str) -> None:
+        """Raise `UsageError` for a pair that it does not translate."""
+        if not self.of_pair(source, target).supports(source, target):
+            raise UsageError(
+                f"The translator {self.name!r} ({self.reference}) does not translate {source} into {target}.",
+                hint="Give another one with --translator, or a routing table: --translator route:FILE.yaml",
+            )
+
+    def of_pair(self, source: str, target: str) -> Translator:
+        """Return what translates a pair: itself, or what it routes the pair to."""
+        translator = self.translator
+        while isinstance(translator, RoutesTranslations):
+            translator = translator.route(source, target)
+        return translator

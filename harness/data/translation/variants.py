@@ -1,0 +1,347 @@
+"""Splits whose texts were translated: which texts, by whom, over which languages, and the rows that come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from harness.data.records import Row
+from harness.data.translation.opening import open_translator
+from harness.data.translation.store import StoredTranslation, TranslationStore
+from harness.data.translation.translators import OpenTranslator, TranslatorInfo
+from harness.errors import DataError, near_names
+from harness.languages.romanised import is_romanised
+from harness.languages.table import LanguageTable
+from harness.progress import Progress, SilentProgress
+from harness.registry.registry import Registry
+
+__all__ = ["LostAnswers", "RomanisedTexts", "Step", "TextChange", "Translations"]
+
+Step = tuple[str, str]
+"""Source and target language of one translation."""
+KEEP, SKIP = "keep", "skip"
+Engine = tuple[str, str]
+"""Name that views show, and the value of ``--translator``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextChange:
+    """How the texts of a split are changed before they are read as items."""
+
+    translator: str
+    """The name that views show."""
+    reference: str
+    """The value of ``--translator`` that opens it."""
+    steps: tuple[Step, ...]
+    """``(("en", "sw"), ("sw", "en"))`` is a round trip."""
+    fields: tuple[str, ...]
+    answers: str | None = None
+    """Field with gold spans of `context` (``{text, start}``): those are translated and looked for again."""
+    romanised: str = KEEP
+    """What becomes of texts in Latin letters where the language has others: they are kept, their items are left out
+    (`skip`), or the translator of this value writes them in the language's script first."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the chain as plain JSON."""
+        return {
+            "translator": self.translator,
+            "reference": self.reference,
+            "steps": [f"{source}->{target}" for source, target in self.steps],
+            "fields": list(self.fields),
+            **({} if self.romanised == KEEP else {"romanised": self.romanised}),
+        }
+
+    @property
+    def normalising(self) -> Step | None:
+        """The step that writes romanised texts in their script; None where they are kept or left out.
+
+        The paper's authors had them translated as if they were of the other language: `Translation Errors
+        Significantly Impact Low-Resource Languages` (EACL 2024), appendix G.
+        """
+        source, target = self.steps[0]
+        return None if self.romanised in {KEEP, SKIP} else (target, source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostAnswers:
+    """Questions that are left out, since no answer was found again in the translated context."""
+
+    lost: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RomanisedTexts:
+    """Texts in Latin letters, of a language that has others."""
+
+    language: str
+    of: int
+    """Distinct texts that were looked at."""
+    changed: Mapping[str, str]
+    """Text -> what is translated instead; the text itself where it is kept or left out."""
+
+
+@dataclass
+class Translations:
+    """What translates the splits of one command, and keeps what was translated.
+
+    Args:
+        registry: Has the translators.
+        folder: Of the store.
+    """
+
+    registry: Registry
+    folder: Path
+    seen: dict[tuple[str, str, str], dict[str, StoredTranslation]] = field(default_factory=dict)
+    """By translator, source and target: every text that was asked for, for the guards."""
+    lost: dict[tuple[str, TextChange], LostAnswers] = field(default_factory=dict)
+    """By training set and change."""
+    romanised: dict[str, RomanisedTexts] = field(default_factory=dict)
+    """By language."""
+    _infos: dict[tuple[str, str, str], TranslatorInfo] = field(default_factory=dict)
+    """By value of ``--translator``, source and target."""
+    _store: TranslationStore | None = None
+
+    def prepare(
+        self, wanted: Iterable[tuple[TextChange, Sequence[Row]]], progress: Progress | None = None
+    ) -> None:
+        """Translate all texts that the store lacks, so that no translator is needed while a model is asked.
+
+        Raises:
+            UsageError: A translator is unknown or does not have a pair: before anything is translated by it.
+            DataError: A field is missing, or a file of translations lacks a text.
+            HarnessError: A translator failed; what it translated is kept.
+        """
+        told = progress or SilentProgress()
+        parts = [(change, list(dict.fromkeys(_texts(rows, change)))) for change, rows in wanted]
+        # What is known to be in the store needs no translator: a second plan of the command asks for the same texts.
+        parts = [(change, texts) for change, texts in parts if len(self._chain(change, texts)) < len(texts)]
+        for (name, reference), changes in _by_engine(parts, normalised_in=self.registry.languages).items():
+            with self._opened(name, reference) as opened:
+                for change, texts in changes:
+                    assert change.normalising is not None
+                    self._fill(
+                        opened,
+                        _romanised(change, texts, self.registry.languages),
+                        (change.normalising,),
+                        told,
+                    )
+        for (name, reference), changes in _by_engine(parts).items():
+            with self._opened(name, reference) as opened:
+                for pair in dict.fromkeys(step for change, _ in changes for step in change.steps):
+                    opened.refuse_lacking(*pair)
+                for change, texts in changes:
+                    self._fill(opened, list(self._begin(change, texts).values()), change.steps, told)
+
+    def workload(self, wanted: Iterable[tuple[TextChange, Sequence[Row]]]) -> list[dict[str, Any]]:
+        """Return what `prepare` would ask for, a row a translator and pair.
+
+        ``estimated`` is true where the texts are translations that are not there yet: their sources are counted.
+        """
+        parts = [(change, _texts(rows, change)) for change, rows in wanted]
+        found = []
+        for (name, reference), changes in _by_engine(parts).items():
+            with self._opened(name, reference) as opened:
+                inputs: dict[Step, list[str]] = {}
+                estimated: set[Step] = set()
+                for change, texts in changes:
+                    current = self._begin(change, texts)
+                    for pair in change.steps:
+                        inputs.setdefault(pair, []).extend(current[text] for text in texts)
+                        info = opened.of_pair(*pair).info()
+                        known = self.store.known(info.fingerprint, list(current.values()), *pair)
+                        if len(known) < len({text for text in current.values() if text.strip()}):
+                            estimated |= set(change.steps[change.steps.index(pair) + 1 :])
+                        current = {
+                            text: known[middle].text if middle in known else middle
+                            for text, middle in current.items()
+                        }
+                for (source, target), segments in inputs.items():
+                    load = self.store.workload(opened, segments, source, target)
+                    found.append(
+                        {
+                            "translator": name,
+                            "pair": f"{source}->{target}",
+                            "segments": load.segments,
+                            "distinct": load.distinct,
+                            "calls": load.calls,
+                            "characters": load.characters,
+                            "estimated": (source, target) in estimated,
+                        }
+                    )
+        return found
+
+    def rows(self, change: TextChange, rows: Sequence[Row], owner: str = "") -> Iterator[Row]:
+        """Yield the rows with their texts translated, from the store; translates what it lacks.
+
+        Rows whose answer is not found again in the translated context are left out and counted in `lost`.
+        """
+        texts = list(dict.fromkeys(_texts(rows, change)))
+        known = self._chain(change, texts)
+        if len(known) < len(texts):
+            self.prepare([(change, rows)])
+            known = self._chain(change, texts)
+        left_out = (
+            set(_romanised(change, texts, self.registry.languages)) if change.romanised == SKIP else set()
+        )
+        dropped = 0
+        for row in rows:
+            fields = dict(row.fields)
+            if left_out and any(fields[name] in left_out for name in change.fields):
+                continue
+            for name in change.fields:
+                fields[name] = known[fields[name]]
+            if change.answers is not None:
+                answers = _relocated(fields.get(change.answers) or (), known, fields["context"])
+                if not answers:
+                    dropped += 1
+                    continue
+                fields[change.answers] = answers
+            yield replace(row, fields=fields)
+        if change.answers is not None:
+            self.lost[(owner, change)] = LostAnswers(lost=dropped, of=len(rows))
+
+    def infos(self, change: TextChange) -> list[dict[str, Any]]:
+        """Return what decides the answers of every step, for records; empty before anything was translated."""
+        keys = [(change.reference, *pair) for pair in change.steps]
+        if change.normalising is not None:
+            keys = [(change.romanised, *change.normalising), *keys]
+        return [
+            {"step": f"{source}->{target}", **self._infos[(reference, source, target)].to_json()}
+            for reference, source, target in keys
+            if (reference, source, target) in self._infos
+        ]
+
+    def engines(self) -> dict[str, dict[str, Any]]:
+        """Return what translated, by ``REFERENCE SOURCE->TARGET``: for manifests, and for other processes."""
+        return {
+            f"{reference} {source}->{target}": info.to_json()
+            for (reference, source, target), info in sorted(self._infos.items())
+        }
+
+    def adopt(self, engines: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take over what another process translated with: everything is in the store, nothing need be opened."""
+        for key, content in engines.items():
+            reference, _, pair = key.rpartition(" ")
+            source, _, target = pair.partition("->")
+            known = {name: value for name, value in content.items() if name != "fingerprint"}
+            self._infos[(reference, source, target)] = TranslatorInfo(**known)
+
+    @property
+    def store(self) -> TranslationStore:
+        """The store, opened at first use; raises `StorageError`."""
+        if self._store is None:
+            self._store = TranslationStore(self.folder)
+        return self._store
+
+    @contextmanager
+    def _opened(self, name: str, reference: str) -> Iterator[OpenTranslator]:
+        opened = open_translator(self.registry, name, reference)
+        try:
+            yield opened
+        finally:
+            opened.translator.close()
+
+    def _fill(
+        self, opened: OpenTranslator, texts: Sequence[str], steps: Sequence[Step], progress: Progress
+    ) -> None:
+        for source, target in steps:
+            stored = self.store.translate(opened, texts, source, target, progress)
+            self._infos[(opened.reference, source, target)] = opened.of_pair(source, target).info()
+            seen = self.seen.setdefault((opened.name, source, target), {})
+            seen.update({item.source: item for item in stored})
+            texts = list(dict.fromkeys(item.text for item in stored))
+
+    def _begin(self, change: TextChange, texts: Sequence[str]) -> dict[str, str]:
+        """Return text -> what the first step translates: itself, or a romanised text in its script."""
+        current = {text: text for text in texts}
+        romanised = _romanised(change, current, self.registry.languages)
+        if romanised:
+            if change.normalising is not None:
+                info = self._infos.get((change.romanised, *change.normalising))
+                known = (
+                    {} if info is None else self.store.known(info.fingerprint, romanised, *change.normalising)
+                )
+                current |= {text: item.text for text, item in known.items()}
+            code = change.steps[0][0]
+            before = self.romanised.get(code)
+            self.romanised[code] = RomanisedTexts(
+                language=code,
+                of=max(len(current), 0 if before is None else before.of),
+                changed={**({} if before is None else before.changed), **{t: current[t] for t in romanised}},
+            )
+        return current
+
+    def _chain(self, change: TextChange, texts: Sequence[str]) -> dict[str, str]:
+        """Return text -> its translation through all steps, of those that the store has."""
+        if change.normalising is not None and (change.romanised, *change.normalising) not in self._infos:
+            if _romanised(change, texts, self.registry.languages):
+                return {}
+        current = self._begin(change, texts)
+        for source, target in change.steps:
+            info = self._infos.get((change.reference, source, target))
+            if info is None:
+                return {}
+            middles = list(dict.fromkeys(current.values()))
+            known = self.store.known(info.fingerprint, middles, source, target)
+            current = {
+                text: known[middle].text if middle.strip() else middle
+                for text, middle in current.items()
+                if not middle.strip() or middle in known
+            }
+        return current
+
+
+def _texts(rows: Sequence[Row], change: TextChange) -> list[str]:
+    """Return all texts that are translated; raises `DataError` for a row without one of the fields."""
+    found: list[str] = []
+    for row in rows:
+        for name in change.fields:
+            value = row.fields.get(name)
+            if not isinstance(value, str):
+                near = near_names(name, row.fields)
+                meant = f" Did you mean {near[0]!r}?" if near else ""
+                raise DataError(
+                    f"{row.where}: the text {name!r}, which is to be translated, is missing.{meant}"
+                )
+            found.append(value)
+        if change.answers is not None:
+            found += [str(answer["text"]) for answer in row.fields.get(change.answers) or ()]
+    return found
+
+
+def _relocated(
+    answers: Sequence[Mapping[str, Any]], known: Mapping[str, str], context: str
+) -> list[dict[str, Any]]:
+    """Return the translated answers at their first place in the translated context; others are left out."""
+    found = []
+    for answer in answers:
+        text = known[str(answer["text"])].strip()
+        start = context.find(text) if text else -1
+        if start >= 0:
+            found.append({**answer, "text": text, "start": start})
+    return found
+
+
+def _romanised(change: TextChange, texts: Iterable[str], languages: LanguageTable) -> list[str]:
+    language = languages.get(change.steps[0][0])
+    return [] if language.script == "Latn" else [text for text in texts if is_romanised(text)]
+
+
+Texts = Sequence[str]
+
+
+def _by_engine(
+    parts: Iterable[tuple[TextChange, Texts]], *, normalised_in: LanguageTable | None = None
+) -> dict[Engine, list[tuple[TextChange, Texts]]]:
+    """Return the changes of every translator, or of those that write romanised texts in their script."""
+    found: dict[Engine, list[tuple[TextChange, Texts]]] = {}
+    for change, texts in parts:
+        if normalised_in is None:
+            found.setdefault((change.translator, change.reference), []).append((change, texts))
+        elif change.normalising is not None and _romanised(change, texts, normalised_in):
+            found.setdefault(("romanised", change.romanised), []).append((change, texts))
+    return found

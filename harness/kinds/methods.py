@@ -1,0 +1,211 @@
+"""Methods: how a kind of task uses a capability, and which method and protocol a model gets.
+
+The choice is made before any model is loaded, from what `describe` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.data.pool import CandidatePool
+from harness.data.records import Prediction
+from harness.languages.table import Language
+from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
+from harness.progress import Progress, SilentProgress
+from harness.prompts.prompter import Prompter
+from harness.specs.schema import TaskSpec
+
+__all__ = ["FITTING_PROTOCOLS", "LearnedSplit", "Method", "MethodContext", "Pairing", "choose_pairings"]
+
+FITTING_PROTOCOLS = frozenset({"zero_shot_transfer", "translate_train", "translate_train_all", "in_language"})
+"""Protocols that fine-tune; `frozen` and `prompted` take the model as it stands."""
+
+LearnedSplit = Literal["train", "validation"]
+"""A split that a method may learn from by itself, beside a model that stays as it is."""
+
+
+def _nothing() -> None:
+    pass
+
+
+def _no_split(name: LearnedSplit) -> list[Any]:
+    raise ValueError(f"The method did not declare that it learns from the split {name!r}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodContext:
+    """What a method knows about the cell besides its examples."""
+
+    spec: TaskSpec
+    language: Language
+    protocol: str
+    seed: int
+    pool: Sequence[Any] = field(default_factory=tuple)
+    """All examples of the split, also those that a limit left out: the candidates of bitext retrieval."""
+    candidates: CandidatePool | None = None
+    """The pool of a kind that has one of its own."""
+    cache: MutableMapping[str, Any] = field(default_factory=dict)
+    """What methods keep between the cells of one opened model: the vectors of a pool that languages share."""
+    progress: Progress = field(default_factory=SilentProgress)
+    prompter: Prompter | None = None
+    """Builds the prompts of methods that are `prompted`."""
+    digest: str = ""
+    """Names the cell within its run."""
+    view: Mapping[str, str] = field(default_factory=dict)
+    """Variant, axes, and whatever else makes the cell's number what it is."""
+    train_language: str | None = None
+    """Language of what a method with `Method.splits` learns from."""
+    seeds: tuple[int, ...] = ()
+    """Of all cells that differ from this one in the seed alone, also of finished ones, for methods that learn."""
+    data: str = ""
+    """Names the files of test, train and validation: cells where it is equal read the same sentences."""
+    split: Callable[[LearnedSplit], list[Any]] = _no_split
+    """Reads the examples of a split that the method learns from, after ``--train-limit``; raises `DataError`."""
+    test: Callable[[], Iterable[Any]] = tuple
+    """Reads the cell's items, after ``--limit``, in the order in which `Method.predict` gets them."""
+    peers: Callable[[], Sequence[MethodContext]] = tuple
+    """Returns the contexts of all unfinished cells of this opened model with the same method, also this cell's."""
+    folder: Path = Path()
+    """Where caches are kept between runs."""
+    check: Callable[[], None] = _nothing
+    """Raises where the user wants the run to stop; called now and then by long work."""
+    details: dict[str, Any] = field(default_factory=dict)
+    """Plain JSON that is kept in the cell's result as ``details``; filled before the last item is answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One way to get predictions for one kind of task from a model with one capability."""
+
+    name: str
+    """``head``, ``rank``, ``generate``, ``embed``, ``probe``."""
+    kind: str
+    requires: Capability
+    protocols: frozenset[str]
+    """The protocols that it can serve."""
+    predict: Callable[[Any, Sequence[Any], MethodContext], list[Prediction]]
+    """Called with an adapter that has the capability and some examples; one prediction an example, in order."""
+    prepare: Callable[[Any, MethodContext], None] | None = None
+    """Called once a cell before `predict`, for work that is not done item by item; may fill the context's cache."""
+    prompted: bool = False
+    """Whether it asks with prompts."""
+    needs_all: bool = False
+    """Whether it must see all examples in one call (retrieval); others are called in chunks."""
+    splits: frozenset[LearnedSplit] = frozenset()
+    """Splits that it learns from by itself, beside a model that stays as it is (probing)."""
+    seeds: tuple[int, ...] = ()
+    """Of a method that learns: one cell each where the user names none."""
+    on_request: bool = False
+    """Whether it is taken only where ``--method`` names it, or where the task's own protocols have one of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """A protocol with the method that serves it."""
+
+    protocol: str
+    method: Method
+
+    @property
+    def fits(self) -> bool:
+        """Whether the model is fine-tuned first."""
+        return self.protocol in FITTING_PROTOCOLS
+
+
+def choose_pairings(
+    spec: TaskSpec,
+    methods: Sequence[Method],
+    description: ModelDescription,
+    *,
+    head: Head | None,
+    protocols: Sequence[str] = (),
+    method_name: str | None = None,
+) -> tuple[list[Pairing], list[str]]:
+    """Return the pairings that a model can do for a task, and a reason for every protocol that it cannot.
+
+    Args:
+        spec: The task.
+        methods: The methods of its kind, preferred ones first.
+        description: What the model offers.
+        head: The head that the task's training stages fit; None where it has no stages.
+        protocols: What the user asked for; empty takes the spec's own, or `frozen` for a checkpoint that has
+            already been fine-tuned for this kind of task, or what a model that cannot be fitted serves as it is.
+        method_name: The method that the user asked for.
+    """
+    methods = [method for method in methods if _is_asked_for(method, spec, method_name)]
+    wanted = tuple(protocols) or _default_protocols(spec, methods, description, head, method_name)
+    allowed = [method for method in methods if method_name in (None, method.name)]
+    pairings: list[Pairing] = []
+    reasons: list[str] = []
+    for protocol in wanted:
+        serving = [method for method in allowed if protocol in method.protocols]
+        able = [method for method in serving if _is_able(method, protocol, description, head)]
+        if able:
+            pairings.append(Pairing(protocol=protocol, method=able[0]))
+        else:
+            reasons.append(_why_not(spec, protocol, serving, description, head, method_name))
+    return pairings, reasons
+
+
+def _is_asked_for(method: Method, spec: TaskSpec, method_name: str | None) -> bool:
+    return not method.on_request or method.name == method_name or bool(method.protocols & set(spec.protocols))
+
+
+def _default_protocols(
+    spec: TaskSpec,
+    methods: Sequence[Method],
+    description: ModelDescription,
+    head: Head | None,
+    method_name: str | None,
+) -> tuple[str, ...]:
+    on_request = {
+        name
+        for method in methods
+        if method.on_request and method_name in (None, method.name)
+        for name in method.protocols
+    }
+    if on_request:
+        return tuple(name for name in spec.protocols if name in on_request) or tuple(sorted(on_request))
+    # Every encoder embeds and every text-to-text model writes: only a head that adds an ability tells that a
+    # checkpoint was fine-tuned for the task.
+    adds_nothing = head in {None, Head.DUAL_ENCODER, Head.TEXT_TO_TEXT}
+    already_fitted = head is not None and not adds_nothing and HEAD_CAPABILITY[head] in description.offers
+    if already_fitted and any("frozen" in method.protocols for method in methods):
+        return ("frozen",)
+    if Capability.FITS in description.offers:
+        return spec.protocols
+    able = [method for method in methods if method.requires in description.offers]
+    as_it_stands = sorted({name for method in able for name in method.protocols} - FITTING_PROTOCOLS)
+    return tuple(as_it_stands) or spec.protocols
+
+
+def _is_able(method: Method, protocol: str, description: ModelDescription, head: Head | None) -> bool:
+    if protocol not in FITTING_PROTOCOLS:
+        return method.requires in description.offers
+    if head is None or Capability.FITS not in description.offers:
+        return False
+    return method.requires in description.after_fit.get(head, frozenset())
+
+
+def _why_not(
+    spec: TaskSpec,
+    protocol: str,
+    serving: Sequence[Method],
+    description: ModelDescription,
+    head: Head | None,
+    method_name: str | None,
+) -> str:
+    if not serving:
+        named = f"the method {method_name!r}" if method_name else f"the kind {spec.kind!r}"
+        return f"{named} does not serve the protocol {protocol!r} of task {spec.task!r}"
+    needs = " or ".join(sorted({method.requires.value for method in serving}))
+    if protocol in FITTING_PROTOCOLS and head is None:
+        return f"task {spec.task!r} names no training stages, which the protocol {protocol!r} needs"
+    if protocol in FITTING_PROTOCOLS:
+        needs = f"Fits and then {needs}"
+    offers = ", ".join(sorted(description.offers)) or "nothing"
+    note = f" ({description.note})" if description.note else ""
+    return f"{protocol!r} needs {needs}; {description.adapter}:{description.ref} offers {offers}{note}"

@@ -1,0 +1,1 @@
+"""What is known of languages and scripts: codes, names, families, segmentation."""

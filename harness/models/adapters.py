@@ -1,0 +1,123 @@
+"""How model adapters are declared, described and opened.
+
+A plugin declares an `AdapterEntry` with dotted targets; nothing heavy is imported until a model is opened.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import AdapterError, UsageError, missing_told, near_names
+
+if TYPE_CHECKING:
+    from harness.models.capabilities import Adapter, ModelDescription
+    from harness.models.options import AdapterOptions
+
+__all__ = ["AdapterEntry", "ModelReference"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReference:
+    """What follows ``--model``: ``hf:models/e5-small`` is scheme ``hf`` and ref ``models/e5-small``."""
+
+    scheme: str
+    ref: str
+
+    @classmethod
+    def parse(cls, text: str, known: Iterable[str] = ()) -> ModelReference:
+        """Return the two parts of ``SCHEME:REF``; raises `UsageError` where one is missing.
+
+        `known` are references that a bare name may be the end of.
+        """
+        scheme, colon, ref = text.partition(":")
+        if not colon or not scheme or not ref:
+            names = {whole.partition(":")[2]: whole for whole in known}
+            near = [names[name] for name in near_names(text, names, limit=1)]
+            meant = "" if colon or not text else f"Did you mean {near[0] if near else f'hf:{text}'!r}? "
+            raise UsageError(
+                f"The model {text!r} is not of the form ADAPTER:NAME_OR_PATH.",
+                hint=f"{meant}Run 'harness models' to see the adapters.",
+            )
+        return cls(scheme=scheme, ref=ref)
+
+    def __str__(self) -> str:
+        """Return the text that was parsed."""
+        return f"{self.scheme}:{self.ref}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterEntry:
+    """The declaration of one adapter.
+
+    `target` names ``module:callable``; it is called as ``callable(description, options)`` and returns an
+    `Adapter`. `describe` names ``module:callable``, called as ``callable(ref, options)``; it reads only small
+    JSON, imports no model library, and may return the name of another adapter (``hf`` -> ``hf-encoder``).
+    `options` names ``module:AdapterOptions subclass``.
+    """
+
+    name: str
+    """What stands before the colon of ``--model``: ``hf``, ``hf-encoder``, ``baseline``."""
+    target: str
+    describe: str
+    options: str
+    summary: str
+    """One line for ``harness models``."""
+    examples: tuple[str, ...] = ()
+    """Values of ``--model`` that a user can try."""
+    baselines: tuple[str, ...] = ()
+    """Values of ``--model`` that ``--with-baselines`` runs beside any model."""
+    extra: str | None = None
+    """The extra that installs what the adapter needs."""
+
+    def load(self, target: str) -> Any:
+        """Return what a ``module:attribute`` of this entry names; raises `MissingExtraError`."""
+        module_name, _, attribute = target.partition(":")
+        with self._missing_told(target):
+            return getattr(importlib.import_module(module_name), attribute)
+
+    def _missing_told(self, target: str) -> AbstractContextManager[None]:
+        return missing_told(f"The adapter {self.name!r}", self.extra, target)
+
+    def describe_model(self, ref: str, options: AdapterOptions) -> ModelDescription:
+        """Return what the model offers, without loading it; raises `MissingExtraError` where it must be downloaded."""
+        function: Callable[[str, AdapterOptions], ModelDescription] = self.load(self.describe)
+        with self._missing_told(self.describe):
+            return function(ref, options)
+
+    def make_ready(self) -> None:
+        """Import what opens a model; raises `MissingExtraError`."""
+        with _garbage_kept():
+            self.load(self.target)
+
+    def open(self, description: ModelDescription, options: AdapterOptions) -> Adapter:
+        """Load the model; raises `MissingExtraError` or `AdapterError`."""
+        with _garbage_kept():
+            factory: Callable[[ModelDescription, AdapterOptions], Adapter] = self.load(self.target)
+            with self._missing_told(self.target):
+                adapter = factory(description, options)
+        if not (hasattr(adapter, "identity") and hasattr(adapter, "close")):
+            raise AdapterError(
+                f"The adapter {self.name!r} opened something that lacks identity() or close()."
+            )
+        return adapter
+
+
+@contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Put off the search for cyclic garbage.
+
+    The import of a network's code makes a million objects that stay; visiting them again and again takes a fifth of
+    the time between the command and the first item.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,298 @@
+"""Requests to a model and its answers: generation, continuations, hidden states, attention and subwords, as streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from harness.models.capabilities import Adapter, EmbedOptions
+
+__all__ = [
+    "Ability",
+    "Answered",
+    "AttentionOptions",
+    "Call",
+    "CountsSubwords",
+    "CoversWords",
+    "CutsTexts",
+    "ExposesHiddenStates",
+    "FloatArray",
+    "GenerateOptions",
+    "Generated",
+    "HasNotices",
+    "HasUntrained",
+    "LikelihoodAnswer",
+    "LikelihoodRequest",
+    "MaskRequest",
+    "Prompt",
+    "SegmentAttention",
+    "Streams",
+    "SubwordCount",
+    "TextAttention",
+    "Turn",
+    "WordCoverage",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LikelihoodRequest:
+    """A continuation to score after a context."""
+
+    context: str
+    continuation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskRequest:
+    """A form to score in its place: the text is ``before + form + after``, its spaces included."""
+
+    before: str
+    form: str
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LikelihoodAnswer:
+    """Log-probabilities (natural logarithm) of one continuation, or of one form in its place."""
+
+    token_logprobs: tuple[float, ...]
+    """One number a token that belongs to the continuation, a token that straddles the boundary included."""
+    is_greedy: bool
+    """Whether every token is the likeliest one."""
+    byte_length: int
+    """UTF-8 bytes of the continuation."""
+    truncated: bool = False
+    """Whether tokens of the context were cut off from the left."""
+    straddles: bool = False
+    """Whether a token holds the end of the context and the beginning of the continuation."""
+
+    @property
+    def total(self) -> float:
+        """The sum of the token log-probabilities."""
+        return float(sum(self.token_logprobs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One message of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+
+
+Prompt = str | tuple[Turn, ...]
+"""A text to go on from, or a conversation that the model's chat template turns into one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """What a model wrote for one prompt."""
+
+    text: str
+    """Without the prompt, the stop string and special tokens."""
+    tokens: int
+    """How many tokens were generated, the end token included."""
+    finished: bool
+    """Whether it ended by itself or at a stop string, rather than at the token limit."""
+    truncated: bool = False
+    """Whether tokens of the prompt were cut off from the left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateOptions:
+    """How text is generated for one request."""
+
+    max_tokens: int = 64
+    stop: tuple[str, ...] = ()
+    temperature: float = 0.0
+    """0 is greedy; sampling depends on `seed` alone, not on the batch."""
+    top_p: float = 1.0
+    seed: int = 0
+    choices: tuple[str, ...] | None = None
+    regex: str | None = None
+    json_schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionOptions:
+    """How the attention of all layers and heads becomes one score a piece."""
+
+    over: Literal["max", "mean"] = "max"
+    """How layers and heads are joined: the largest weight of any of them, or their mean."""
+    row: Literal["first", "mean"] = "first"
+    """Whose attention is read: that of the first position (the classification token), or of all positions on average,
+    padding left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentAttention:
+    """The pieces of one text in their order, without special pieces: where each stands, and its score."""
+
+    starts: tuple[int, ...]
+    """Offset of every piece's first character in the text, in Unicode code points."""
+    ends: tuple[int, ...]
+    scores: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextAttention:
+    """The attention that the pieces of a text, or of a pair of texts, get."""
+
+    segments: tuple[SegmentAttention, ...]
+    """One for the text; a second one for the other text of a pair."""
+    truncated: bool = False
+    """Whether the model could not see all of the input."""
+
+
+FloatArray = npt.NDArray[np.float32]
+
+
+@runtime_checkable
+class ExposesHiddenStates(Protocol):
+    """Streams the hidden states of tokenised sentences."""
+
+    def layer_count(self) -> int:
+        """Return how many layers there are, the embedding layer included."""
+
+    def hidden_states(
+        self,
+        sentences: Sequence[Sequence[str | None]],
+        layers: Sequence[int],
+        *,
+        sentence_vector: bool = False,
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """Yield (index of the sentence, vectors of shape (layers, words, dimension)), in any order.
+
+        A word's vector is that of its first piece; a word without a piece gets zeros. None is a masked word, whose
+        piece is the mask token: raises `CapabilityError` where the tokenizer has none. With `sentence_vector` one
+        vector more stands before those of the words: that of the first special token, or of the last piece in models
+        that read from left to right.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordCoverage:
+    """What of a sentence its hidden states do not show."""
+
+    empty: tuple[int, ...] = ()
+    """Numbers of the words that have no piece."""
+    cut: tuple[int, ...] = ()
+    """Numbers of the words that alone are longer than the model reads, and lose their last pieces."""
+    windows: int = 1
+    """In how many parts the model reads the sentence."""
+
+
+@runtime_checkable
+class CoversWords(Protocol):
+    """Says what of sentences their hidden states do not show; an adapter that exposes these may have it."""
+
+    def word_coverage(self, sentences: Sequence[Sequence[str | None]]) -> list[WordCoverage]:
+        """Return one record a sentence; runs the tokenizer only."""
+
+
+@runtime_checkable
+class HasUntrained(Protocol):
+    """Can be had with random weights; an adapter that exposes hidden states may have it."""
+
+    def untrained(self, seed: int) -> Adapter:
+        """Return a model of the same architecture and tokenizer, its weights drawn by `seed`.
+
+        Its `identity` tells it from the trained one and from those of other seeds. Raises `CapabilityError` where
+        the model is divided over several devices.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubwordCount:
+    """The sub-words of one text."""
+
+    tokens: int
+    """Without special tokens, templates, prefixes and padding, before anything is cut."""
+    unknown: int | None = None
+    """How many of them are the unknown token; None where the adapter cannot tell."""
+
+
+@runtime_checkable
+class CountsSubwords(Protocol):
+    """Counts the sub-words of texts by themselves, as fertility does (Ács 2019; Rust et al. 2021, section 3.3)."""
+
+    def subword_counts(self, texts: Sequence[str]) -> list[SubwordCount]:
+        """Return one count a text; runs the tokenizer only. An empty text has no token."""
+
+
+@runtime_checkable
+class CutsTexts(Protocol):
+    """Says how long texts may be that `classify`, `choose` or `embed` read whole: their answers do not tell.
+
+    Where such an adapter tags, it splits long sentences between words and cuts none.
+    """
+
+    def text_room(self, texts: int, options: EmbedOptions | None = None) -> int | None:
+        """Return how many sub-words, as `CountsSubwords` counts them, a sequence of so many texts may have.
+
+        Args:
+            texts: 1, or 2 for a pair.
+            options: How the one text is embedded as a query; None where a head reads the sequence.
+
+        Returns:
+            The most sub-words of all texts together of which none is cut; None where there is no limit.
+        """
+
+
+Ability = Literal[
+    "classify", "choose", "tag", "extract_spans", "embed", "loglikelihood", "generate", "fill_masks"
+]
+"""The methods of capabilities whose answers are kept and shared: one answer a request, whatever stands beside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What is asked, without the requests."""
+
+    ability: Ability
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What all requests have in common: ``labels`` of `classify`; ``side`` and ``options`` of `embed`."""
+    stopping: Callable[[], bool] = lambda: False
+    """Whether the user wants the run to stop: no further batch shall begin, those under way are answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """Some requests with their answers."""
+
+    indices: Sequence[int]
+    """Numbers of the requests, counted through all blocks from 0."""
+    answers: Sequence[Any]
+    """As the method of the capability returns them, one a request: a row of its array, or an item of its list."""
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """Gives answers as they come, rather than all at the end of a call."""
+
+    def block_characters(self, ability: Ability) -> int | None:
+        """Return how many characters of text make a block, a few batches' worth; None takes all in one block.
+
+        The number depends on options only, never on how many processes there are or what memory is left: blocks, and
+        so the batches within them, are the same for any number of processes.
+        """
+
+    def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Iterator[Answered]:
+        """Yield the answers of all requests of all blocks, every one once, in any order.
+
+        The requests of `generate` are pairs of a prompt and its options. Batches never cross the border of a block.
+        The generator may be closed before its end.
+        """
+
+
+@runtime_checkable
+class HasNotices(Protocol):
+    """Has to say how its answers were made."""
+
+    def notices(self) -> Sequence[str]:
+        """Return sentences for the run's notes, in order: that batches were made smaller for want of memory."""

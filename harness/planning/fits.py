@@ -1,0 +1,281 @@
+"""Which models a plan fits: the stages of every fit, their data, settings and dev sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from harness.data.sources import DataFinder, FoundData, data_ref
+from harness.errors import HarnessError, MissingDataError, UnknownNameError
+from harness.languages.table import Language, LanguageTable
+from harness.models.capabilities import Head, HeadSpec, ModelDescription
+from harness.planning.plan import Cell, FitPlan, PromptPlan, RunConfig, StagePlan
+from harness.planning.spec_checks import check_training
+from harness.planning.train_variants import TRANSLATE_TRAIN, TrainVariants
+from harness.registry.registry import Registry
+from harness.specs.catalog import Catalog, TaskEntry, described_languages
+from harness.specs.recipe_settings import resolve_settings
+from harness.specs.schema import Source, TaskSpec, TrainingSpec
+
+__all__ = ["FitPlanner", "Origin", "find_split", "without_selection_on_test"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where the data of a training stage come from: a training set, or a task's own training split."""
+
+    kind: str
+    spec: TaskSpec | TrainingSpec
+    labels: tuple[str, ...]
+    inputs: tuple[str, ...]
+    languages: LanguageTable
+    folders: Mapping[str, Traversable]
+
+
+class FitPlanner:
+    """Plans the fits of one run; asked twice for the same, it gives the same object."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        registry: Registry,
+        catalog: Catalog,
+        finder: DataFinder,
+        description: ModelDescription,
+    ) -> None:
+        self._config = config
+        self._registry = registry
+        self._catalog = catalog
+        self._finder = finder
+        self._description = description
+        self._fits: dict[tuple[str, str, str, int], FitPlan | HarnessError] = {}
+        self._translated = TrainVariants(config, registry)
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be told about the stages."""
+        fits = [fit for fit in self._fits.values() if isinstance(fit, FitPlan)]
+        return [stage.note for fit in fits for stage in fit.stages if stage.note]
+
+    def origin(self, name: str) -> Origin:
+        """Return where the data of a training stage come from."""
+        if name not in self._catalog.names("training"):
+            return _own_origin(self._catalog.task(name))
+        spec, entry = self._catalog.training(name)
+        check_training(spec, entry.document, self._registry)
+        return Origin(
+            kind=spec.kind,
+            spec=spec,
+            labels=spec.labels,
+            inputs=spec.inputs,
+            languages=described_languages(spec.languages),
+            folders=dict.fromkeys(spec.languages, entry.folder),
+        )
+
+    def fit(self, spec: TaskSpec, language: Language, protocol: str, seed: int) -> FitPlan:
+        """Return the fit of a cell, the same object for cells that share it; raises `MissingDataError`."""
+        assert spec.transfer is not None
+        target = language.code if self._is_of_one(spec, language, protocol) else ""
+        key = (spec.task, protocol, target, seed)
+        if key not in self._fits:
+            try:
+                self._fits[key] = self._new_fit(spec, protocol, target, seed)
+            except MissingDataError as error:
+                self._fits[key] = error
+        known = self._fits[key]
+        if isinstance(known, HarnessError):
+            raise known
+        return known
+
+    def _is_of_one(self, spec: TaskSpec, language: Language, protocol: str) -> bool:
+        """Return whether a fit serves this language alone."""
+        if protocol == "translate_train_all":
+            return language.code in self._catalog.task(spec.task).added
+        return protocol in {"in_language", "translate_train"}
+
+    def view(self, protocol: str) -> dict[str, str]:
+        """Return the conditions of a cell that its fit makes; what is usual is left out."""
+        view = self._translated.view(protocol)
+        if self._config.select_on:
+            view["select_on"] = self._config.select_on
+        if self._config.train_languages and protocol not in {"in_language", *TRANSLATE_TRAIN}:
+            view["train_languages"] = "+".join(self._config.train_languages)
+        return view
+
+    def _new_fit(self, spec: TaskSpec, protocol: str, target: str, seed: int) -> FitPlan:
+        assert spec.transfer is not None
+        languages = self._config.train_languages or (spec.transfer.source,)
+        if protocol == "in_language":
+            languages = (target,)
+        elif protocol in TRANSLATE_TRAIN:
+            languages = (spec.transfer.source,)
+        recipe = self._config.recipe or spec.transfer.recipe
+        targets: tuple[str, ...] = (target,)
+        if protocol == "translate_train_all":
+            targets = self._catalog.task(spec.task).joint_languages(target)
+        stages = tuple(
+            self._stage(spec, name, languages, recipe, protocol, targets) for name in spec.transfer.stages
+        )
+        return FitPlan(stages=stages, seed=seed, recipe=recipe)
+
+    def _stage(
+        self,
+        spec: TaskSpec,
+        name: str,
+        languages: tuple[str, ...],
+        recipe: str,
+        protocol: str,
+        targets: tuple[str, ...],
+    ) -> StagePlan:
+        origin = self.origin(name)
+        kind = self._registry.kinds.get(origin.kind)
+        assert kind.head is not None
+        train = []
+        for code in languages:
+            source = origin.spec.source(code, "train")
+            if source is None:
+                having = [known for known in origin.spec.languages if origin.spec.source(known, "train")]
+                raise MissingDataError(
+                    f"The training set {name!r} has no training split in {code!r}.",
+                    hint=f"It has: {', '.join(having) or 'none'}.",
+                )
+            language = origin.languages.get(code)
+            train.append(
+                (code, find_split(self._finder, source, name, language, "train", origin.folders.get(code)))
+            )
+        train = self._translated.parts(name, train, origin.spec.translate, protocol, targets)
+        head = kind.head
+        prompt: PromptPlan | None = None
+        if head not in self._description.after_fit and Head.TEXT_TO_TEXT in self._description.after_fit:
+            head, prompt = Head.TEXT_TO_TEXT, self._prompt(name)
+        settings = resolve_settings(self._catalog.recipe(recipe), head, name, self._description)
+        validation = self._validation(spec, name, origin, self._config.select_on or languages[0])
+        validation, note = _separate(name, validation, train, settings.select_best)
+        return StagePlan(
+            name=name,
+            kind=kind,
+            head=HeadSpec(
+                head=head,
+                # The choices are inputs there: one head scores any number of them, so that stages can share it.
+                labels=() if head in {Head.MULTIPLE_CHOICE, Head.TEXT_TO_TEXT} else origin.labels,
+                inputs=origin.inputs,
+            ),
+            prompt=prompt,
+            labels=origin.labels,
+            train=tuple(train),
+            validation=validation,
+            settings=settings,
+            limit=self._config.train_limit,
+            phrases=origin.spec.input_phrases,
+            note=note,
+        )
+
+    def _prompt(self, stage: str) -> PromptPlan:
+        """Return the text format of a stage; raises `MissingDataError` where it has none."""
+        preset = self._config.prompt or "mt5"
+        try:
+            spec = self._catalog.prompt(stage, preset)
+        except UnknownNameError as error:
+            raise MissingDataError(
+                f"The training set {stage!r} has no text format {preset!r}: {error}"
+            ) from error
+        inherited = self._catalog.inherited_prompt(spec)
+        return PromptPlan(spec=spec, inherited=inherited, policy=self._config.literals, instruction="en")
+
+    def _validation(
+        self, spec: TaskSpec, name: str, origin: Origin, code: str
+    ) -> tuple[str, FoundData] | None:
+        places = [(name, origin)]
+        if self._config.select_on is not None:
+            places.append((spec.task, _own_origin(self._catalog.task(spec.task))))
+        for owner, candidate in places:
+            source = candidate.spec.source(code, "validation")
+            if source is None:
+                continue
+            language = candidate.languages.get(code)
+            try:
+                found = find_split(
+                    self._finder, source, owner, language, "validation", candidate.folders.get(code)
+                )
+            except MissingDataError:
+                continue
+            return code, found
+        if self._config.select_on is not None:
+            raise MissingDataError(
+                f"No dev set in {code!r} was found for {name!r} or {spec.task!r}, which --select-on {code} needs."
+            )
+        return None
+
+
+def find_split(
+    finder: DataFinder,
+    source: Source,
+    owner: str,
+    language: Language,
+    split: str,
+    folder: Any,
+    conditions: Mapping[str, str] | None = None,
+) -> FoundData:
+    """Return the files of a split in a language; raises `MissingDataError`."""
+    ref = data_ref(source, owner=owner, language=language, split=split, folder=folder, conditions=conditions)
+    return finder.find(source, ref)
+
+
+def _separate(
+    name: str,
+    validation: tuple[str, FoundData] | None,
+    train: Sequence[tuple[str, FoundData]],
+    select_best: bool,
+) -> tuple[tuple[str, FoundData] | None, str]:
+    """Return the dev set of a stage unless the stage also trains on it, and a note where no checkpoint is chosen."""
+    trained = {path for _, found in train for path in found.files.paths}
+    if validation is not None and trained & set(validation[1].files.paths):
+        return None, f"{name}: its dev set stands in for the training set, so the last checkpoint is kept"
+    if validation is None and select_best:
+        return None, f"{name}: no dev set was found, so the last checkpoint is kept"
+    return validation, ""
+
+
+def _own_origin(entry: TaskEntry) -> Origin:
+    return Origin(
+        kind=entry.spec.kind,
+        spec=entry.spec,
+        labels=entry.spec.label_names,
+        inputs=entry.spec.input_names,
+        languages=entry.languages,
+        folders=entry.folders,
+    )
+
+
+def without_selection_on_test(cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:
+    """Return the cells with fits that choose no checkpoint on files which the run also tests on.
+
+    A dev file that stands in for a missing test file would otherwise choose the checkpoint and score it.
+    """
+    tested = {path for cell in cells for path in cell.test.files.paths}
+    notes: list[str] = []
+    kept: list[Cell] = []
+    for cell in cells:
+        fit = cell.fit
+        if fit is not None and any(
+            stage.validation is not None and tested & set(stage.validation[1].files.paths)
+            for stage in fit.stages
+        ):
+            stages = tuple(_last_checkpoint(stage, tested, notes) for stage in fit.stages)
+            fit = replace(fit, stages=stages)
+        kept.append(cell if fit is cell.fit else replace(cell, fit=fit))
+    return kept, list(dict.fromkeys(notes))
+
+
+def _last_checkpoint(stage: StagePlan, tested: set[Path], notes: list[str]) -> StagePlan:
+    if stage.validation is None or not tested & set(stage.validation[1].files.paths):
+        return stage
+    note = (
+        f"{stage.name}: its dev set in {stage.validation[0]!r} stands in for a test set of this run, so the last "
+        "checkpoint is kept and none is chosen on it"
+    )
+    notes.append(note)
+    return replace(stage, validation=None, note=note)

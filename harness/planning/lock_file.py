@@ -1,0 +1,278 @@
+"""The lock file: the data, documents and model that a run resolved, and the refusal of anything else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.data.sources import Pins
+from harness.errors import AdapterError, UsageError
+from harness.models.capabilities import ModelDescription
+from harness.planning.plan import Plan
+from harness.planning.resolution import (
+    LockedDocument,
+    LockedSplit,
+    LockEntry,
+    Resolution,
+    read_resolution,
+    resolve_plan,
+)
+from harness.specs.catalog import Catalog
+from harness.storage.run_folder import Run
+
+__all__ = [
+    "FORMAT",
+    "READ_OTHERWISE",
+    "WORDS",
+    "Lock",
+    "LockFile",
+    "LockedModel",
+    "check_locked",
+    "data_difference",
+    "lock_run",
+    "locked_model",
+    "read_lock",
+]
+
+FORMAT = 1
+RENEW = "To accept what is found now, write the lock file anew: harness lock RUN|TASKS --output {path}"
+READ_OTHERWISE = "the same files are read in another way"
+ORDER = ("task", "training", "extends", "prompt", "recipe")
+"""What is told first where several documents are not the locked ones."""
+WORDS = {"training": "training set", "extends": "added language"}
+"""What the sorts of `LockedDocument` are called, where that is another word."""
+
+
+class LockedModel(LockEntry):
+    """The model of the run that was locked."""
+
+    adapter: str
+    ref: str
+    revision: str | None
+    weights: str | None
+    """SHA-256 of its weights; null for models that have no files here."""
+    files: str | None = None
+    """SHA-256 of its configuration and tokenizer."""
+
+
+class Lock(Resolution):
+    """What a lock file holds."""
+
+    harness_lock: int = FORMAT
+    """The format."""
+    harness: str | None = None
+    """The version that wrote it; not compared."""
+    model: LockedModel | None = None
+
+    @classmethod
+    def of(cls, resolution: Resolution, model: LockedModel | None = None) -> Lock:
+        """Return the lock of what was resolved."""
+        return cls(data=resolution.data, specs=resolution.specs, harness=_version(), model=model)
+
+    def to_text(self) -> str:
+        """Return the text of the file: sorted JSON, the same for the same content."""
+        content = self.model_dump(mode="json")
+        return json.dumps(content, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockFile:
+    """A lock file that was read."""
+
+    path: Path
+    lock: Lock
+
+    @property
+    def pins(self) -> Pins:
+        """The commits of Hub datasets, for `harness.data.sources.DataFinder`."""
+        return {
+            (entry.hub.path, entry.hub.config, entry.hub.split): entry.hub.revision
+            for entry in self.lock.data
+            if entry.hub is not None and entry.hub.revision is not None
+        }
+
+    @property
+    def renewal(self) -> str:
+        """The sentence that says how to accept what is found now."""
+        return RENEW.format(path=self.path)
+
+
+def lock_run(run: Run) -> Lock:
+    """Return the lock of a run: its data, documents and model, without the baselines beside it.
+
+    Raises `UsageError` for a run whose manifest does not say what was resolved.
+    """
+    recorded = run.manifest.get("resolved")
+    if not isinstance(recorded, Mapping):
+        raise UsageError(
+            f"The run {str(run.path)!r} does not say what it resolved; an older harness made it.",
+            hint="Lock its tasks instead: harness lock TASKS --data DIR",
+        )
+    try:
+        resolution = read_resolution(recorded)
+    except ValidationError as error:
+        raise UsageError(f"{run.path / 'manifest.json'}: 'resolved' is broken: {_first(error)}.") from error
+    described = run.results["model"]
+    metadata = described.get("metadata", {})
+    model = LockedModel(
+        adapter=described["adapter"],
+        ref=described["ref"],
+        revision=described.get("revision"),
+        weights=metadata.get("weights"),
+        files=metadata.get("files"),
+    )
+    return Lock.of(resolution, model)
+
+
+def read_lock(path: Path) -> LockFile:
+    """Return a lock file; raises `UsageError` for one that is missing, broken, of a newer format, or empty."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(
+            f"The lock file {str(path)!r} cannot be read: {error.strerror}.",
+            hint="Write one with: harness lock RUN|TASKS --output FILE",
+        ) from error
+    except ValueError as error:
+        raise _broken(path, f"it is no JSON: {error}") from error
+    if not isinstance(content, dict) or not isinstance(content.get("harness_lock"), int):
+        raise _broken(path, "the key 'harness_lock' with the number of its format is missing")
+    if content["harness_lock"] > FORMAT:
+        raise UsageError(
+            f"The lock file {str(path)!r} has the format {content['harness_lock']}; this harness reads {FORMAT}.",
+            hint="Update it: pip install -U multilingual-harness",
+        )
+    try:
+        lock = Lock.model_validate_json(json.dumps(content))
+    except ValidationError as error:
+        raise _broken(path, _first(error)) from error
+    if not lock.data:
+        raise _broken(path, "it locks no data")
+    return LockFile(path=path, lock=lock)
+
+
+def _broken(path: Path, reason: str) -> UsageError:
+    return UsageError(
+        f"The lock file {str(path)!r} cannot be used: {reason.rstrip('.')}.",
+        hint="Write it anew with: harness lock RUN|TASKS --output FILE",
+    )
+
+
+def check_locked(plan: Plan, locked: LockFile, catalog: Catalog) -> None:
+    """Raise `UsageError` unless all that the cells of a plan read is what the lock file has.
+
+    Entries of the lock that the plan does not need are fine: the lock of a suite serves each of its tasks.
+    """
+    resolution = resolve_plan(plan, catalog)
+    documents = {entry.key: entry for entry in locked.lock.specs}
+    for document in sorted(resolution.specs, key=lambda entry: ORDER.index(entry.sort)):
+        _check_document(document, documents.get(document.key), locked)
+    splits = {entry.key: entry for entry in locked.lock.data}
+    for split in resolution.data:
+        _check_split(split, splits.get(split.key), locked)
+
+
+def _check_document(here: LockedDocument, kept: LockedDocument | None, locked: LockFile) -> None:
+    title = f"{WORDS.get(here.sort, here.sort)} {here.name!r}"
+    if kept is None:
+        raise UsageError(
+            f"The {title} is not in the lock file {str(locked.path)!r}.",
+            hint=f"Run only what it locks. {locked.renewal}",
+        )
+    if here.version != kept.version:
+        raise UsageError(
+            f"The {title} has version {here.version}; the lock file {str(locked.path)!r} has version {kept.version}.",
+            hint=locked.renewal,
+        )
+    if here.digest != kept.digest:
+        raise UsageError(
+            f"The document of the {title} has the digest {here.digest}; the lock file {str(locked.path)!r} has "
+            f"{kept.digest}.",
+            hint=locked.renewal,
+        )
+
+
+def _check_split(here: LockedSplit, kept: LockedSplit | None, locked: LockFile) -> None:
+    if kept is None:
+        raise UsageError(
+            f"The data of {here.title} are not in the lock file {str(locked.path)!r}.",
+            hint=f"Run only what it locks. {locked.renewal}",
+        )
+    if here.digest != kept.digest:
+        raise UsageError(
+            f"The data of {here.title} are not the locked ones: {data_difference(here, kept)} (digest {here.digest} "
+            f"here, {kept.digest} in {str(locked.path)!r}).",
+            hint=locked.renewal,
+        )
+
+
+def data_difference(here: LockedSplit, kept: LockedSplit, keeper: str = "the lock") -> str:
+    """Return what differs between two splits: the place, a file with both digests, or only how it is read."""
+    if here.origin != kept.origin:
+        return f"they come from {_place(here)}, and {keeper} has {_place(kept)}"
+    if here.hub is not None and here.hub != kept.hub:
+        return f"they come from {_place(here)}, and {keeper} has {_place(kept)}"
+    locked = {file.name: file.sha256 for file in kept.files}
+    for file in here.files:
+        if file.name not in locked:
+            return f"{keeper} has no file {file.name!r}, but {', '.join(map(repr, locked))}"
+        if locked[file.name] != file.sha256:
+            return f"the file {file.name!r} has SHA-256 {file.sha256}, and {keeper} has {locked[file.name]}"
+    if len(here.files) != len(kept.files):
+        return f"{len(here.files)} files were found, and {keeper} has {len(kept.files)}"
+    return READ_OTHERWISE
+
+
+def _place(split: LockedSplit) -> str:
+    if split.hub is None:
+        return {"local": "a data folder", "sample": "the embedded sample", "hub": "the Hub"}[split.origin]
+    return f"the Hub dataset {split.hub.path!r} at revision {split.hub.revision or 'unknown'}"
+
+
+def locked_model(locked: LockFile, description: ModelDescription, identity: Mapping[str, Any]) -> None:
+    """Raise `AdapterError` where a lock file names a model and the opened one is another.
+
+    Args:
+        locked: The lock file; one that was written of tasks names no model.
+        description: The model as it was described.
+        identity: What the opened adapter's ``identity()`` returned.
+    """
+    kept = locked.lock.model
+    if kept is None:
+        return
+    if description.adapter != kept.adapter:
+        raise _other_model(locked, description, "adapter", description.adapter, kept.adapter)
+    for name, digest in (("weights", kept.weights), ("files", kept.files)):
+        if digest is not None and identity.get(name) != digest:
+            what = "weights" if name == "weights" else "configuration and tokenizer"
+            raise _other_model(locked, description, f"digest of the {what}", str(identity.get(name)), digest)
+    if kept.weights is None and description.ref != kept.ref:
+        raise _other_model(locked, description, "name", description.ref, kept.ref)
+
+
+def _other_model(
+    locked: LockFile, description: ModelDescription, what: str, here: str, kept: str
+) -> AdapterError:
+    return AdapterError(
+        f"The model {description.ref!r} is not the locked one: its {what} is {here}, and the lock file "
+        f"{str(locked.path)!r} has {kept}.",
+        hint="Lock the tasks alone to try other models on the same data: harness lock TASKS",
+    )
+
+
+def _first(error: ValidationError) -> str:
+    fault = error.errors()[0]
+    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+
+
+def _version() -> str | None:
+    try:
+        return version("multilingual-harness")
+    except PackageNotFoundError:
+        return None

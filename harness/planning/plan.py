@@ -1,0 +1,420 @@
+"""What a run will do: the configuration, the models to fit, the cells, and what is skipped with its reason."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.data.gold import CellGold
+from harness.data.resolve import DataOptions
+from harness.data.sources import FoundData
+from harness.errors import CapabilityError, UsageError
+from harness.kinds.kind import TaskKind
+from harness.kinds.methods import Pairing
+from harness.languages.table import Language
+from harness.models.adapters import AdapterEntry, ModelReference
+from harness.models.capabilities import HeadSpec, ModelDescription, TrainingSettings
+from harness.models.options import AdapterOptions
+from harness.prompts.preset import CompiledPrompt, compile_prompt
+from harness.specs.prompt import PromptSpec
+from harness.specs.schema import Phrases, SuiteSpec, TaskSpec
+
+__all__ = [
+    "DEFAULT_SEED",
+    "Cell",
+    "FitPlan",
+    "LearningPlan",
+    "Model",
+    "Plan",
+    "PoolPlan",
+    "PromptPlan",
+    "RunConfig",
+    "ShotPool",
+    "Skip",
+    "StagePlan",
+    "identity_digest",
+    "reason_without_language",
+    "refuse_empty",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """What a user asked for; the command and the Python function build the same object."""
+
+    tasks: tuple[str, ...]
+    model: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    languages: tuple[str, ...] | None = None
+    tasks_from: tuple[Path, ...] = ()
+    data: DataOptions = field(default_factory=lambda: DataOptions(mode="hub"))
+    protocols: tuple[str, ...] = ()
+    method: str | None = None
+    seeds: tuple[int, ...] = ()
+    """Training seeds; empty takes 42, the seed of the public XTREME scripts."""
+    limit: int | None = None
+    train_limit: int | None = None
+    recipe: str | None = None
+    train_languages: tuple[str, ...] = ()
+    select_on: str | None = None
+    """Language whose dev set chooses the checkpoint; None takes the source language's."""
+    prompt: str | None = None
+    """Preset; None takes `default`, and `mt5` for text-to-text models that are fine-tuned."""
+    shots: int = 0
+    shots_from: Literal["train", "validation"] = "train"
+    shots_language: Literal["source", "target"] = "source"
+    instruction_language: str | None = None
+    """Language of the prompt's words; None takes the item's."""
+    literals: Literal["english", "fail"] = "english"
+    """What happens where a prompt has no words in a language."""
+    chat: bool = False
+    constrained: bool = False
+    variants: tuple[str, ...] = ()
+    """Versions of the test items; empty takes the tasks' own. `zs` is another name of `original`."""
+    translators: tuple[str, ...] = ()
+    """What makes the variants `tt`, `te` and `bt`; the first one translates training sets."""
+    romanised: str = "keep"
+    """What becomes of romanised texts before `tt`: `keep`, `skip`, or a translator that writes them in their script."""
+    train_variant: str | None = None
+    """``b-train``, ``t-train``, ``bt-orig`` or ``mt-LANGUAGE``; None takes the training set as it is."""
+    train_pivot: str = "es"
+    """Language through which ``b-train``, ``t-train`` and ``bt-orig`` go."""
+    allow_code: bool = False
+    """Whether metrics that are programs of others may run."""
+    with_baselines: bool = False
+    with_published: bool = False
+    num_processes: int | None = None
+    """How many processes share the work; None takes those that a launcher started, or one."""
+    shard: str | None = None
+    """``2/4``: only the second of four parts of the cells."""
+    reuse: tuple[Path, ...] = ()
+    """Run folders whose answers are taken over where they are answers to the same requests of the same model."""
+    locked: Path | None = None
+    """Lock file that data, specs and model must agree with."""
+    gold: Path | None = None
+    """File of corrected labels that items are scored with."""
+    output: Path | None = None
+
+
+DEFAULT_SEED = 42
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model that was described but not loaded."""
+
+    reference: ModelReference
+    entry: AdapterEntry
+    options: AdapterOptions
+    description: ModelDescription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePlan:
+    """One training stage: its examples, and the dev set that chooses the checkpoint."""
+
+    name: str
+    kind: TaskKind
+    head: HeadSpec
+    train: tuple[tuple[str, FoundData], ...]
+    """Language and files of every part of the training data."""
+    validation: tuple[str, FoundData] | None
+    settings: TrainingSettings
+    limit: int | None
+    labels: tuple[str, ...] = ()
+    """Names that the data are read with; a multiple-choice head has none of its own."""
+    phrases: Phrases = field(default_factory=dict)
+    prompt: PromptPlan | None = None
+    """How examples become text pairs, where a text-to-text model is trained."""
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitPlan:
+    """A model to fine-tune, in one stage or several; cells with equal plans share the fit."""
+
+    stages: tuple[StagePlan, ...]
+    seed: int
+    recipe: str
+
+    @cached_property
+    def key(self) -> str:
+        """A digest of all of it but the model; cells with the same key share one fit."""
+        parts = [[self.seed, self.recipe], *([stage.name, *_stage_identity(stage)] for stage in self.stages)]
+        text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def title(self) -> str:
+        """``squad (en), seed 42``, or ``squad (es), translated by nllb, seed 42``."""
+        names = " then ".join(
+            f"{stage.name} ({'+'.join(language for language, _ in stage.train)})" for stage in self.stages
+        )
+        changes = [found.change for stage in self.stages for _, found in stage.train]
+        by = dict.fromkeys(change.translator for change in changes if change is not None)
+        translated = f", translated by {' and '.join(by)}" if by else ""
+        return f"{names}{translated}, seed {self.seed}"
+
+
+def _stage_identity(stage: StagePlan) -> list[Any]:
+    validation = None if stage.validation is None else [stage.validation[0], stage.validation[1].digest()]
+    return [
+        stage.head.head.value,
+        list(stage.head.labels),
+        list(stage.head.inputs),
+        [[language, found.digest()] for language, found in stage.train],
+        validation,
+        {name: getattr(stage.settings, name) for name in stage.settings.__slots__},
+        stage.limit,
+        list(stage.labels),
+        stage.phrases,
+        None if stage.prompt is None else stage.prompt.digest,
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningPlan:
+    """What a method learns from by itself, beside a model that stays as it is."""
+
+    owner: str
+    """The task or training set whose splits these are."""
+    language: str
+    train: FoundData
+    validation: FoundData | None
+    """None where every tenth cluster of train is held out instead."""
+    inputs: tuple[str, ...]
+    labels: tuple[str, ...]
+    phrases: Phrases
+    limit: int | None
+    """At most so many items of either split."""
+    seeds: tuple[int, ...]
+    """Of all cells that differ in the seed alone: what is chosen over several seeds depends on all of them."""
+
+    @property
+    def key(self) -> str:
+        """A digest of the data, of how they are read, and of the seeds."""
+        found = None if self.validation is None else self.validation.digest()
+        reading = [list(self.inputs), list(self.labels), self.phrases]
+        parts = [self.owner, self.language, self.train.digest(), found, reading, self.limit, list(self.seeds)]
+        text = json.dumps(parts, ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what results record of it."""
+        return {
+            "language": self.language,
+            "train": self.train.to_json(),
+            "validation": None if self.validation is None else self.validation.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolPlan:
+    """The files of a task's candidate pool."""
+
+    parts: tuple[tuple[str, FoundData], ...]
+    """Language and files, in the order in which ties are broken."""
+    missing: tuple[str, ...] = ()
+    """Languages whose candidates were not found."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What two pools with the same candidates share."""
+        return tuple(found.digest() for _, found in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShotPool:
+    """The data that shots are drawn from, and how they are read."""
+
+    owner: str
+    language: str
+    split: str
+    found: FoundData
+    labels: tuple[str, ...]
+    inputs: tuple[str, ...]
+    phrases: Phrases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptPlan:
+    """How the items of a cell become prompts."""
+
+    spec: PromptSpec
+    inherited: PromptSpec | None
+    policy: Literal["english", "fail"]
+    instruction: str
+    """Language of the words."""
+    shots: int = 0
+    pool: ShotPool | None = None
+    chat: bool = False
+    constrained: bool = False
+
+    def compiled(self, language: str) -> CompiledPrompt:
+        """Return the prompt with the words of a language."""
+        return compile_prompt(self.spec, language, policy=self.policy, inherited=self.inherited)
+
+    @property
+    def digest(self) -> str:
+        """A digest of templates, words, and where the shots come from."""
+        content = [
+            self.spec.model_dump(mode="json"),
+            None if self.inherited is None else self.inherited.model_dump(mode="json"),
+            [self.policy, self.instruction, self.shots, self.chat, self.constrained],
+            None if self.pool is None else [self.pool.owner, self.pool.language, self.pool.found.digest()],
+        ]
+        text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def to_json(self, compiled: CompiledPrompt) -> dict[str, Any]:
+        """Return what results record of it."""
+        return {
+            "name": self.spec.prompt,
+            "words": compiled.literals_language,
+            "shots": self.shots,
+            "shots_data": None if self.pool is None else self.pool.found.to_json(),
+            "digest": self.digest,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One number to come: a task in a language, by one model, fit, method and seed."""
+
+    spec: TaskSpec
+    language: Language
+    pairing: Pairing
+    fit: FitPlan | None
+    seed: int
+    test: FoundData
+    view: Mapping[str, str] = field(default_factory=dict)
+    pool: PoolPlan | None = None
+    prompt: PromptPlan | None = None
+    gold: CellGold | None = None
+    """Corrected labels; the view names them."""
+    learning: LearningPlan | None = None
+    text: Language | None = None
+    """The language that answers are in, where translation made it another one than the cell's."""
+
+    @property
+    def text_language(self) -> Language:
+        """The language of prompts and answers."""
+        return self.text or self.language
+
+    @property
+    def provenance(self) -> str | None:
+        """How the texts of its items were made: by the spec, or a translator; None where nobody says so."""
+        if self.test.change is not None:
+            return "machine-translated"
+        return None if "variant" in self.view else self.spec.provenance(self.language.code)
+
+    @property
+    def title(self) -> str:
+        """``xnli:sw``."""
+        return f"{self.spec.task}:{self.language.code}"
+
+    def identity(self) -> dict[str, Any]:
+        """Return the parts that make the cell what it is within a run."""
+        return {
+            "task": self.spec.task,
+            "version": self.spec.version,
+            "language": self.language.code,
+            "protocol": self.pairing.protocol,
+            "method": self.pairing.method.name,
+            "fit": None if self.fit is None else self.fit.key,
+            "seed": self.seed,
+            "prompt": None if self.prompt is None else self.prompt.digest,
+            "view": dict(sorted(self.view.items())),
+            **({} if self.learning is None else {"learning": self.learning.key}),
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that name the cell's records."""
+        return identity_digest(self.identity())
+
+
+def identity_digest(identity: Mapping[str, Any]) -> str:
+    """Return the twelve hexadecimal digits that stand for a cell's identity."""
+    text = json.dumps(identity, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """Something that was asked for and will not be run."""
+
+    task: str
+    language: str
+    reason: str
+    protocol: str | None = None
+    view: Mapping[str, str] = field(default_factory=dict)
+    lacking: bool = False
+    """Whether the task does not have the language at all, so that someone could add it."""
+
+
+def reason_without_language(reason: str, language: str) -> str:
+    """Return what is the same in the reasons of several languages, so that reports can group them."""
+    start, _, _ = reason.partition(":")
+    lacking, has_no, _ = start.partition(" has no ")
+    return lacking if has_no else start.replace(repr(language), "?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run will do for one model."""
+
+    model: Model
+    cells: tuple[Cell, ...]
+    skipped: tuple[Skip, ...]
+    notes: tuple[str, ...] = ()
+    suites: tuple[SuiteSpec, ...] = ()
+    """Suites that were asked for by name."""
+    published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By task: the languages of its own document, without those that fragments added."""
+    added: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By task: the languages that fragments added, with the plugin or file that did."""
+    human: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By task and metric: published human performance, as a fraction."""
+
+    @property
+    def fits(self) -> list[FitPlan]:
+        """The models to fine-tune, each once, in the order in which cells need them."""
+        return list({cell.fit.key: cell.fit for cell in self.cells if cell.fit is not None}.values())
+
+    def groups(self) -> Iterator[tuple[FitPlan | None, list[Cell]]]:
+        """Yield the cells of every fit together, cells without a fit first."""
+        by_key: dict[str | None, list[Cell]] = {None: []}
+        for cell in self.cells:
+            by_key.setdefault(None if cell.fit is None else cell.fit.key, []).append(cell)
+        for cells in by_key.values():
+            if cells:
+                yield cells[0].fit, cells
+
+
+def refuse_empty(plan: Plan) -> None:
+    """Raise `UsageError` when a plan has no cell; the message gives the first reasons."""
+    if plan.cells:
+        return
+    if not plan.skipped:
+        raise UsageError("Nothing is left to run. No language is both in --tasks and in --languages.")
+    alike: dict[tuple[str, str], dict[str, str]] = {}
+    for skip in plan.skipped:
+        shape = skip.reason if skip.lacking else reason_without_language(skip.reason, skip.language)
+        alike.setdefault((skip.task, shape), {}).setdefault(skip.reason, skip.language)
+    reasons = []
+    for told, *others in (found.items() for found in alike.values()):
+        reasons.append(told[0] + (f" (Likewise: {', '.join(code for _, code in others)}.)" if others else ""))
+    shown = " ".join(f"({number}) {reason}" for number, reason in enumerate(reasons[:3], start=1))
+    more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
+    if (first := plan.skipped[0]).lacking:
+        more += ". If a file adds it, give that file or its folder with --tasks-from."
+        more += f" Run 'harness new language {first.language} --task {first.task}' to begin adding it."
+    elif all(" needs " in skip.reason and " offers " in skip.reason for skip in plan.skipped):
+        more += ". Run 'harness models' to see what the models of other adapters can do."
+    raise CapabilityError(f"Nothing is left to run. {shown}{more}")

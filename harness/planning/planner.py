@@ -1,0 +1,406 @@
+"""From what a user asked to a plan: cells to run, models to fit, and what is skipped with its reason.
+
+Pure: reads specs, small model configs and the presence of data files, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.data.sources import DataFinder, FoundData
+from harness.errors import MissingDataError, UnknownNameError, UsageError
+from harness.kinds.kind import TaskKind
+from harness.kinds.methods import Method, Pairing, choose_pairings
+from harness.languages.table import Language, known_languages
+from harness.models.adapters import ModelReference
+from harness.models.capabilities import Head
+from harness.models.options import parse_options
+from harness.planning.fits import FitPlanner, find_split, without_selection_on_test
+from harness.planning.id_alignment import AlignmentCheck
+from harness.planning.plan import (
+    DEFAULT_SEED,
+    Cell,
+    LearningPlan,
+    Model,
+    Plan,
+    PoolPlan,
+    PromptPlan,
+    RunConfig,
+    Skip,
+)
+from harness.planning.probe_data import LearningPlanner
+from harness.planning.prompts import PromptPlanner
+from harness.planning.spec_checks import check_task
+from harness.planning.translations import VariantPlanner
+from harness.registry.registry import Registry
+from harness.specs.catalog import Catalog, TaskEntry
+from harness.specs.schema import Source, TaskSpec
+from harness.specs.selection import SelectedTask, select
+
+__all__ = ["make_plan", "resolve_model"]
+
+
+def resolve_model(registry: Registry, text: str, options: Mapping[str, str]) -> Model:
+    """Return what a ``--model`` value names; ``hf:...`` is followed to the adapter that opens it."""
+    # Of other adapters a name is a model's, which may be called anything.
+    known = [
+        name for entry in registry.adapters if entry.baselines for name in (*entry.baselines, *entry.examples)
+    ]
+    reference = ModelReference.parse(text, known)
+    try:
+        entry = registry.adapters.get(reference.scheme)
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            "adapter", reference.scheme, registry.adapters.names, hint="Run 'harness models' to see all."
+        ) from error
+    parsed = parse_options(entry, options)
+    description = entry.describe_model(reference.ref, parsed)
+    if description.adapter != entry.name:
+        entry = registry.adapters.get(description.adapter)
+        parsed = parse_options(entry, options)
+    return Model(reference=reference, entry=entry, options=parsed, description=description)
+
+
+def make_plan(
+    config: RunConfig, registry: Registry, catalog: Catalog, finder: DataFinder, model: Model
+) -> Plan:
+    """Return the plan for one model; raises `UsageError` for what no run could do."""
+    _check_config(config, catalog)
+    planner = _Planner(config, registry, catalog, finder, model)
+    for selected in select(catalog, config.tasks, config.languages, shots=config.shots):
+        _refuse_prompting(config, selected.entry.spec.task, catalog)
+        planner.add(selected)
+    return planner.plan()
+
+
+def _check_config(config: RunConfig, catalog: Catalog) -> None:
+    for name, value in (("--limit", config.limit), ("--train-limit", config.train_limit)):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} {value} asks for no items; expected 1 or more.")
+    if config.shots < 0:
+        raise UsageError(f"--shots {config.shots} is not a number of examples; expected 0 or more.")
+    for name, chosen, allowed in (
+        ("--shots-from", config.shots_from, ("train", "validation")),
+        ("--shots-language", config.shots_language, ("source", "target")),
+        ("--literals", config.literals, ("english", "fail")),
+    ):
+        if chosen not in allowed:
+            raise UsageError(f"{name} {chosen} is none of {', '.join(allowed)}.")
+    known = catalog.language_codes()
+    for code in (
+        *config.train_languages,
+        *(config.languages or ()),
+        config.select_on,
+        config.instruction_language,
+    ):
+        if code is not None and code not in known:
+            known_languages().get(code)
+
+
+def _refuse_prompting(config: RunConfig, task: str, catalog: Catalog) -> None:
+    """Raise `UsageError` where a task that brings its prompts along would have to be asked in another way."""
+    for option, given in (("--chat", config.chat), ("--constrained", config.constrained)):
+        if given and catalog.is_made(task):
+            raise UsageError(
+                f"{option} cannot be given for {task!r}, whose prompts are made by its source.",
+                hint=f"Run it by itself, without {option}.",
+            )
+
+
+class _Planner:
+    def __init__(
+        self, config: RunConfig, registry: Registry, catalog: Catalog, finder: DataFinder, model: Model
+    ) -> None:
+        self._config = config
+        self._registry = registry
+        self._catalog = catalog
+        self._finder = finder
+        self._model = model
+        self._seeds = config.seeds or (DEFAULT_SEED,)
+        self._cells: list[Cell] = []
+        self._skipped: list[Skip] = []
+        self._fits = FitPlanner(config, registry, catalog, finder, model.description)
+        self._learning = LearningPlanner(config, finder, self._fits)
+        self._prompts = PromptPlanner(config, catalog, finder, self._fits)
+        self._alignment = AlignmentCheck(registry, finder)
+        self._pools: dict[tuple[str, str], PoolPlan] = {}
+        self._suites: dict[str, None] = {}
+        self._published: dict[str, tuple[str, ...]] = {}
+        self._added: dict[str, dict[str, str]] = {}
+        self._variants = VariantPlanner(
+            config.variants,
+            config.translators,
+            registry,
+            finder,
+            limit=config.limit,
+            romanised=config.romanised,
+        )
+
+    def add(self, selected: SelectedTask) -> None:
+        spec = selected.entry.spec
+        check_task(selected.entry, self._registry, self._catalog)
+        for code in selected.lacking:
+            named = (
+                f"{known_languages().get(code).name} ({code})" if code in known_languages() else repr(code)
+            )
+            reason = f"task {spec.task!r} has no {named}"
+            self._skipped.append(Skip(task=spec.task, language=code, reason=reason, lacking=True))
+        kind = self._registry.kinds.get(spec.kind)
+        pairings = self._pairings(spec, kind, selected)
+        self._suites |= dict.fromkeys(selected.suites)
+        added = selected.entry.added
+        if added:
+            self._added[spec.task] = dict(added)
+        self._published[spec.task] = tuple(code for code in spec.languages if code not in added)
+        for code in selected.languages:
+            for view, source in self._versions(spec, code):
+                self._add_language(selected, code, pairings, view, source)
+            for variant, translator in self._variants.translations():
+                self._add_translated(selected, code, pairings, variant, translator)
+
+    def _pairings(self, spec: TaskSpec, kind: TaskKind, selected: SelectedTask) -> list[Pairing]:
+        declared = self._registry.methods
+        methods = [declared.get(name) for name in declared.names if name.startswith(f"{kind.name}:")]
+        order = {name: index for index, name in enumerate(kind.methods)}
+        methods.sort(key=lambda method: (order.get(method.name, len(order)), method.name))
+        names = sorted({method.name for method in self._registry.methods})
+        if self._config.method is not None and self._config.method not in names:
+            raise UnknownNameError("method", self._config.method, names)
+        if self._config.chat:
+            methods = [method for method in methods if not method.prompted or method.name == "generate"]
+        head = self._head_of(spec)
+        methods = [method for method in methods if self._has_prompt(spec, method, head)]
+        pairings, reasons = choose_pairings(
+            spec,
+            methods,
+            self._model.description,
+            head=head,
+            protocols=self._config.protocols,
+            method_name=self._config.method,
+        )
+        for reason in reasons:
+            for code in selected.languages:
+                self._skip(spec, code, reason)
+        return pairings
+
+    def _head_of(self, spec: TaskSpec) -> Head | None:
+        """Return the head that the task's training fits: its kind's, or text to text where a model has only that."""
+        kind = spec.kind if spec.transfer is None else self._fits.origin(spec.transfer.stages[-1]).kind
+        head = self._registry.kinds.get(kind).head
+        after_fit = self._model.description.after_fit
+        return Head.TEXT_TO_TEXT if head not in after_fit and Head.TEXT_TO_TEXT in after_fit else head
+
+    def _has_prompt(self, spec: TaskSpec, method: Method, head: Head | None) -> bool:
+        """Return whether the prompt that a method would use can serve it: to rank, it needs choices."""
+        if not method.prompted:
+            return True
+        preset = self._prompts.preset(
+            fits=head is Head.TEXT_TO_TEXT and self._config.protocols != ("prompted",)
+        )
+        if preset not in self._catalog.presets(spec.task):
+            return True  # The plan of the prompt tells which ones there are.
+        prompt = self._catalog.prompt(spec.task, preset)
+        return bool(prompt.choice if method.name == "rank" else prompt.item)
+
+    def _versions(self, spec: TaskSpec, code: str) -> Iterator[tuple[dict[str, str], Source | None]]:
+        """Yield the view and the source of every version of a language's items: variants and axes crossed."""
+        wanted = ["original" if name == "zs" else name for name in self._config.variants or ("original",)]
+        for name in dict.fromkeys(name for name in wanted if name not in self._variants.variants):
+            view: dict[str, str] = {}
+            source = spec.source(code, "test")
+            if name != "original":
+                variant = spec.variants.get(name)
+                if variant is None:
+                    known = ", ".join(["original", *spec.variants])
+                    self._skip(spec, code, f"task {spec.task!r} has no variant {name!r}; it has: {known}")
+                    continue
+                view["variant"] = name
+                source = variant.splits.get("test", source)
+            for values in itertools.product(*spec.axes.values()):
+                yield {**view, **dict(zip(spec.axes, values, strict=True))}, source
+
+    def _add_language(
+        self,
+        selected: SelectedTask,
+        code: str,
+        pairings: Sequence[Pairing],
+        view: Mapping[str, str],
+        source: Source | None,
+    ) -> None:
+        spec = selected.entry.spec
+        language = selected.entry.languages.get(code)
+        if source is None:
+            self._skip(spec, code, f"task {spec.task!r} has no test split in {language.name} ({code})")
+            return
+        folder = selected.entry.folders.get(code)
+        conditions = {axis: view[axis] for axis in spec.axes}
+        try:
+            test = find_split(self._finder, source, spec.task, language, "test", folder, conditions)
+            pool = self._pool(selected.entry, code)
+        except MissingDataError as error:
+            self._skip(spec, code, str(error), view=view)
+            return
+        strange = self._alignment.reason(
+            selected.entry, code, variant=view.get("variant"), conditions=conditions
+        )
+        if strange is not None:
+            self._skip(spec, code, strange, view=view)
+            return
+        self._add_pairings(selected, code, pairings, view, test, pool)
+
+    def _add_translated(
+        self, selected: SelectedTask, code: str, pairings: Sequence[Pairing], variant: str, translator: str
+    ) -> None:
+        """Add the cells of a variant that a translator makes."""
+        spec = selected.entry.spec
+        conditions = dict.fromkeys(spec.axes, "")
+        try:
+            made = self._variants.plan(selected.entry, code, variant, translator, conditions)
+        except MissingDataError as error:
+            self._skip(spec, code, str(error), view={"variant": variant, "translator": translator})
+            return
+        strange = self._alignment.reason(selected.entry, code)
+        if strange is not None:
+            self._skip(spec, code, strange, view=made.view)
+            return
+        self._add_pairings(selected, code, pairings, made.view, made.found, None, text=made.text)
+
+    def _add_pairings(
+        self,
+        selected: SelectedTask,
+        code: str,
+        pairings: Sequence[Pairing],
+        view: Mapping[str, str],
+        test: FoundData,
+        pool: PoolPlan | None,
+        *,
+        text: Language | None = None,
+    ) -> None:
+        """Add the cells of one version of a language's items: a cell a pairing and seed."""
+        spec = selected.entry.spec
+        language = selected.entry.languages.get(code)
+        conditions = {axis: view[axis] for axis in spec.axes if axis in view}
+        for pairing in pairings:
+            try:
+                prompt = self._prompts.plan(selected.entry, text or language, pairing, test)
+            except (MissingDataError, UnknownNameError) as error:
+                self._skip(spec, code, str(error), pairing.protocol, view=view)
+                continue
+            version = {**view, **self._prompts.view(prompt, fits=pairing.fits)}
+            seeds = self._seeds_of(pairing)
+            try:
+                learning = self._learning.plan(
+                    selected.entry, language, pairing.method, conditions, test, seeds
+                )
+            except MissingDataError as error:
+                self._skip(spec, code, str(error), pairing.protocol, view=view)
+                continue
+            if learning is not None and learning.language != code:
+                version["probe_train"] = learning.language
+            for seed in seeds:
+                self._add_cell(spec, language, pairing, seed, test, version, pool, prompt, learning, text)
+
+    def _seeds_of(self, pairing: Pairing) -> tuple[int, ...]:
+        if pairing.method.splits:
+            return self._config.seeds or pairing.method.seeds or self._seeds
+        return self._seeds if pairing.fits else self._seeds[:1]
+
+    def _pool(self, entry: TaskEntry, language: str) -> PoolPlan | None:
+        """Return the files of a language's candidates; raises `MissingDataError` where none were found."""
+        spec = entry.spec
+        source = spec.pool_source
+        if source is None:
+            return None
+        key = (spec.task, language if language in entry.added else "")
+        if key not in self._pools:
+            parts: list[tuple[str, FoundData]] = []
+            missing: list[str] = []
+            failure: MissingDataError | None = None
+            for code in entry.pool_languages(language):
+                folder = entry.folders.get(code)
+                try:
+                    found = find_split(
+                        self._finder, source, spec.task, entry.languages.get(code), "candidates", folder
+                    )
+                    parts.append((code, found))
+                except MissingDataError as error:
+                    failure = error
+                    missing.append(code)
+            if not parts:
+                assert failure is not None
+                raise failure
+            self._pools[key] = PoolPlan(parts=tuple(parts), missing=tuple(missing))
+        return self._pools[key]
+
+    def _add_cell(
+        self,
+        spec: TaskSpec,
+        language: Language,
+        pairing: Pairing,
+        seed: int,
+        test: FoundData,
+        version: Mapping[str, str],
+        pool: PoolPlan | None,
+        prompt: PromptPlan | None,
+        learning: LearningPlan | None,
+        text: Language | None,
+    ) -> None:
+        fit = None
+        if pairing.fits:
+            try:
+                fit = self._fits.fit(spec, language, pairing.protocol, seed)
+            except MissingDataError as error:
+                self._skip(spec, language.code, str(error), pairing.protocol, version)
+                return
+        view = {**({} if fit is None else self._fits.view(pairing.protocol)), **version}
+        cell = Cell(
+            spec=spec,
+            language=language,
+            pairing=pairing,
+            fit=fit,
+            seed=seed,
+            test=test,
+            view=view,
+            pool=pool,
+            prompt=prompt,
+            learning=learning,
+            text=text,
+        )
+        self._cells.append(cell)
+
+    def _skip(
+        self,
+        spec: TaskSpec,
+        code: str,
+        reason: str,
+        protocol: str | None = None,
+        view: Mapping[str, str] | None = None,
+    ) -> None:
+        skip = Skip(task=spec.task, language=code, reason=reason, protocol=protocol, view=view or {})
+        self._skipped.append(skip)
+
+    def plan(self) -> Plan:
+        cells, notes = without_selection_on_test(self._cells)
+        if self._config.limit is not None:
+            items = "item" if self._config.limit == 1 else "items"
+            notes = [f"--limit {self._config.limit}: at most {self._config.limit} {items} a language", *notes]
+        notes += dict.fromkeys(self._fits.notes)
+        notes += dict.fromkeys(self._learning.notes)
+        notes += self._prompts.notes
+        notes += [
+            f"{task}{code and ':'}{code}: the candidate pool lacks {' '.join(pool.missing)}, whose files were not "
+            "found, so scores are not comparable with those on the whole pool"
+            for (task, code), pool in self._pools.items()
+            if pool.missing
+        ]
+        return Plan(
+            model=self._model,
+            cells=tuple(cells),
+            skipped=tuple(self._skipped),
+            notes=tuple(notes),
+            suites=tuple(self._catalog.suite(name) for name in self._suites),
+            published=self._published,
+            added=self._added,
+            human=self._catalog.human_performance(),
+        )

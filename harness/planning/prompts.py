@@ -1,0 +1,138 @@
+"""Which prompts a plan uses: preset, words, and the pool that shots are drawn from."""
+
+from __future__ import annotations
+
+from harness.data.sources import DataFinder, FoundData
+from harness.errors import MissingDataError
+from harness.kinds.methods import Pairing
+from harness.languages.table import Language
+from harness.planning.fits import FitPlanner, Origin, find_split
+from harness.planning.plan import PromptPlan, RunConfig, ShotPool
+from harness.planning.word_checks import needed_words, place_of_words
+from harness.specs.catalog import Catalog, TaskEntry
+
+__all__ = ["DEFAULT_PRESET", "FITTED_PRESET", "PromptPlanner"]
+
+DEFAULT_PRESET = "default"
+FITTED_PRESET = "mt5"
+"""What text-to-text models are trained with where the user names no other prompt."""
+_OTHER = {"train": "validation", "validation": "train"}
+
+
+class PromptPlanner:
+    """Plans the prompts of one run."""
+
+    def __init__(self, config: RunConfig, catalog: Catalog, finder: DataFinder, fits: FitPlanner) -> None:
+        self._config = config
+        self._catalog = catalog
+        self._finder = finder
+        self._fits = fits
+        self.notes: dict[str, None] = {}
+        """What is to be told about the words of prompts."""
+
+    def preset(self, *, fits: bool) -> str:
+        """Return the preset of a pairing: the user's, or the usual one."""
+        return self._config.prompt or (FITTED_PRESET if fits else DEFAULT_PRESET)
+
+    def plan(
+        self, entry: TaskEntry, language: Language, pairing: Pairing, tested: FoundData
+    ) -> PromptPlan | None:
+        """Return the prompt of a cell, or None where its method needs none.
+
+        Raises `MissingDataError` where shots are asked for and there are no data to draw them from, and where the
+        prompt lacks words that the user did not let be English, and `UnknownNameError` for an unknown preset.
+        """
+        if not pairing.method.prompted:
+            return None
+        spec = self._catalog.prompt(entry.spec.task, self.preset(fits=pairing.fits))
+        inherited = self._catalog.inherited_prompt(spec)
+        code = self._config.instruction_language or language.code
+        shots = 0 if pairing.fits else self._config.shots
+        prompt = PromptPlan(
+            spec=entry.worded(spec, code),
+            inherited=None if inherited is None else entry.worded(inherited, code),
+            policy=self._config.literals,
+            instruction=code,
+            shots=shots,
+            pool=self._pool(entry, language, tested) if shots else None,
+            chat=self._config.chat,
+            constrained=self._config.constrained,
+        )
+        try:
+            words = prompt.compiled(code).literals_language
+        except MissingDataError as error:
+            raise MissingDataError(
+                f"{error} Write them in {place_of_words(entry, code, spec.preset)}."
+            ) from error
+        if words != code and code in entry.added:
+            place = place_of_words(entry, code, spec.preset)
+            named = ", ".join(needed_words(spec, inherited))
+            told = f"{entry.spec.task}:{code} is asked with English words; write its own ({named}) in {place}"
+            self.notes[told] = None
+        return prompt
+
+    def view(self, prompt: PromptPlan | None, *, fits: bool) -> dict[str, str]:
+        """Return the conditions of a cell that its prompt makes; what is usual is left out."""
+        if prompt is None:
+            return {}
+        view = {}
+        if prompt.spec.preset != (FITTED_PRESET if fits else DEFAULT_PRESET):
+            view["prompt"] = prompt.spec.preset
+        if prompt.pool is not None:
+            view["shots"] = str(prompt.shots)
+            if self._config.shots_from != "train":
+                view["shots_from"] = self._config.shots_from
+            if self._config.shots_language == "target":
+                view["shots_language"] = "target"
+        if self._config.instruction_language is not None:
+            view["instruction"] = self._config.instruction_language
+        for name in ("chat", "constrained"):
+            if getattr(prompt, name):
+                view[name] = "yes"
+        return view
+
+    def _pool(self, entry: TaskEntry, language: Language, tested: FoundData) -> ShotPool:
+        """Return the split that shots come from: a stage's training data, or a dev set; never what is tested."""
+        spec, split = entry.spec, self._config.shots_from
+        source = spec.transfer.source if spec.transfer is not None else language.code
+        code = language.code if self._config.shots_language == "target" else source
+        stages = () if spec.transfer is None else spec.transfer.stages[-1:]
+        for name in dict.fromkeys([spec.task, *stages]):
+            origin = self._fits.origin(name)
+            given = origin.spec.source(code, split)
+            if given is None or origin.kind != spec.kind:
+                continue
+            try:
+                place = origin.folders.get(code)
+                found = find_split(self._finder, given, name, origin.languages.get(code), split, place)
+            except MissingDataError:
+                continue
+            if _reveals(found, tested, parallel=spec.pairs(language.code)):
+                continue
+            return _shot_pool(name, origin, code, split, found)
+        raise MissingDataError(
+            f"No {split} data in {code!r} were found for the shots of {spec.task!r}, apart from what is tested.",
+            hint=f"Try --shots-from {_OTHER[split]}, or the other --shots-language.",
+        )
+
+
+def _reveals(pool: FoundData, tested: FoundData, *, parallel: bool) -> bool:
+    """Return whether shots from a pool could be items that are tested, or their translations.
+
+    A dev file may stand in for a missing test file; that of a parallel task holds the same items in every language.
+    """
+    if set(pool.files.paths) & set(tested.files.paths) or pool.files.split_used == "test":
+        return True
+    return parallel and pool.files.split_used == tested.files.split_used
+
+
+def _shot_pool(name: str, origin: Origin, code: str, split: str, found: FoundData) -> ShotPool:
+    return ShotPool(
+        owner=name,
+        language=code,
+        split=split,
+        found=found,
+        labels=origin.labels,
+        inputs=origin.inputs,
+        phrases=origin.spec.input_phrases,
+    )

@@ -1,0 +1,108 @@
+"""Divides the cells of a plan over machines: ``--shard 2/4`` takes the second of four parts.
+
+Cells that share a fit stay together where the parts remain balanced, so that few models are trained twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.errors import UsageError
+from harness.planning.plan import Cell, Plan
+
+__all__ = ["Shard", "parse_shard", "plan_digest", "shard_summary", "take_shard"]
+
+_FORM = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+LEEWAY = 4
+"""A cut moves by at most this fraction of a part (a quarter) to spare a fit from being trained on two machines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """One of `count` parts of a plan, counted from 1."""
+
+    index: int
+    count: int
+
+    def __str__(self) -> str:
+        """Return ``2/4``."""
+        return f"{self.index}/{self.count}"
+
+
+def parse_shard(text: str) -> Shard:
+    """Return what a ``--shard`` value names; raises `UsageError` for anything but I/N with I from 1 to N."""
+    match = _FORM.fullmatch(text.strip())
+    index, count = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= index <= count:
+        raise UsageError(
+            f"--shard {text} names no part; expected I/N with I from 1 to N, such as 2/4 for the second of four."
+        )
+    return Shard(index=index, count=count)
+
+
+def plan_digest(plan: Plan) -> str:
+    """Return the SHA-256 (hexadecimal) of the identities of all cells, in the plan's order."""
+    identities = [cell.identity() for cell in plan.cells]
+    text = json.dumps(identities, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def take_shard(plan: Plan, shard: Shard, *, may_be_empty: bool = False) -> Plan:
+    """Return a plan with the cells of one shard, in their order; what is skipped and told stays whole.
+
+    Every cell is in exactly one shard. Raises `UsageError` where there are more shards than cells, unless
+    `may_be_empty`: a baseline can have fewer cells than the model beside it.
+    """
+    if shard.count > len(plan.cells) and not may_be_empty:
+        raise UsageError(
+            f"--shard {shard} divides {len(plan.cells)} cells into {shard.count} parts, so that some are empty.",
+            hint=f"Use at most {len(plan.cells)} parts.",
+        )
+    parts = _parts(plan, shard.count)
+    return replace(plan, cells=tuple(cell for cell in plan.cells if parts[cell.digest] == shard.index))
+
+
+def shard_summary(plan: Plan, shard: Shard) -> dict[str, Any]:
+    """Return what the manifest of a shard's run keeps of the whole `plan`, so that its parts can be merged."""
+    parts = _parts(plan, shard.count)
+    return {
+        "shard": str(shard),
+        "plan": plan_digest(plan),
+        "plan_cells": [
+            {**cell.identity(), "digest": cell.digest, "shard": parts[cell.digest]} for cell in plan.cells
+        ],
+    }
+
+
+def _parts(plan: Plan, count: int) -> dict[str, int]:
+    """Return the shard (from 1) of every cell, by the cell's digest."""
+    ordered: list[Cell] = []
+    ends: list[int] = []
+    free = 0
+    for fit, cells in plan.groups():
+        ordered += cells
+        ends.append(len(ordered))
+        if fit is None:
+            free = len(ordered)
+    cuts = [_cut(number, count, ends, free) for number in range(count + 1)]
+    return {
+        cell.digest: number
+        for number, (start, stop) in enumerate(itertools.pairwise(cuts), start=1)
+        for cell in ordered[start:stop]
+    }
+
+
+def _cut(number: int, count: int, ends: list[int], free: int) -> int:
+    """Return how many cells lie before the end of a shard; the first `free` cells need no fit and divide anywhere."""
+    total = ends[-1] if ends else 0
+    even = number * total // count
+    reach = total // (count * LEEWAY)
+    near = [end for end in ends if abs(end - even) <= reach]
+    if number in (0, count) or even <= free or not near:
+        return even
+    return min(near, key=lambda end: (abs(end - even), end))

@@ -1,0 +1,388 @@
+"""What a schema cannot see: names that a spec uses and nobody registered, labels that do not exist."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from string import Formatter
+from typing import TYPE_CHECKING
+
+from harness.data.readers.reader import reader_advice
+from harness.data.resolve import check_relative
+from harness.data.sources import columns_option
+from harness.errors import DataError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
+from harness.languages.table import Language, known_languages
+from harness.planning.word_checks import word_problems
+from harness.specs.catalog import described_languages
+from harness.specs.published import PublishedSpec
+from harness.specs.schema import (
+    SPLITS,
+    HubSource,
+    LanguageEntry,
+    LocalSource,
+    Source,
+    SuiteSpec,
+    TaskSpec,
+    TrainingSpec,
+)
+from harness.specs.task_entry import DESCRIBING
+
+if TYPE_CHECKING:
+    from harness.languages.table import LanguageTable
+    from harness.registry.registry import Registry
+    from harness.specs.catalog import Catalog, TaskEntry
+    from harness.specs.loading import Document
+
+__all__ = [
+    "check_task",
+    "check_training",
+    "document_problems",
+    "published_problems",
+    "suite_problems",
+    "task_problems",
+    "training_problems",
+]
+
+KeyPath = tuple[str | int, ...]
+Found = tuple[KeyPath, str]
+"""Where a problem stands, and what it is."""
+Part = Source | LocalSource | HubSource
+
+
+def check_task(entry: TaskEntry, registry: Registry, catalog: Catalog) -> None:
+    """Raise `SpecError` with all problems of a task whose schema is right, or of a fragment that extends it."""
+    for document, problems in document_problems(entry, registry, catalog):
+        raise SpecError(document.source, problems)
+
+
+def task_problems(
+    entry: TaskEntry, registry: Registry, catalog: Catalog, *, document: Document | None = None
+) -> list[Problem]:
+    """Return the problems of a task's document, or of a fragment's: unknown names, labels, double names."""
+    chosen = entry.document if document is None else document
+    found = document_problems(entry, registry, catalog)
+    return [problem for document, problems in found if document is chosen for problem in problems]
+
+
+def document_problems(
+    entry: TaskEntry, registry: Registry, catalog: Catalog
+) -> list[tuple[Document, list[Problem]]]:
+    """Return the documents of a task that have problems, its own and those of fragments, each with its problems."""
+    spec = entry.spec
+    found = [
+        *_names(spec, registry, catalog),
+        *_languages(spec, entry.languages),
+        *_metric_languages(spec, registry),
+        *_sources(spec, registry),
+        *_conditions(spec),
+    ]
+    pairs = []
+    for document in entry.documents:
+        problems = _problems([item for item in found if _document_at(item[0], entry) is document], document)
+        if entry.words:
+            problems += word_problems(entry, registry, catalog, document=document)
+        if problems:
+            pairs.append((document, problems))
+    return pairs
+
+
+def check_training(spec: TrainingSpec, document: Document, registry: Registry) -> None:
+    """Raise `SpecError` with all problems of a training set whose schema is right."""
+    problems = training_problems(spec, document, registry)
+    if problems:
+        raise SpecError(document.source, problems)
+
+
+def training_problems(spec: TrainingSpec, document: Document, registry: Registry) -> list[Problem]:
+    """Return the problems of a training set: unknown kind, readers and labels, double names."""
+    languages = described_languages(spec.languages)
+    found = [*_repeated(spec), *_languages(spec, languages), *_sources(spec, registry)]
+    if spec.kind not in registry.kinds:
+        found.append((("kind",), str(UnknownNameError("task kind", spec.kind, registry.kinds.names))))
+    return _problems(found, document)
+
+
+def suite_problems(spec: SuiteSpec, document: Document, catalog: Catalog) -> list[Problem]:
+    """Return the problems of a suite: tasks that nobody registered, and tasks that are not in one category each."""
+    known = catalog.names("task")
+    found: list[Found] = [
+        (("tasks", index), str(UnknownNameError("task", name, known)))
+        for index, name in enumerate(spec.tasks)
+        if name not in known
+    ]
+    members = [name for names in spec.categories.values() for name in names]
+    for index, name in enumerate(spec.tasks):
+        if name in spec.tasks[:index]:
+            found.append((("tasks", index), f"{name!r} is given twice"))
+        if members and members.count(name) != 1:
+            count = members.count(name)
+            found.append((("categories",), f"{name!r} is in {count} categories; expected each task in one"))
+    return _problems(found, document)
+
+
+def published_problems(
+    spec: PublishedSpec, document: Document, registry: Registry, catalog: Catalog
+) -> list[Problem]:
+    """Return the problems of published scores: a suite, tasks, metrics and languages that nobody knows."""
+    if spec.suite not in catalog.names("suite"):
+        unknown = UnknownNameError("suite", spec.suite, catalog.names("suite"))
+        return _problems([(("suite",), str(unknown))], document)
+    tasks = catalog.suite(spec.suite).tasks
+    found: list[Found] = [
+        (("scores", task), str(UnknownNameError(f"task of the suite {spec.suite!r}", task, tasks)))
+        for task in spec.scores
+        if task not in tasks
+    ]
+    for task, scores in spec.scores.items():
+        for metric in scores:
+            if metric not in registry.metrics:
+                unknown = UnknownNameError("metric", metric, registry.metrics.names)
+                found.append((("scores", task, metric), str(unknown)))
+    for task, tables in spec.languages.items():
+        codes = catalog.languages_of(task) if task in catalog.names("task") else []
+        for metric, table in tables.items():
+            for code in table:
+                if codes and code not in codes:
+                    unknown = UnknownNameError(f"language of {task!r}", code, codes)
+                    message = known_languages().meant_by(code) or str(unknown)
+                    found.append((("languages", task, metric, code), message))
+    return _problems(found, document)
+
+
+def _document_at(path: KeyPath, entry: TaskEntry) -> Document:
+    return entry.document_of(str(path[1])) if path[0] == "languages" else entry.document
+
+
+def _problems(found: Iterable[Found], document: Document) -> list[Problem]:
+    problems = [
+        Problem(message=message, key=".".join(map(str, path)), line=document.line_of(path))
+        for path, message in found
+    ]
+    return sorted(problems, key=lambda problem: problem.line or 0)
+
+
+def _names(spec: TaskSpec, registry: Registry, catalog: Catalog) -> Iterator[Found]:
+    yield from _repeated(spec)
+    for index, name in enumerate(spec.metrics):
+        try:
+            metric = registry.metrics.get(name)
+        except HarnessError as error:
+            yield ("metrics", index), str(error)
+            continue
+        if spec.kind not in metric.kinds:
+            kinds = ", ".join(sorted(metric.kinds))
+            yield ("metrics", index), f"the metric {name!r} scores {kinds}, and this task is {spec.kind}"
+    yield from _metric_options(spec, registry)
+    if spec.transfer is None:
+        return
+    stages = [*catalog.names("training"), *catalog.names("task"), spec.task]
+    for index, name in enumerate(spec.transfer.stages):
+        if name not in stages:
+            yield ("transfer", "stages", index), str(UnknownNameError("training set", name, stages))
+    if spec.transfer.recipe not in catalog.names("recipe"):
+        unknown = UnknownNameError("recipe", spec.transfer.recipe, catalog.names("recipe"))
+        yield ("transfer", "recipe"), str(unknown)
+
+
+def _metric_options(spec: TaskSpec, registry: Registry) -> Iterator[Found]:
+    # Any registered metric, not the task's alone: finished runs are scored with further ones.
+    metrics = [*registry.metrics, *(registry.metrics.get(name) for name in spec.metrics if ":" in name)]
+    for key in spec.metric_options:
+        if not any(metric.takes_option(key) for metric in metrics):
+            known = {option for metric in metrics for option in metric.options}
+            yield ("metric_options", key), str(UnknownNameError("option of a metric", key, known))
+
+
+def _repeated(spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
+    for key in ("inputs", "labels", "metrics"):
+        names: Sequence[str] = getattr(spec, key, ())
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield (key, index), f"{name!r} is given twice"
+
+
+def _languages(spec: TaskSpec | TrainingSpec, table: LanguageTable) -> Iterator[Found]:
+    known = known_languages()
+    for code, entry in spec.languages.items():
+        if code not in table:
+            yield ("languages", code), _unknown_language(code, table)
+        elif code in known and entry is not None:
+            language = known.get(code)
+            for key in DESCRIBING:
+                given, own = getattr(entry, key), getattr(language, key)
+                if given is not None and own and given != own:
+                    message = (
+                        f"the language table says {own!r} for {code!r}, found {given!r}; leave the key out"
+                    )
+                    yield ("languages", code, key), message
+
+
+def _metric_languages(spec: TaskSpec, registry: Registry) -> Iterator[Found]:
+    metrics = [metric for metric in registry.metrics if metric.name in spec.metrics]
+    for metric, code in itertools.product(metrics, spec.languages):
+        if not metric.scores_language(code, spec.metric_options):
+            has = " ".join(metric.languages)
+            yield ("languages", code), f"the metric {metric.name!r} has no rules for {code!r}, only for {has}"
+
+
+def _unknown_language(code: str, table: LanguageTable) -> str:
+    return table.meant_by(code) or (
+        f"the language table lacks {code!r}, so the entry needs 'name', 'script' and 'family'; "
+        "'harness languages' shows the known codes"
+    )
+
+
+def _sources(spec: TaskSpec | TrainingSpec, registry: Registry) -> Iterator[Found]:
+    labels = spec.label_names if isinstance(spec, TaskSpec) else spec.labels
+    places: list[tuple[KeyPath, Source]] = [
+        (("splits", split), source) for split, source in spec.splits.items()
+    ]
+    for code, language in spec.languages.items():
+        given = language or LanguageEntry()
+        for split in SPLITS:
+            source = getattr(given, split)
+            if source is not None:
+                places.append((("languages", code, split), source))
+    if isinstance(spec, TaskSpec):
+        places += _further_sources(spec)
+    for path, source in places:
+        yield from _outside(path, source)
+        yield from _braces(path, source, spec)
+        yield from _unfit(path, source, registry)
+        for where, part in _parts(path, source):
+            yield from _reader(where, part, source, registry)
+            yield from _labels(where, part, labels)
+            yield from _served(where, part, spec)
+
+
+def _outside(path: KeyPath, source: Source) -> Iterator[Found]:
+    """Yield the paths that would leave the data folder, or the folder of samples."""
+    sample = LocalSource(path=source.sample) if isinstance(source.sample, str) else source.sample
+    given = [("local", alternative.paths) for alternative in source.alternatives]
+    for key, paths in [*given, ("sample", () if sample is None else sample.paths)]:
+        for name in paths:
+            try:
+                check_relative(name)
+            except DataError as error:
+                yield (*path, key), error.message
+
+
+def _braces(path: KeyPath, source: Source, spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
+    """Yield braces in paths and configs that no code of a language and no axis fills."""
+    codes = [*(field.name for field in fields(Language)), "language"]
+    known = [*codes, *(spec.axes if isinstance(spec, TaskSpec) else ())]
+    texts = [("local", name) for alternative in source.alternatives for name in alternative.paths]
+    if source.sample is not None:
+        sample = LocalSource(path=source.sample) if isinstance(source.sample, str) else source.sample
+        texts += [("sample", name) for name in sample.paths]
+    if source.hub is not None and source.hub.config is not None:
+        texts.append(("hub", source.hub.config))
+    for key, text in texts:
+        try:
+            named = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+        except ValueError as error:
+            yield (*path, key), f"{text!r} has a brace that is no {{code}}: {error}."
+            continue
+        for name in named:
+            if name not in known:
+                yield (*path, key), str(UnknownNameError(f"language code or axis in {text!r}", name, known))
+
+
+def _unfit(path: KeyPath, source: Source, registry: Registry) -> Iterator[Found]:
+    """Yield alternatives whose reader cannot do with the options that they have: each has all of them or none."""
+    listed = not isinstance(source.local, str)
+    places = [
+        ((*path, "local", index) if listed else path, item) for index, item in enumerate(source.alternatives)
+    ]
+    if isinstance(source.sample, LocalSource):
+        places.append(((*path, "sample"), source.sample))
+    for where, item in places:
+        name = item.reader or source.reader
+        options = dict(source.options if item.options is None else item.options)
+        columns = columns_option(source.columns if item.columns is None else item.columns)
+        if columns is not None:
+            options["columns"] = columns
+        try:
+            registry.readers.get(name).check_options(options)
+        except UsageError as error:
+            # A name that nobody knows is told where it stands.
+            if not isinstance(error, UnknownNameError):
+                advice = reader_advice(item.paths, name, registry.readers.names)
+                yield where, " ".join(filter(None, (error.message, advice)))
+        except HarnessError:
+            continue
+
+
+def _further_sources(spec: TaskSpec) -> Iterator[tuple[KeyPath, Source]]:
+    """Yield the sources of a task's candidates and of its variants."""
+    if spec.pool_source is not None:
+        yield ("candidates",), spec.pool_source
+    for name, variant in spec.variants.items():
+        for split, source in variant.splits.items():
+            yield ("variants", name, "splits", split), source
+
+
+def _conditions(spec: TaskSpec) -> Iterator[Found]:
+    """Yield axes that change nothing, and releases of languages that the task does not have."""
+    sources = [spec.source(code, "test") for code in spec.languages]
+    for axis in spec.axes:
+        if not any(f"{{{axis}}}" in source.model_dump_json() for source in sources if source is not None):
+            yield (
+                ("axes", axis),
+                f"no test source has {{{axis}}}, so all of its values would read the same file",
+            )
+    for name, release in spec.releases.items():
+        for code in release.counts if isinstance(release.counts, dict) else ():
+            if code not in spec.languages:
+                unknown = UnknownNameError(f"language of {spec.task!r}", code, list(spec.languages))
+                yield ("releases", name, "counts", code), str(unknown)
+
+
+def _parts(path: KeyPath, source: Source) -> Iterator[tuple[KeyPath, Part]]:
+    """Yield the source and every place that it names, each with where it stands in the document."""
+    yield path, source
+    if isinstance(source.local, tuple):
+        for index, item in enumerate(source.local):
+            if isinstance(item, LocalSource):
+                yield (*path, "local", index), item
+    if isinstance(source.sample, LocalSource):
+        yield (*path, "sample"), source.sample
+    if source.hub is not None:
+        yield (*path, "hub"), source.hub
+
+
+def _reader(path: KeyPath, part: Part, source: Source, registry: Registry) -> Iterator[Found]:
+    name = part.reader or source.reader
+    try:
+        reader = registry.readers.get(name)
+    except HarnessError as error:
+        if part.reader is not None:
+            yield (*path, "reader"), str(error)
+        return
+    for option in part.options or ():
+        if option not in reader.options:
+            unknown = UnknownNameError(f"option of the reader {name!r}", option, reader.options)
+            yield (*path, "options", option), str(unknown)
+
+
+def _labels(path: KeyPath, part: Part, labels: tuple[str, ...]) -> Iterator[Found]:
+    for raw, label in (part.label_map or {}).items():
+        if labels and label not in labels:
+            yield (*path, "label_map", raw), str(UnknownNameError("label", label, labels))
+
+
+def _served(path: KeyPath, part: Part, spec: TaskSpec | TrainingSpec) -> Iterator[Found]:
+    """Yield axes and values of ``only`` that the document does not have: such an alternative is never read."""
+    if not isinstance(part, LocalSource):
+        return
+    axes = spec.axes if isinstance(spec, TaskSpec) else {}
+    known: dict[str, Sequence[str]] = {"language": list(spec.languages), **axes}
+    for name, values in part.served.items():
+        if name not in known:
+            yield (*path, "only", name), str(UnknownNameError("axis", name, known))
+            continue
+        for value in values:
+            if value not in known[name]:
+                unknown = UnknownNameError(f"value of {name!r}", value, known[name])
+                yield (*path, "only", name), str(unknown)

@@ -1,0 +1,189 @@
+"""What a model sees of a task's first item under a prompt, with the words that were taken and where they come from."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from harness.data.records import Example
+from harness.data.sources import DataFinder, data_ref
+from harness.errors import HarnessError, MissingDataError, UnknownNameError, UsageError
+from harness.kinds.kind import ReadContext, TaskKind, read_examples
+from harness.prompts.preset import LiteralPolicy, PromptItem, choose_literals, compile_prompt
+from harness.registry.registry import Registry
+from harness.specs.catalog import Catalog, TaskEntry
+from harness.specs.prompt import PromptSpec
+
+__all__ = ["Rendering", "render_first_item", "render_item"]
+
+START, END = "⟦", "⟧"
+"""Stand around every text, so that spaces and line ends at its borders are seen."""
+SHORT_CONTEXT, SHORT_ANSWER = 64, 32
+"""Characters that one line shows of a context, and of what is to follow it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """One item as a model sees it."""
+
+    prompt: PromptSpec
+    language: str
+    """Of the item."""
+    item: str
+    """The item's id."""
+    words: str
+    """The language of the words and their provenance, as a phrase."""
+    literals: str
+    """The language of the words: English where there are none in the item's."""
+    context: str
+    choices: tuple[tuple[str, str], ...] = ()
+    """Name and continuation of what is ranked; empty where the model writes."""
+    unconditional: str | None = None
+    gold: str | None = None
+    """The name of the right choice; None for an unlabelled item."""
+    answer: str | None = None
+    """The text that is expected where the model writes; None for an unlabelled item."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield what `harness tasks show --render` prints; ``*`` marks the right choice."""
+        yield f"prompt  {self.prompt.prompt} ({self.prompt.formulation}), item {self.item!r}"
+        yield f"words   {self.words}"
+        yield f"context {START}{self.context}{END}"
+        if self.unconditional is not None:
+            yield f"without the item {START}{self.unconditional}{END}"
+        width = max((len(name) for name, _ in self.choices), default=0)
+        for name, text in self.choices:
+            mark = "*" if name == self.gold else " "
+            yield f"{mark} {name:{width}} {START}{text}{END}"
+        if not self.choices:
+            expected = "unknown: the item is not labelled"
+            yield f"answer  {expected if self.answer is None else START + self.answer + END}"
+
+    def line(self) -> str:
+        """Return one line: the middle of the context left out, and what is to follow it."""
+        answer = dict(self.choices).get(self.gold or "", self.answer)
+        shown = START + _short(self.context, SHORT_CONTEXT) + END
+        if answer is not None:
+            shown += f" {START}{_short(answer, SHORT_ANSWER)}{END}"
+        words = "" if self.literals == self.language else f" (words: {self.literals})"
+        return f"{self.language}{words} {shown}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``--json`` writes of it."""
+        return {
+            "prompt": self.prompt.prompt,
+            "formulation": self.prompt.formulation,
+            "language": self.language,
+            "item": self.item,
+            "words": self.words,
+            "context": self.context,
+            "choices": dict(self.choices),
+            "unconditional": self.unconditional,
+            "gold": self.gold,
+            "answer": self.answer,
+        }
+
+
+def _short(text: str, length: int) -> str:
+    told = text.replace("\n", "\u21b5")
+    half = (length - 1) // 2
+    return told if len(told) <= length else f"{told[:half]}\u2026{told[-half:]}"
+
+
+def render_first_item(
+    task: str,
+    language: str,
+    preset: str,
+    *,
+    registry: Registry,
+    catalog: Catalog,
+    finder: DataFinder,
+    policy: LiteralPolicy = "english",
+) -> Rendering:
+    """Return the first item of a task's test split in a language, as a preset presents it.
+
+    Raises `UnknownNameError` for a task, language or preset that is not there, `UsageError` for a kind that is not
+    prompted, and `MissingDataError` where there is no item, or no words under the policy ``fail``.
+    """
+    entry = catalog.task(task)
+    if language not in entry.spec.languages:
+        raise UnknownNameError(f"language of {task!r}", language, entry.spec.languages)
+    kind = registry.kinds.get(entry.spec.kind)
+    if kind.prompt_item is None:
+        raise UsageError(f"The task {task!r} cannot be prompted: its kind {kind.name!r} has no prompt items.")
+    shipped = catalog.prompt(task, preset)
+    prompt = entry.worded(shipped, language)
+    inherited = catalog.inherited_prompt(shipped)
+    inherited = None if inherited is None else entry.worded(inherited, language)
+    example = _first(entry, language, kind, finder)
+    item = kind.prompt_item(example)
+    return render_item(prompt, inherited, language, example.id, item, policy=policy)
+
+
+def render_item(
+    prompt: PromptSpec,
+    inherited: PromptSpec | None,
+    language: str,
+    identifier: str,
+    item: PromptItem,
+    *,
+    policy: LiteralPolicy = "english",
+) -> Rendering:
+    """Return one item as a prompt presents it; raises `MissingDataError` as `compile_prompt` does, or `SpecError`."""
+    compiled = compile_prompt(prompt, language, policy=policy, inherited=inherited)
+    shown: dict[str, Any] = {"prompt": prompt, "language": language, "item": identifier, "gold": item.gold}
+    shown["words"] = _words(prompt, language, policy, inherited)
+    shown["literals"] = compiled.literals_language
+    if prompt.formulation == "generation":
+        answer = None if item.gold is None else compiled.answer(item)
+        return Rendering(**shown, context=compiled.system(item) + compiled.context(item), answer=answer)
+    ranked = compiled.ranking(item)
+    return Rendering(
+        **shown,
+        context=compiled.system(item) + ranked.context,
+        choices=tuple(zip(item.choices, ranked.continuations, strict=True)),
+        unconditional=ranked.unconditional,
+    )
+
+
+def _words(prompt: PromptSpec, language: str, policy: LiteralPolicy, inherited: PromptSpec | None) -> str:
+    chosen, words = choose_literals(prompt, language, policy=policy, inherited=inherited)
+    if words is None:
+        return "the same in all languages"
+    named = (
+        chosen if chosen in {**({} if inherited is None else inherited.literals), **prompt.literals} else None
+    )
+    where = "the same in all languages" if named is None else named
+    source = f" from {words.source}" if words.source else ""
+    missing = "" if named in {None, language} else f"; there are none in {language}"
+    return f"{where} ({words.provenance}{source}){missing}"
+
+
+def _first(entry: TaskEntry, language: str, kind: TaskKind, finder: DataFinder) -> Example:
+    spec = entry.spec
+    source = spec.source(language, "test")
+    if source is None:
+        raise MissingDataError(f"The task {spec.task!r} has no test split in {language!r}.")
+    missing: HarnessError | None = None
+    for values in itertools.product(*spec.axes.values()):
+        conditions = dict(zip(spec.axes, values, strict=True))
+        ref = data_ref(
+            source,
+            owner=spec.task,
+            language=entry.languages.get(language),
+            split="test",
+            folder=entry.folders[language],
+            conditions=conditions,
+        )
+        try:
+            found = finder.find(source, ref)
+        except MissingDataError as error:
+            missing = missing or error
+            continue
+        context = ReadContext.of_test(spec, language, found.label_map)
+        example: Example = read_examples(kind, itertools.islice(finder.rows(found), 1), context)[0]
+        return example
+    assert missing is not None
+    raise missing

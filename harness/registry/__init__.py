@@ -1,0 +1,1 @@
+"""Discovery of plugins, and typed tables of what they declared."""

@@ -1,0 +1,137 @@
+"""One installed plugin: where it comes from, and in one sentence what is wrong with it and what to do."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import BrokenPluginError, near_names
+from harness.hookspecs import HOOK_VERSION, PROJECT, HookSpecs
+from harness.registry.deadline import TIMEOUT_VARIABLE, HangingError, patience
+from harness.registry.package import package_of
+
+__all__ = [
+    "DISABLE_VARIABLE",
+    "DISTRIBUTION",
+    "Plugin",
+    "check_hooks",
+    "fault_of",
+    "text_of",
+]
+
+DISABLE_VARIABLE = "HARNESS_DISABLE_PLUGINS"
+DISTRIBUTION = "multilingual-harness"
+VERSION_ATTRIBUTE = "HARNESS_HOOKS"
+PREFIX = f"{PROJECT}_"
+UPGRADE = f"Run 'pip install --upgrade {DISTRIBUTION}'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """One entry point of the group ``harness``."""
+
+    name: str
+    module: str
+    package: importlib.metadata.Distribution | None = None
+    error: str | None = None
+    """Why it could not be loaded; None for a working plugin."""
+    hint: str | None = None
+    """What to do about it, where that is not to repair it."""
+    cause: BaseException | None = None
+    """What it raised."""
+
+    @property
+    def distribution(self) -> str:
+        """The name of the package that it came with."""
+        return package_of(self.package)[0]
+
+    @property
+    def version(self) -> str:
+        """The version of that package."""
+        return package_of(self.package)[1]
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is a part of the harness."""
+        return self.module == "harness.builtin" or self.distribution == DISTRIBUTION
+
+    @property
+    def stop(self) -> str:
+        """The full stop after the error, unless it asks something."""
+        return "" if (self.error or "").endswith("?") else "."
+
+    @property
+    def problem(self) -> BrokenPluginError:
+        """What is wrong with a broken plugin, and what to do about it."""
+        hint = f"{self.hint or 'Repair it'}, or run with {DISABLE_VARIABLE}={self.name}."
+        error = BrokenPluginError(
+            f"The plugin {self.name!r} ({self.distribution}) cannot be used: {self.error}{self.stop}",
+            hint=hint,
+        )
+        error.__cause__ = self.cause
+        return error
+
+
+def fault_of(error: BaseException, doing: str) -> tuple[str, str | None]:
+    """Return what is wrong with a plugin that raised, and what to do where that is not to repair it."""
+    if isinstance(error, HangingError):
+        return (
+            f"{doing} was not done after {patience():g} s",
+            f"Wait longer for it with {TIMEOUT_VARIABLE}=SECONDS",
+        )
+    if isinstance(error, BrokenPluginError):
+        return error.message, error.hint
+    return f"{type(error).__name__}: {text_of(error)}", None
+
+
+def text_of(thing: object, write: Callable[[Any], str] = str) -> str:
+    """Return what `write` makes of a stranger's object; that it cannot be printed where that raises, too."""
+    try:
+        return write(thing)
+    except Exception:  # noqa: BLE001, RUF100  a stranger's method may raise anything
+        return "(unprintable)"
+
+
+def check_hooks(module: Any) -> None:
+    """Raise `BrokenPluginError` for hooks that this version of the harness does not have, or gives less to."""
+    wanted = getattr(module, VERSION_ATTRIBUTE, HOOK_VERSION)
+    if type(wanted) is not int or wanted < 1:
+        raise BrokenPluginError(
+            f"its {VERSION_ATTRIBUTE} is {wanted!r}, expected the version of the hooks, such as {HOOK_VERSION}"
+        )
+    if wanted > HOOK_VERSION:
+        raise BrokenPluginError(f"it needs hooks of version {wanted}, {_own_version()}", hint=UPGRADE)
+    known = {name: item for name, item in vars(HookSpecs).items() if name.startswith(PREFIX)}
+    for name, function in _implementations(module):
+        if name not in known:
+            # All begin alike, so that only the rest tells whether one was meant.
+            near = near_names(
+                name.removeprefix(PREFIX), [item.removeprefix(PREFIX) for item in known], limit=1
+            )
+            meant = f"; did you mean '{PREFIX}{near[0]}'?" if near else f": {_own_version()}"
+            message = f"it implements the unknown hook {name!r}{meant}"
+            raise BrokenPluginError(message, hint=None if near else UPGRADE)
+        given = [item for item in inspect.signature(known[name]).parameters if item != "self"]
+        unknown = [item for item in inspect.signature(function).parameters if item not in given]
+        if unknown:
+            meant = " and ".join(map(repr, given)) or "nothing"
+            message = f"its hook {name!r} takes {unknown[0]!r}, but is given {meant}: {_own_version()}"
+            raise BrokenPluginError(message, hint=None if near_names(unknown[0], given) else UPGRADE)
+
+
+def _implementations(module: Any) -> Iterable[tuple[str, Any]]:
+    for name in dir(module):
+        function = getattr(module, name, None)
+        if inspect.isroutine(function) and isinstance(getattr(function, f"{PROJECT}_impl", None), dict):
+            yield name, function
+
+
+def _own_version() -> str:
+    try:
+        own = f" {importlib.metadata.version(DISTRIBUTION)}"
+    except importlib.metadata.PackageNotFoundError:
+        own = ""
+    return f"this harness{own} has hooks of version {HOOK_VERSION}"

@@ -1,0 +1,247 @@
+"""Typed tables of what plugins declared; a name that two strangers use is an error that names both plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from harness.errors import DuplicateNameError, UnknownNameError
+from harness.languages.table import LanguageTable, known_languages
+from harness.registry.plugin import text_of
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+    from harness.data.features import Feature
+    from harness.data.readers.reader import Reader
+    from harness.data.resolve import DataRef, ResolvedData
+    from harness.data.translation.aligners import Aligner
+    from harness.data.translation.translators import TranslatorEntry
+    from harness.data.translation.transliterators import Transliterator
+    from harness.kinds.kind import TaskKind
+    from harness.kinds.methods import Method
+    from harness.metrics.metric import Metric
+    from harness.models.adapters import AdapterEntry
+    from harness.registry.discovery import Plugins
+    from harness.reporting.formats import ReportFormat
+    from harness.running.processes import Launcher
+    from harness.specs.importer import TaskImporter
+    from harness.specs.task_source import TaskSource
+
+__all__ = ["Registry", "Table"]
+
+Item = TypeVar("Item")
+
+
+class Table(Generic[Item]):
+    """Declared things of one sort by name, each with the plugin it came from.
+
+    A name that two strangers declared cannot be used: `get` raises and names both. Other names are not affected.
+    """
+
+    def __init__(
+        self,
+        sort: str,
+        pairs: Iterable[tuple[str, str, Item]],
+        *,
+        families: Mapping[str, Callable[[str], Item]] | None = None,
+    ) -> None:
+        """Take (plugin, name, thing) triples; a family makes the things whose names begin with ``FAMILY:``."""
+        self.sort = sort
+        self._families = families or {}
+        self._items: dict[str, tuple[str, Item]] = {}
+        self.conflicts: dict[str, tuple[str, str]] = {}
+        for plugin, name, item in pairs:
+            if name in self._items:
+                self.conflicts[name] = (self._items[name][0], plugin)
+            else:
+                self._items[name] = (plugin, item)
+
+    def __iter__(self) -> Iterator[Item]:
+        """Iterate over the things, by name."""
+        return (self._items[name][1] for name in sorted(self._items))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._items or self._family(name) is not None
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._items)
+
+    def get(self, name: str) -> Item:
+        """Return the thing of a name; raises `UnknownNameError` with near names, or `DuplicateNameError`."""
+        family = self._family(name)
+        if family is not None:
+            return family(name)
+        if name not in self._items:
+            raise UnknownNameError(self.sort, name, self._items)
+        if name in self.conflicts:
+            raise DuplicateNameError(self.sort, name, *self.conflicts[name])
+        return self._items[name][1]
+
+    def _family(self, name: str) -> Callable[[str], Item] | None:
+        prefix, colon, rest = name.partition(":")
+        return self._families.get(prefix) if colon and rest else None
+
+    def plugin_of(self, name: str) -> str:
+        """Return the name of the plugin that declared it."""
+        self.get(name)
+        return self._items[name][0]
+
+
+class Registry:
+    """What the plugins of one command declared; each table is filled when it is first asked for."""
+
+    def __init__(
+        self, plugins: Plugins, *, metric_families: Mapping[str, Callable[[str], Metric]] | None = None
+    ) -> None:
+        self.plugins = plugins
+        self._metric_families = metric_families
+        self.languages: LanguageTable = known_languages()
+        """The languages of the table, and in a session those that its documents describe."""
+
+    @cached_property
+    def adapters(self) -> Table[AdapterEntry]:
+        """Model adapters by the name that stands before the colon of ``--model``."""
+        return self._named("adapter", "harness_register_adapters", "harness.models.adapters.AdapterEntry")
+
+    @cached_property
+    def kinds(self) -> Table[TaskKind]:
+        """Kinds of task."""
+        return self._named("task kind", "harness_register_kinds", "harness.kinds.kind.TaskKind")
+
+    @cached_property
+    def metrics(self) -> Table[Metric]:
+        """Metrics."""
+        hook = "harness_register_metrics"
+        pairs = self._declared("metric", hook, "harness.metrics.metric.Metric")
+        triples = [(plugin, item.name, item) for plugin, item in pairs]
+        own = {source.name: source.open_metric for source in self.task_sources if source.metric is not None}
+        families = {**own, **(self._metric_families or {})}
+        return Table("metric", self.plugins.without_taken("metric", triples), families=families)
+
+    @cached_property
+    def readers(self) -> Table[Reader]:
+        """Readers of file formats."""
+        return self._named("reader", "harness_register_readers", "harness.data.readers.reader.Reader")
+
+    @cached_property
+    def reports(self) -> Table[ReportFormat]:
+        """Report formats."""
+        return self._named(
+            "report format", "harness_register_reports", "harness.reporting.formats.ReportFormat"
+        )
+
+    @cached_property
+    def features(self) -> Table[Feature]:
+        """Attributes of items."""
+        return self._named("attribute", "harness_register_features", "harness.data.features.Feature")
+
+    @cached_property
+    def launchers(self) -> Table[Launcher]:
+        """Ways to run several processes."""
+        return self._named("launcher", "harness_register_launchers", "harness.running.processes.Launcher")
+
+    @cached_property
+    def methods(self) -> Table[Method]:
+        """Methods, by ``kind:name``."""
+        pairs = self._declared("method", "harness_register_methods", "harness.kinds.methods.Method")
+        triples = [(plugin, f"{method.kind}:{method.name}", method) for plugin, method in pairs]
+        return Table("method", self.plugins.without_taken("method", triples))
+
+    @cached_property
+    def translators(self) -> Table[TranslatorEntry]:
+        """Translators by the name that stands before the colon of ``--translator``."""
+        return self._named(
+            "translator",
+            "harness_register_translators",
+            "harness.data.translation.translators.TranslatorEntry",
+        )
+
+    @cached_property
+    def transliterators(self) -> Table[Transliterator]:
+        """Ways to write other scripts in Latin letters."""
+        return self._named(
+            "transliterator",
+            "harness_register_transliterators",
+            "harness.data.translation.transliterators.Transliterator",
+        )
+
+    @cached_property
+    def aligners(self) -> Table[Aligner]:
+        """Word aligners."""
+        return self._named(
+            "aligner", "harness_register_aligners", "harness.data.translation.aligners.Aligner"
+        )
+
+    @cached_property
+    def importers(self) -> Table[TaskImporter]:
+        """Importers of other harnesses' tasks, by format."""
+        return self._named(
+            "format of tasks", "harness_register_importers", "harness.specs.importer.TaskImporter"
+        )
+
+    @cached_property
+    def task_sources(self) -> Table[TaskSource]:
+        """Sources of tasks by their prefix."""
+        hook = "harness_register_task_sources"
+        return self._named("source of tasks", hook, "harness.specs.task_source.TaskSource")
+
+    def task_spec_folders(self) -> list[tuple[str, Traversable]]:
+        """Return (plugin name, folder) pairs of YAML documents."""
+        return self._folders("harness_register_task_specs")
+
+    def grammar_folders(self) -> list[tuple[str, Traversable]]:
+        """Return (plugin name, folder) pairs of language definitions for treebank generation."""
+        return self._folders("harness_register_grammars")
+
+    def resolve_data(self, ref: DataRef, cache: Path) -> ResolvedData | None:
+        """Ask the plugins for the files of a split that no local folder has."""
+        answer: ResolvedData | None = self.plugins.first_answer("harness_resolve_data", ref=ref, cache=cache)
+        return answer
+
+    def cell_finished(self, cell: Mapping[str, Any]) -> list[str]:
+        """Tell observers about a finished cell; return what is to be told about those that raised."""
+        return self.plugins.notify("harness_cell_finished", cell=cell)
+
+    def run_finished(self, run: Path) -> list[str]:
+        """Tell observers about a finished run; return what is to be told about those that raised."""
+        return self.plugins.notify("harness_run_finished", run=run)
+
+    def _folders(self, hook: str) -> list[tuple[str, Traversable]]:
+        from importlib.resources.abc import Traversable
+
+        folders = []
+        for plugin, item in self.plugins.declarations(hook):
+            if isinstance(item, Traversable):
+                folders.append((plugin, item))
+            else:
+                self._refuse(plugin, item, "folder", hook)
+        return folders
+
+    def _named(self, sort: str, hook: str, wanted: str) -> Table[Any]:
+        triples = [(plugin, item.name, item) for plugin, item in self._declared(sort, hook, wanted)]
+        return Table(sort, self.plugins.without_taken(sort, triples))
+
+    def _declared(self, sort: str, hook: str, wanted: str) -> list[tuple[str, Any]]:
+        """Return what plugins declared; what is of another class is left out, and its plugin reported.
+
+        The class is named, not imported: it lies in a layer above this one.
+        """
+        pairs = []
+        for plugin, item in self.plugins.declarations(hook):
+            classes = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(item).__mro__}
+            if wanted in classes and isinstance(getattr(item, "name", ""), str):
+                pairs.append((plugin, item))
+            else:
+                self._refuse(plugin, item, sort, hook)
+        return pairs
+
+    def _refuse(self, plugin: str, item: Any, sort: str, hook: str) -> None:
+        self.plugins.report(plugin, f"it returned {text_of(item, repr)} from {hook}, which is no {sort}")

@@ -1,0 +1,1 @@
+"""Executes a plan: fits, asks the model, scores, and keeps what is finished."""

@@ -1,0 +1,183 @@
+"""Keeps what a model answered in one cell: scores it and writes its records, chunk by chunk."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from types import TracebackType
+from typing import Any, Self
+
+from harness.data.gold import CellGold, GoldCounts
+from harness.data.records import Example, Prediction
+from harness.metrics.metric import MetricContext
+from harness.metrics.scoring import CellScorer, MetricScore, ScoreInput
+from harness.registry.registry import Registry
+from harness.running.token_ledger import CellLedger
+from harness.specs.schema import TaskSpec
+from harness.storage.records import ItemRecord, RecordWriter
+from harness.storage.run_folder import RunFolder
+
+__all__ = ["GOLD_FIELDS", "CellKeeper", "metric_context"]
+
+GOLD_FIELDS = {
+    "label",
+    "labels",
+    "tags",
+    "answers",
+    "targets",
+    "languages",
+    "spans",
+    "cluster",
+    "group",
+    "meta",
+}
+COUNTED = ("truncated", "unparsed", "tied", "dropped_shots", "tokens")
+
+
+class CellKeeper:
+    """Takes the predictions of a cell as they come; a context manager that leaves nothing of a cell that failed.
+
+    Args:
+        registry: Has the metrics and kinds.
+        folder: Where the records go.
+        spec: The task.
+        language: Code of the language.
+        method: Name of the method.
+        digest: The cell's.
+        gold: Corrected labels, which stand in for the inherited ones.
+        text_language: Code of the language that answers are in, where it is another one.
+        ledger: Counts what the items cost the model.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        folder: RunFolder,
+        *,
+        spec: TaskSpec,
+        language: str,
+        method: str,
+        digest: str,
+        gold: CellGold | None = None,
+        text_language: str | None = None,
+        ledger: CellLedger | None = None,
+    ) -> None:
+        named = [registry.metrics.get(name) for name in spec.metrics]
+        metrics = [metric for metric in named if metric.scores_method(method)]
+        self.path = folder.records_path(spec.task, language, digest)
+        self._inherited: Callable[[Any], Any] = registry.kinds.get(spec.kind).reference
+        self._gold = gold
+        self._ledger = ledger
+        self._relabelled = GoldCounts()
+        self._scorer = CellScorer(metrics, metric_context(spec, text_language or language), task=spec.task)
+        self._writer = RecordWriter(self.path)
+        self._counts = dict.fromkeys(("n", *COUNTED), 0)
+
+    def __enter__(self) -> Self:
+        """Return the keeper itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Remove records that were not closed."""
+        self._writer.discard()
+
+    def add(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> None:
+        """Score and write the next items."""
+        inputs = [
+            ScoreInput(
+                id=example.id,
+                prediction=prediction.output,
+                reference=self._reference(example),
+                cluster=example.cluster,
+                group=example.group,
+                tags=example.meta,
+            )
+            for example, prediction in zip(examples, predictions, strict=True)
+        ]
+        contributions = self._scorer.add(inputs)
+        tokens = [None] * len(examples) if self._ledger is None else self._ledger.add(examples, predictions)
+        self._writer.add(_records(examples, predictions, inputs, contributions, tokens))
+        self._counts["n"] += len(predictions)
+        for name in COUNTED:
+            self._counts[name] += sum(int(getattr(prediction, name)) for prediction in predictions)
+
+    def finish(self) -> dict[str, Any]:
+        """Return the numbers of the cell for ``results.json``; its records are on disk."""
+        scores = self._scorer.finish()
+        self._writer.close(scores.items)
+        numbers = {**self._counts, "metrics": _plain(scores.metrics)}
+        if self._gold is not None:
+            numbers["gold"] = {"name": self._gold.name, **self._relabelled.to_json()}
+        if self._ledger is not None and (sums := self._ledger.to_json()):
+            numbers["ledger"] = sums
+        return numbers
+
+    def _reference(self, example: Example) -> Any:
+        inherited = self._inherited(example)
+        if self._gold is None:
+            return inherited
+        return self._gold.corrected(example.id, inherited, self._relabelled)
+
+
+def metric_context(spec: TaskSpec, language: str) -> MetricContext:
+    """Return what the metrics of a task get to know about a cell."""
+    return MetricContext(language=language, labels=spec.label_names, options=spec.metric_options)
+
+
+def _plain(metrics: Mapping[str, MetricScore]) -> dict[str, Any]:
+    return {name: score.to_json() for name, score in metrics.items()}
+
+
+def _records(
+    examples: Sequence[Any],
+    predictions: Sequence[Prediction],
+    inputs: Sequence[ScoreInput],
+    contributions: Mapping[str, Sequence[Any]],
+    tokens: Sequence[int | None],
+) -> list[ItemRecord]:
+    """Return the records of a chunk; contributions stand for its labelled items only."""
+    places = itertools.count()
+    labelled = [None if item.reference is None else next(places) for item in inputs]
+    texts = [_inputs_text(example) for example in examples]
+    return [
+        ItemRecord(
+            id=example.id,
+            inputs_digest=_digest(text),
+            prediction=prediction.output,
+            reference=item.reference,
+            scores={} if place is None else {name: values[place] for name, values in contributions.items()},
+            cluster=example.cluster,
+            group=example.group,
+            tags=example.meta,
+            flags={"truncated": prediction.truncated, "unparsed": prediction.unparsed},
+            inputs=text,
+            tokens=count,
+        )
+        for example, prediction, item, place, text, count in zip(
+            examples, predictions, inputs, labelled, texts, tokens, strict=True
+        )
+    ]
+
+
+def _inputs_digest(example: Any) -> str:
+    return _digest(_inputs_text(example))
+
+
+def _inputs_text(example: Any) -> str:
+    names = [field.name for field in fields(example) if field.name not in GOLD_FIELDS]
+    content = {name: _plain_field(getattr(example, name)) for name in names}
+    return json.dumps(content, ensure_ascii=False, sort_keys=True)
+
+
+def _plain_field(value: Any) -> Any:
+    """Return a field as JSON takes it; those of examples that stay are texts, and sequences or mappings of texts."""
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

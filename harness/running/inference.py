@@ -1,0 +1,331 @@
+"""Asks a model what is not known yet: each request once, shared by all processes, written down as it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from harness.errors import ContractError
+from harness.models.capabilities import Capability, capability_protocols
+from harness.models.requests import Ability, Answered, Call, Streams
+from harness.running.batching import plan_blocks
+from harness.running.codec import FORMS, Form, request_keys, source_digest
+from harness.running.processes import Crew
+from harness.running.signals import Interruption
+from harness.storage.journal import Journal
+
+__all__ = ["Asker", "RequestCounts"]
+
+BLOCK_CHARACTERS = 16_384
+"""Text that an adapter which does not stream gets in one call: what a kill may lose."""
+
+
+@dataclass(slots=True)
+class RequestCounts:
+    """Requests of a run over all processes; planned = asked + reused."""
+
+    planned: int = 0
+    asked: int = 0
+    reused: int = 0
+
+    def add(self, other: Mapping[str, int]) -> None:
+        """Count what was counted elsewhere."""
+        self.planned += other["planned"]
+        self.asked += other["asked"]
+        self.reused += other["reused"]
+
+    def to_json(self) -> dict[str, int]:
+        """Return the form that ``results.json`` keeps."""
+        return {"planned": self.planned, "asked": self.asked, "reused": self.reused}
+
+
+@dataclass(slots=True, kw_only=True)
+class Asker:
+    """What stands between methods and models.
+
+    A request is named by its content: by the identity of the model (weights, options, precision, versions) and by the
+    rendered request. What the journal holds under that name is not asked again.
+    """
+
+    crew: Crew
+    journal: Journal
+    interruption: Interruption
+    counts: RequestCounts = field(default_factory=RequestCounts)
+    meter: Callable[[int, int], None] = lambda done, total: None
+    """Told after every answer: how many requests of the call under way are answered, of how many."""
+    begin: Callable[[], None] = lambda: None
+    """Told before every call."""
+
+    def wrap(self, adapter: Any, identity: Mapping[str, str]) -> Any:
+        """Return an adapter with the same capabilities, which asks `adapter` through this one.
+
+        `identity` is the adapter's own, with whatever else makes its answers what they are.
+        """
+        source = source_digest(identity)
+        self.journal.describe(source, identity)
+        mixed = [
+            wrapper
+            for capability, wrapper in _WRAPPERS.items()
+            if isinstance(adapter, capability_protocols()[capability])
+        ]
+        return type("Asked", (*mixed, _Asked), {})(self, adapter, source)
+
+    def ask(self, adapter: Any, source: bytes, call: Call, requests: Sequence[Any]) -> list[Any]:
+        """Return one answer a request, in order.
+
+        Raises `ContractError` where the adapter answers another number of requests, and `Interrupted` where the user
+        wants to stop; what was answered is in the journal.
+        """
+        if not requests:
+            return []
+        self.begin()
+        form = FORMS[call.ability]
+        keys = request_keys(source, call.ability, call.arguments, requests)
+        first = {key: number for number, key in reversed(list(enumerate(keys)))}
+        chosen = sorted(first.values())
+        own = _Share(
+            keys=[keys[number] for number in chosen],
+            requests=[requests[number] for number in chosen],
+            form=form,
+        )
+        self._answer_known(own)
+        asked = len(own.requests) - int(own.known.sum())
+        self._ask_model(adapter, source, call, own)
+        answers = self._collect(own)
+        self.counts.planned += len(requests)
+        self.counts.asked += asked
+        self.counts.reused += len(requests) - asked
+        place = {keys[number]: position for position, number in enumerate(chosen)}
+        return [answers[place[key]] for key in keys]
+
+    def _answer_known(self, own: _Share) -> None:
+        """Find out which process knows what; take the answers that are this process's to give."""
+        known = self.journal.known(own.keys)
+        maps = [
+            np.unpackbits(np.frombuffer(body, dtype=np.uint8), count=len(known)).astype(bool)
+            for body in self.crew.gather(np.packbits(known).tobytes())
+        ]
+        table = np.stack(maps)
+        own.known = table.any(axis=0)
+        holder = table.argmax(axis=0)
+        mine = np.flatnonzero(own.known & (holder == self.crew.rank))
+        bodies = self.journal.read([own.keys[number] for number in mine.tolist()])
+        own.bodies |= dict(zip(mine.tolist(), bodies, strict=True))
+
+    def _ask_model(self, adapter: Any, source: bytes, call: Call, own: _Share) -> None:
+        blocks = self._own_blocks(adapter, call, own)
+        numbers = [number for block in blocks for number in block]
+        left = len(numbers)
+        asked = [[own.requests[number] for number in block] for block in blocks]
+        self.meter(0, left)
+        for answered in _stream(adapter, call, asked) if left else ():
+            places = [numbers[index] for index in answered.indices]
+            repeated = len(set(places)) < len(places) or not own.answers.keys().isdisjoint(places)
+            if repeated or len(places) != len(answered.answers):
+                raise ContractError(f"stream() answered a request of {call.ability}() twice, or none.")
+            self._write(source, call.ability, own, places, answered.answers)
+            left -= len(places)
+            self.meter(len(numbers) - left, len(numbers))
+        if left:
+            self.interruption.check()
+            raise ContractError(
+                f"{call.ability}() returned {len(numbers) - left} answers to {len(numbers)} requests."
+            )
+
+    def _own_blocks(self, adapter: Any, call: Call, own: _Share) -> list[list[int]]:
+        """Return this process's share of the requests that nobody knows the answer of, in blocks."""
+        form = own.form
+        lengths = [form.length(request) for request in own.requests]
+        groups = None if form.group is None else [form.group(request) for request in own.requests]
+        size = adapter.block_characters(call.ability) if isinstance(adapter, Streams) else BLOCK_CHARACTERS
+        if size is None and not self.crew.alone:
+            size = max(1, -(-sum(lengths) // (4 * self.crew.count)))
+        blocks = plan_blocks(lengths, groups, size)[self.crew.rank :: self.crew.count]
+        left = [[number for number in block if not own.known[number]] for block in blocks]
+        return [block for block in left if block]
+
+    def _write(
+        self, source: bytes, ability: Ability, own: _Share, places: Sequence[int], answers: Sequence[Any]
+    ) -> None:
+        if own.form.is_row:  # as it is read back
+            answers = [np.asarray(answer, dtype=np.float32) for answer in answers]
+        own.answers |= dict(zip(places, answers, strict=True))
+        sound = [place for place in places if own.form.is_sound(own.answers[place])]
+        bodies = [own.form.encode(own.answers[place]) for place in sound]
+        self.journal.append(source, ability, [own.keys[place] for place in sound], bodies)
+        if not self.crew.alone:
+            own.bodies |= dict(zip(sound, bodies, strict=True))
+            own.bodies |= {
+                place: own.form.encode(own.answers[place]) for place in places if place not in own.bodies
+            }
+
+    def _collect(self, own: _Share) -> list[Any]:
+        """Return the answers of all processes."""
+        decode = own.form.decode
+        if self.crew.alone:
+            return [
+                own.answers[number] if number in own.answers else decode(own.bodies[number])
+                for number in range(len(own.requests))
+            ]
+        answers: list[Any] = [None] * len(own.requests)
+        for message in self.crew.gather(_packed(own.bodies)):
+            for number, body in _unpacked(message):
+                answers[number] = decode(body)
+        return answers
+
+
+@dataclass(slots=True, kw_only=True)
+class _Share:
+    """The different requests of a call, and what this process knows of their answers."""
+
+    keys: list[bytes]
+    requests: list[Any]
+    form: Form
+    known: Any = None
+    """Whether some process's journal has the answer."""
+    bodies: dict[int, bytes] = field(default_factory=dict)
+    answers: dict[int, Any] = field(default_factory=dict)
+
+
+def _packed(bodies: Mapping[int, bytes]) -> bytes:
+    heads = np.array([(number, len(body)) for number, body in bodies.items()], dtype="<i8").reshape(-1, 2)
+    return len(bodies).to_bytes(8, "little") + heads.tobytes() + b"".join(bodies.values())
+
+
+def _unpacked(message: bytes) -> Iterator[tuple[int, bytes]]:
+    count = int.from_bytes(message[:8], "little")
+    heads = np.frombuffer(message, dtype="<i8", count=2 * count, offset=8).reshape(-1, 2)
+    start = 8 + 16 * count
+    for number, size in heads.tolist():
+        yield number, message[start : start + size]
+        start += size
+
+
+def _stream(adapter: Any, call: Call, blocks: Sequence[Sequence[Any]]) -> Iterator[Answered]:
+    """Yield answers as they come; from an adapter that does not stream, block by block."""
+    if isinstance(adapter, Streams):
+        yield from adapter.stream(call, blocks)
+        return
+    start = 0
+    for block in blocks:
+        if call.stopping():
+            return
+        answers = _invoke(adapter, call, block)
+        if len(answers) != len(block):
+            raise ContractError(f"{call.ability}() returned {len(answers)} answers to {len(block)} requests.")
+        yield Answered(indices=range(start, start + len(block)), answers=answers)
+        start += len(block)
+
+
+def _invoke(adapter: Any, call: Call, block: Sequence[Any]) -> Any:
+    if call.ability == "generate":
+        return adapter.generate([prompt for prompt, _ in block], [options for _, options in block])
+    return getattr(adapter, call.ability)(block, **call.arguments)
+
+
+class _Asked:
+    """An adapter whose answers go through an `Asker`; what is no question to the model goes straight through."""
+
+    def __init__(self, asker: Asker, adapter: Any, source: bytes) -> None:
+        self._asker = asker
+        self._adapter = adapter
+        self._source = source
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._adapter, name)
+
+    def _ask(self, ability: Ability, requests: Sequence[Any], **arguments: Any) -> Any:
+        call = Call(ability=ability, arguments=arguments, stopping=self._asker.interruption.requested)
+        answers = self._asker.ask(self._adapter, self._source, call, requests)
+        # An adapter that is asked nothing knows the shape of nothing.
+        return _array(answers) if FORMS[ability].is_row and answers else answers
+
+
+def _array(rows: Sequence[Any]) -> Any:
+    widths = {np.shape(row) for row in rows}
+    if len(widths) != 1:
+        raise ContractError(f"The model gave rows of different shapes: {sorted(widths)}.")
+    return np.stack(rows)
+
+
+class _Classifies(_Asked):
+    def classify(self, inputs: Sequence[Any], labels: Sequence[str]) -> Any:
+        if not inputs:
+            return self._adapter.classify(inputs, labels)
+        return self._ask("classify", inputs, labels=tuple(labels))
+
+
+class _ChoosesBest(_Asked):
+    def choose(self, items: Sequence[Any]) -> Any:
+        return self._ask("choose", items)
+
+
+class _Tags(_Asked):
+    def tag(self, sentences: Sequence[Any]) -> Any:
+        return self._ask("tag", sentences)
+
+
+class _ExtractsSpans(_Asked):
+    def extract_spans(self, items: Sequence[Any]) -> Any:
+        return self._ask("extract_spans", items)
+
+
+class _Embeds(_Asked):
+    def embed(self, texts: Sequence[str], *, side: Any, options: Any = None) -> Any:
+        if not texts:
+            return self._adapter.embed(texts, side=side, options=options)
+        return self._ask("embed", texts, side=side, options=options)
+
+
+class _ScoresContinuations(_Asked):
+    def loglikelihood(self, requests: Sequence[Any]) -> Any:
+        return self._ask("loglikelihood", requests)
+
+
+class _FillsMasks(_Asked):
+    def fill_masks(self, requests: Sequence[Any]) -> Any:
+        return self._ask("fill_masks", requests)
+
+
+class _Generates(_Asked):
+    def generate(self, prompts: Sequence[Any], options: Sequence[Any]) -> Any:
+        return self._ask("generate", list(zip(prompts, options, strict=True)))
+
+
+class _CountsTokens(_Asked):
+    def token_counts(self, prompts: Sequence[Any]) -> Any:
+        return self._adapter.token_counts(prompts)
+
+    def context_length(self) -> Any:
+        return self._adapter.context_length()
+
+
+class _ExposesHiddenStates(_Asked):
+    def hidden_states(self, sentences: Sequence[Any], layers: Sequence[int], **options: Any) -> Any:
+        return self._adapter.hidden_states(sentences, layers, **options)
+
+    def layer_count(self) -> Any:
+        return self._adapter.layer_count()
+
+
+class _ExposesAttentions(_Asked):
+    def attentions(self, inputs: Sequence[Any], options: Any = None) -> Any:
+        return self._adapter.attentions(inputs, options)
+
+
+_WRAPPERS: Mapping[Capability, type[_Asked]] = {
+    Capability.CLASSIFIES: _Classifies,
+    Capability.CHOOSES_BEST: _ChoosesBest,
+    Capability.TAGS: _Tags,
+    Capability.EXTRACTS_SPANS: _ExtractsSpans,
+    Capability.EMBEDS: _Embeds,
+    Capability.SCORES_CONTINUATIONS: _ScoresContinuations,
+    Capability.FILLS_MASKS: _FillsMasks,
+    Capability.GENERATES: _Generates,
+    Capability.COUNTS_TOKENS: _CountsTokens,
+    Capability.EXPOSES_HIDDEN_STATES: _ExposesHiddenStates,
+    Capability.EXPOSES_ATTENTIONS: _ExposesAttentions,
+}

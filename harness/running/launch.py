@@ -1,0 +1,84 @@
+"""From one process to several: how a run is started on many, and how each of them finds the others."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.errors import MissingExtraError, UsageError
+from harness.registry.registry import Registry
+from harness.running.processes import Crew, Launcher, launched
+
+__all__ = ["PARENT_LOCK", "STATUS_VARIABLE", "leave_status", "open_crew", "start_processes"]
+
+STATUS_VARIABLE = "HARNESS_STATUS_FOLDER"
+"""Names the folder in which processes that the harness started itself leave their ids, and the first its status."""
+
+PARENT_LOCK = "parent.lock"
+"""Held in that folder by the command that started the processes, for as long as it lives."""
+
+
+def open_crew(registry: Registry, *, wanted: int | None = None, cpu: bool = False) -> Crew:
+    """Return the processes that this one was started with; alone where no launcher started it.
+
+    Raises `UsageError` where their number is not the one that was asked for.
+    """
+    if not launched():
+        if wanted is not None and wanted > 1:
+            raise UsageError(
+                f"{wanted} processes were asked for, but this is one, and no launcher started it.",
+                hint="Start the program with torchrun or accelerate, or use the command: harness eval --num-processes.",
+            )
+        return Crew()
+    launcher = _launcher(registry)
+    crew = Crew(_load(launcher, launcher.join)(cpu=cpu))
+    if wanted is not None and crew.count != wanted:
+        crew.close()
+        raise UsageError(
+            f"--num-processes asks for {wanted} processes, but this launcher started {crew.count}.",
+            hint=f"Leave one of the two out: harness eval --num-processes {wanted} starts them itself.",
+        )
+    return crew
+
+
+def start_processes(registry: Registry, arguments: Sequence[str], count: int) -> int:
+    """Run ``harness ARGUMENTS`` in several processes of this machine and return the exit status."""
+    launcher = _launcher(registry)
+    status: int = _load(launcher, launcher.start)(arguments, count)
+    return status
+
+
+def leave_status(status: int) -> int:
+    """Return the exit status of this process; where the harness started it, the true one is left in a file.
+
+    A launcher takes any other status than 0 for a crash and kills the processes that are still writing.
+    """
+    folder = os.environ.get(STATUS_VARIABLE)
+    if folder is None:
+        return status
+    if os.environ.get("RANK", "0") == "0":
+        (Path(folder) / "status").write_text(str(status), encoding="ascii")
+    return 0
+
+
+def _launcher(registry: Registry) -> Launcher:
+    launchers: list[Launcher] = list(registry.launchers)
+    if not launchers:
+        raise UsageError(
+            "No plugin can run several processes.",
+            hint="Run: pip install 'multilingual-harness[hf]', and leave HARNESS_DISABLE_PLUGINS unset.",
+        )
+    return launchers[0]
+
+
+def _load(launcher: Launcher, target: str) -> Any:
+    module_name, _, attribute = target.partition(":")
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        if launcher.extra is None:
+            raise
+        raise MissingExtraError("Running several processes", launcher.extra, str(error.name)) from error

@@ -1,0 +1,226 @@
+"""Everything that a run needs before a model is loaded: plugins, specs, data, and the plans of model and baselines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.data.resolve import DataOptions
+from harness.data.sources import DataFinder
+from harness.errors import UnknownNameError, UsageError
+from harness.metrics.external import FAMILY, evaluate_family
+from harness.planning.lock_file import LockFile, check_locked, read_lock
+from harness.planning.plan import Model, Plan, RunConfig
+from harness.planning.planner import make_plan, resolve_model
+from harness.planning.shards import Shard, parse_shard, take_shard
+from harness.planning.spec_checks import document_problems
+from harness.planning.translations import MACHINE_VARIANTS, VariantPlanner
+from harness.proof.prover import Prover
+from harness.registry.discovery import discover
+from harness.registry.registry import Registry
+from harness.running.fit_store import cache_folder
+from harness.running.gold_labels import with_gold
+from harness.running.processes import Crew
+from harness.specs.catalog import Catalog
+from harness.storage.file_lock import FileLock
+from harness.storage.run_folder import RunFolder
+
+__all__ = [
+    "LOCK",
+    "Prepared",
+    "Session",
+    "data_options",
+    "in_use",
+    "open_prover",
+    "open_session",
+    "prepare",
+    "prepare_together",
+    "refuse_output",
+]
+
+LOCK = "run.lock"
+"""Held in a run folder by the command that is writing it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What one command works with."""
+
+    registry: Registry
+    catalog: Catalog
+
+
+def open_session(tasks_from: Sequence[Path] = (), *, allow_code: bool = False) -> Session:
+    """Return the plugins and specs of this environment; `tasks_from` adds files or folders of specs.
+
+    `allow_code` lets metrics that are programs of others run (``evaluate:NAME``).
+    """
+    plugins = discover()
+    registry = Registry(plugins, metric_families={FAMILY: evaluate_family(allow_code=allow_code)})
+    models = {kind.name: kind.spec_model for kind in registry.kinds}
+    folders, sources = registry.task_spec_folders(), registry.task_sources
+    catalog = Catalog(
+        folders,
+        kind_models=models,
+        extra_paths=tasks_from,
+        sources=sources,
+        without_taken=plugins.without_taken,
+    )
+    catalog.problems_in = lambda entry: document_problems(entry, registry, catalog)
+    registry.languages = catalog.languages
+    return Session(registry=registry, catalog=catalog)
+
+
+def data_options(data: Sequence[str | Path]) -> DataOptions:
+    """Return where data are looked for: ``hub`` (default), ``sample``, or folders; ``$HARNESS_DATA`` adds folders.
+
+    Raises `UsageError` for a folder that is not there, and for ``hub`` or ``sample`` beside anything else.
+    """
+    variable = os.environ.get("HARNESS_DATA", "").split(os.pathsep)
+    given = [str(item) for item in data] or [item for item in variable if item]
+    modes = [item for item in given if item in {"hub", "sample"}]
+    if modes and len(given) > 1:
+        raise UsageError(f"--data {modes[0]} stands alone; it was given together with {len(given) - 1} more.")
+    if modes == ["sample"]:
+        return DataOptions(mode="sample")
+    if not given or modes == ["hub"]:
+        return DataOptions(mode="hub")
+    for folder in given:
+        if not Path(folder).is_dir():
+            raise UsageError(
+                f"The data folder {folder!r} does not exist.",
+                hint="Give --data hub, --data sample, or a folder that holds the published files.",
+            )
+    return DataOptions(mode="local", folders=tuple(Path(item) for item in given))
+
+
+def open_prover(
+    session: Session,
+    data: Sequence[str | Path],
+    locked: Path | None = None,
+    *,
+    variants: Sequence[str] = (),
+    translators: Sequence[str] = (),
+    limit: int | None = None,
+) -> Prover:
+    """Return what proves tasks on data; raises `UsageError` for data or a lock file that cannot be used.
+
+    Args:
+        session: The plugins and specs.
+        data: Where data are looked for.
+        locked: A lock file that the data must be those of.
+        variants: Of `tt`, `te` and `bt`: also prove the items that translators make.
+        translators: Values of ``--translator``.
+        limit: At most so many items of a language are translated.
+    """
+    for name in variants:
+        if name not in MACHINE_VARIANTS:
+            raise UnknownNameError(
+                "variant that a translator makes",
+                name,
+                MACHINE_VARIANTS,
+                hint="The variants that a spec names are always proved.",
+            )
+    if translators and not variants:
+        raise UsageError("--translator translates what --variants names: add --variants tt,te or bt.")
+    lock = None if locked is None else read_lock(locked)
+    pins = {} if lock is None else lock.pins
+    finder = DataFinder(data_options(data), session.registry, cache_folder() / "data", pins=pins)
+    planner = None
+    if variants:
+        planner = VariantPlanner(variants, translators, session.registry, finder, limit=limit)
+    return Prover(session.registry, session.catalog, finder, locked=lock, planner=planner)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Plans that are ready to run: the model's own, and those of the baselines beside it."""
+
+    session: Session
+    finder: DataFinder
+    plan: Plan
+    baselines: tuple[Plan, ...]
+    locked: LockFile | None = None
+    shard: Shard | None = None
+    whole: Mapping[int, Plan] = field(default_factory=dict)
+    """By the `id` of a shard's plan: the plan that it is a part of."""
+
+
+def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
+    """Return the plans of a configuration; loads no model and trains nothing."""
+    session = session or open_session(config.tasks_from, allow_code=config.allow_code)
+    locked = None if config.locked is None else read_lock(config.locked)
+    pins = {} if locked is None else locked.pins
+    finder = DataFinder(config.data, session.registry, cache_folder() / "data", pins=pins)
+    model = resolve_model(session.registry, config.model, config.options)
+    plans = [make_plan(config, session.registry, session.catalog, finder, model)]
+    if config.with_baselines:
+        plain = replace(config, options={}, protocols=(), method=None)
+        plans += [
+            make_plan(plain, session.registry, session.catalog, finder, baseline)
+            for baseline in _baselines(session.registry, model)
+        ]
+    if config.gold is not None:
+        plans = with_gold(plans, config.gold, session.registry, finder)
+    if locked is not None:
+        check_locked(plans[0], locked, session.catalog)
+    shard = None if config.shard is None else parse_shard(config.shard)
+    parts = plans
+    if shard is not None:
+        parts = [take_shard(plan, shard, may_be_empty=number > 0) for number, plan in enumerate(plans)]
+    return Prepared(
+        session=session,
+        finder=finder,
+        plan=parts[0],
+        baselines=tuple(parts[1:]),
+        locked=locked,
+        shard=shard,
+        whole={id(part): plan for part, plan in zip(parts, plans, strict=True)},
+    )
+
+
+def refuse_output(config: RunConfig) -> None:
+    """Raise `UsageError` where the run folder could not be written, before data are looked for or downloaded."""
+    path = config.output or Path("runs") / "next"
+    lock = FileLock(path / LOCK)
+    if lock.is_held():
+        raise in_use(path, lock)
+    RunFolder(path).refuse_unusable()
+
+
+def in_use(path: Path, lock: FileLock) -> UsageError:
+    """Return what a second command on a run folder is told."""
+    return UsageError(
+        f"The run folder {str(path)!r} is in use by {lock.holder()}.",
+        hint="Wait until that run ends, or give another folder with --output.",
+    )
+
+
+def _baselines(registry: Registry, model: Model) -> list[Model]:
+    names = [name for entry in registry.adapters for name in entry.baselines]
+    return [resolve_model(registry, name, {}) for name in names if name != str(model.reference)]
+
+
+def prepare_together(config: RunConfig, session: Session, crew: Crew) -> Prepared:
+    """Return the plans of a configuration in every process, the leading one first: it may download data.
+
+    Raises `UsageError` where the processes come to different plans.
+    """
+    prepared: Prepared | None = None
+    with crew.step():
+        if crew.leads:
+            prepared = prepare(config, session)
+    with crew.step():
+        prepared = prepared or prepare(config, session)
+        cells = [cell.digest for plan in (prepared.plan, *prepared.baselines) for cell in plan.cells]
+        digest = hashlib.sha256(json.dumps(cells).encode()).hexdigest()
+        if crew.share(digest) != digest:
+            raise UsageError(
+                f"Process {crew.rank} plans other cells than process 0.",
+                hint="Let all hosts have the same plugins, specs and data.",
+            )
+    return prepared

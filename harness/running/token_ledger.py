@@ -1,0 +1,158 @@
+"""What the texts of a cell cost a model: words, characters, bytes and sub-words, as sums over its items.
+
+Sums, not means, so that languages and scripts add up. They depend on the items and the tokenizer alone: not on batches,
+processes, or what was answered before. Fertility is tokens / words (Ács 2019, "Exploring BERT's Vocabulary"; Rust et
+al. 2021, "How Good is Your Tokenizer?", section 3.3); what a word is says `harness.languages.segmentation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.data.records import Example, Prediction
+from harness.errors import ContractError
+from harness.kinds.embedding import embed_options
+from harness.kinds.kind import TaskKind
+from harness.kinds.methods import Pairing
+from harness.languages.segmentation import character_counts, unspaced_counts, word_counts
+from harness.languages.table import Language
+from harness.models.capabilities import Capability, SubwordCount
+from harness.running.answer_language import AnswerLanguages
+from harness.specs.schema import TaskSpec
+
+__all__ = ["CellLedger"]
+
+TELLING = {
+    Capability.EXTRACTS_SPANS,
+    Capability.SCORES_CONTINUATIONS,
+    Capability.FILLS_MASKS,
+    Capability.GENERATES,
+}
+"""Abilities whose answers say whether the model saw all of the item."""
+SILENT = {Capability.CLASSIFIES, Capability.CHOOSES_BEST, Capability.EMBEDS}
+"""Abilities of which `CutsTexts` says it."""
+
+Counts = Mapping[str, SubwordCount]
+
+
+class CellLedger:
+    """Adds up what the items of one cell cost; `add` has them in chunks of any size.
+
+    Args:
+        kind: Knows the texts of an item.
+        spec: The task.
+        pairing: How the model is asked.
+        language: The language of the texts and answers.
+        adapter: The opened model, which may count sub-words or not.
+    """
+
+    def __init__(
+        self, kind: TaskKind, spec: TaskSpec, pairing: Pairing, language: Language, adapter: Any
+    ) -> None:
+        method, protocol = pairing.method, pairing.protocol
+        self._kind = kind
+        self._spec = spec
+        self._asked = method.requires
+        # What stands before an opened model hands on what it does not know itself.
+        self._count: Any = getattr(adapter, "subword_counts", None)
+        self._room: Any = getattr(adapter, "text_room", None)
+        self._options = (
+            embed_options(getattr(spec, "embedding", {}), protocol)
+            if method.requires is Capability.EMBEDS
+            else None
+        )
+        self._answers = AnswerLanguages(language) if method.requires is Capability.GENERATES else None
+        self._written = 0
+        self._sums = dict.fromkeys(("items", "words", "unspaced", "characters", "bytes", "tokens"), 0)
+        self._prompts: int | None = 0 if method.prompted else None
+        self._unknown: int | None = 0
+        self._truncated: int | None = 0
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is anything to count: the model counts sub-words, and the kind names its texts."""
+        return self._count is not None and self._kind.texts is not None
+
+    def add(self, examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[int | None]:
+        """Count the next items; return the sub-words of each, or None for each where the model counts none."""
+        self._add_answers(predictions)
+        self._prompts = _added(self._prompts, [prediction.prompt_tokens for prediction in predictions])
+        if self._kind.texts is None or self._count is None:
+            return [None] * len(examples)
+        texts = [self._kind.texts(example, self._spec) for example in examples]
+        sequences = self._sequences(examples)
+        read = [text for own in sequences for sequence in own for text in sequence]
+        counts = self._subwords([*(text for own in texts for text in own), *read])
+        tokens = [sum(counts[text].tokens for text in own) for own in texts]
+        flat = [text for own in texts for text in own]
+        self._sums["items"] += len(examples)
+        self._sums["words"] += int(word_counts(flat).sum())
+        self._sums["unspaced"] += int(unspaced_counts(flat).sum())
+        self._sums["characters"] += int(character_counts(flat).sum())
+        self._sums["bytes"] += sum(len(text.encode("utf-8", "surrogatepass")) for text in flat)
+        self._sums["tokens"] += sum(tokens)
+        self._unknown = _added(self._unknown, [counts[text].unknown for text in flat])
+        self._truncated = _added(self._truncated, self._cut(sequences, counts, predictions))
+        return list(tokens)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the sums for ``results.json``; empty where nothing was counted."""
+        found: dict[str, Any] = {}
+        if self.is_kept:
+            found = {**self._sums, "unknown": self._unknown, "truncated": self._truncated}
+        if self._prompts is not None:
+            found["prompt_tokens"] = self._prompts
+        if self._answers is not None and self._written:
+            found["answers"] = self._answers.to_json()
+        return found
+
+    def _subwords(self, texts: Sequence[str]) -> Counts:
+        """Return the counts of all texts, each counted once."""
+        distinct = list(dict.fromkeys(texts))
+        counts = self._count(distinct)
+        if len(counts) != len(distinct):
+            raise ContractError(f"subword_counts() returned {len(counts)} counts to {len(distinct)} texts.")
+        return dict(zip(distinct, counts, strict=True))
+
+    def _sequences(self, examples: Sequence[Example]) -> list[Sequence[tuple[str, ...]]]:
+        """Return what is read together of every item, where the ledger has to find out what is cut."""
+        if self._asked not in SILENT or self._room is None or self._kind.sequences is None:
+            return [()] * len(examples)
+        return [self._kind.sequences(example) for example in examples]
+
+    def _cut(
+        self,
+        sequences: Sequence[Sequence[tuple[str, ...]]],
+        counts: Counts,
+        predictions: Sequence[Prediction],
+    ) -> list[int | None]:
+        """Return 1 for every item that the model did not see all of, None where nobody can tell."""
+        if self._asked in TELLING:
+            return [int(prediction.truncated) for prediction in predictions]
+        if self._asked is Capability.TAGS and self._room is not None:
+            return [0] * len(predictions)
+        rooms = {size: self._room(size, self._options) for size in {len(s) for own in sequences for s in own}}
+        return [
+            int(any(_is_longer(s, counts, rooms[len(s)]) for s in own)) if own else None for own in sequences
+        ]
+
+    def _add_answers(self, predictions: Sequence[Prediction]) -> None:
+        written = [
+            prediction.output["raw"]
+            for prediction in predictions
+            if isinstance(prediction.output, Mapping) and isinstance(prediction.output.get("raw"), str)
+        ]
+        self._written += len(written)
+        if self._answers is not None:
+            self._answers.add(written)
+
+
+def _is_longer(texts: Sequence[str], counts: Counts, room: int | None) -> bool:
+    return room is not None and sum(counts[text].tokens for text in texts) > room
+
+
+def _added(total: int | None, values: Sequence[int | None]) -> int | None:
+    """Return the sum, None where one of its terms is not known."""
+    known = [value for value in values if value is not None]
+    return None if total is None or len(known) < len(values) else total + sum(known)

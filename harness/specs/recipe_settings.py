@@ -1,0 +1,33 @@
+"""From a recipe to the settings of one training stage."""
+
+from __future__ import annotations
+
+from harness.errors import UsageError
+from harness.models.capabilities import Head, ModelDescription, TrainingSettings
+from harness.specs.recipe import RecipeSpec, SettingsPatch
+
+__all__ = ["resolve_settings"]
+
+
+def resolve_settings(recipe: RecipeSpec, head: Head, stage: str, model: ModelDescription) -> TrainingSettings:
+    """Return the settings for a head and stage; later patches win, those for large models last.
+
+    Raises `UsageError` where learning rate, epochs or batch size are given nowhere.
+    """
+    patches: list[SettingsPatch | None] = [
+        recipe.settings,
+        recipe.heads.get(head.value),
+        recipe.stages.get(stage),
+    ]
+    if model.layers is not None and model.layers >= recipe.large_layers:
+        patches += [recipe.large, recipe.large_heads.get(head.value), recipe.large_stages.get(stage)]
+    values: dict[str, float | int | bool] = {}
+    for patch in patches:
+        if patch is not None:
+            values |= patch.model_dump(exclude_none=True)
+    missing = [name for name in ("learning_rate", "epochs", "batch_size") if name not in values]
+    if missing:
+        raise UsageError(
+            f"The recipe {recipe.recipe!r} gives no {', '.join(missing)} for the stage {stage!r} ({head.value})."
+        )
+    return TrainingSettings(**values)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""Files that survive a kill: locks, the journal, records and the run folder."""

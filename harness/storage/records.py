@@ -1,0 +1,310 @@
+"""The records of a cell: one a scored item, in a file that is written and read chunk by chunk."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from harness.errors import DataError
+from harness.storage.files import FileNotWrittenError, publish
+
+__all__ = [
+    "LATER_COLUMNS",
+    "RECORD_COLUMNS",
+    "ItemRecord",
+    "ItemScores",
+    "ItemTokens",
+    "RecordWriter",
+    "read_records",
+    "read_scores",
+    "read_tokens",
+]
+
+RECORD_COLUMNS = (
+    "id",
+    "inputs_digest",
+    "prediction",
+    "reference",
+    "scores",
+    "cluster",
+    "group",
+    "tags",
+    "flags",
+    "inputs",
+    "tokens",
+)
+LATER_COLUMNS = frozenset({"inputs", "tokens"})
+"""Columns that the files of older versions lack."""
+ROW_GROUP = 16_384
+"""Records that a file of records compresses together, and that are held while it is written or read."""
+# json.dumps makes an encoder a call where it gets options.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=dict)
+READ_TOGETHER = 2_048
+"""Records that are turned into Python objects at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRecord:
+    """One item of a finished cell, as it is stored."""
+
+    id: str
+    inputs_digest: str
+    prediction: Any
+    reference: Any
+    scores: Mapping[str, Any]
+    cluster: str | None
+    group: str | None
+    tags: Mapping[str, str]
+    flags: Mapping[str, bool]
+    """``truncated`` and ``unparsed``."""
+    inputs: str = "{}"
+    """What the item is, without what would give its gold answer away, as JSON."""
+    tokens: int | None = None
+    """Sub-words of the item's own texts; None where the model counts none."""
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The fields of the example: ``question`` and ``context``, ``tokens``, ``inputs``; empty in older runs."""
+        fields: dict[str, Any] = json.loads(self.inputs)
+        return fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemScores:
+    """What the labelled items of a part of a cell contributed to its metrics, without the rest of their records."""
+
+    ids: Sequence[str]
+    clusters: Sequence[str | None]
+    scores: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemTokens:
+    """How many sub-words the items of a cell have; None where that was not counted."""
+
+    ids: Sequence[str]
+    clusters: Sequence[str | None]
+    tokens: Sequence[int | None]
+
+
+class RecordWriter:
+    """Writes the records of a cell chunk by chunk; they appear under their name all at once, by `close`.
+
+    As a context manager it leaves nothing behind where it was not closed. All raise `StorageError` where the file
+    cannot be written. The bytes of the file depend on the records alone, not on the chunks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with self._told():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._waiting: list[ItemRecord] = []
+        self._file: _RecordFile | None = self._opened()
+        self._sealed: Path | None = None
+
+    def __enter__(self) -> Self:
+        """Return the writer itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove what was not closed."""
+        self.discard()
+
+    def add(self, records: Sequence[ItemRecord]) -> None:
+        """Take the next records."""
+        assert self._file is not None
+        self._waiting += records
+        while len(self._waiting) >= ROW_GROUP:
+            self._write(self._file, self._waiting[:ROW_GROUP])
+            del self._waiting[:ROW_GROUP]
+
+    def seal(self, further: Mapping[str, Sequence[Any]] | None = None) -> None:
+        """Bring all records safely to disk, still under another name.
+
+        Args:
+            further: By metric: what each labelled record has in `ItemRecord.scores` besides what it was added with.
+                The file is then written a second time.
+        """
+        assert self._file is not None
+        if self._waiting:
+            self._write(self._file, self._waiting)
+            self._waiting = []
+        with self._told():
+            self._sealed = self._file.finish()
+        self._file = None
+        if further:
+            self._rewrite(self._sealed, further)
+
+    def close(self, further: Mapping[str, Sequence[Any]] | None = None) -> None:
+        """Give the records their name; seals them with `further` where that was not done."""
+        if self._sealed is None:
+            self.seal(further)
+        assert self._sealed is not None
+        with self._told():
+            publish(self._sealed, self._path)
+        self._sealed = None
+
+    def discard(self) -> None:
+        """Remove what was written and not closed; does nothing after `close`."""
+        if self._file is not None:
+            self._file.discard()
+        if self._sealed is not None:
+            self._sealed.unlink(missing_ok=True)
+        self._file = self._sealed = None
+
+    def _opened(self) -> _RecordFile:
+        with self._told():
+            return _RecordFile(self._path)
+
+    def _write(self, file: _RecordFile, records: Sequence[ItemRecord]) -> None:
+        with self._told():
+            file.write(records)
+
+    def _rewrite(self, sealed: Path, further: Mapping[str, Sequence[Any]]) -> None:
+        number = 0
+        self._file = self._opened()
+        for group in _chunks(read_records(sealed), ROW_GROUP):
+            completed = []
+            for record in group:
+                own: dict[str, Any] = {}
+                if record.reference is not None:
+                    own = {name: values[number] for name, values in further.items()}
+                    number += 1
+                completed.append(replace(record, scores={**record.scores, **own}))
+            self._write(self._file, completed)
+        sealed.unlink()
+        self._sealed = None
+        with self._told():
+            self._sealed = self._file.finish()
+        self._file = None
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise FileNotWrittenError(self._path, error) from error
+
+
+class _RecordFile:
+    """A Parquet file beside the one that it shall become."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._schema = pa.schema(
+            [(name, pa.int32() if name == "tokens" else pa.string()) for name in RECORD_COLUMNS]
+        )
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        self._temporary = Path(temporary)
+        self._sink = os.fdopen(handle, "wb")
+        self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd")
+
+    def write(self, records: Sequence[ItemRecord]) -> None:
+        import pyarrow as pa
+
+        columns = {
+            "id": [record.id for record in records],
+            "inputs_digest": [record.inputs_digest for record in records],
+            "prediction": [_compact(record.prediction) for record in records],
+            "reference": [_compact(record.reference) for record in records],
+            "scores": [_compact(record.scores) for record in records],
+            "cluster": [record.cluster for record in records],
+            "group": [record.group for record in records],
+            "tags": [_compact(record.tags) for record in records],
+            "flags": [_compact(record.flags) for record in records],
+            "inputs": [record.inputs for record in records],
+            "tokens": [record.tokens for record in records],
+        }
+        self._writer.write_table(pa.table(columns, schema=self._schema), row_group_size=ROW_GROUP)
+
+    def finish(self) -> Path:
+        """Return the file, whose content is on the disk."""
+        self._writer.close()
+        self._sink.flush()
+        os.fsync(self._sink.fileno())
+        self._sink.close()
+        return self._temporary
+
+    def discard(self) -> None:
+        """Remove the file; what cannot be written to it does not matter any more."""
+        for part in (self._writer, self._sink):
+            with suppress(OSError):
+                part.close()
+        self._temporary.unlink(missing_ok=True)
+
+
+def read_records(path: Path) -> Iterator[ItemRecord]:
+    """Yield the records of a file, few in memory at a time; raises `DataError` where it is missing or broken."""
+    for batch in _batches(path, RECORD_COLUMNS):
+        yield from map(_record, batch.to_pylist())
+
+
+def read_scores(path: Path) -> Iterator[ItemScores]:
+    """Yield the item scores of a file part by part, in its order; reads nothing else; raises as `read_records`."""
+    for batch in _batches(path, ("id", "cluster", "scores")):
+        columns = batch.to_pydict()
+        scores = [json.loads(text) for text in columns["scores"]]
+        kept = [number for number, own in enumerate(scores) if own]
+        yield ItemScores(
+            ids=[columns["id"][number] for number in kept],
+            clusters=[columns["cluster"][number] for number in kept],
+            scores=[scores[number] for number in kept],
+        )
+
+
+def read_tokens(path: Path) -> ItemTokens:
+    """Return the sub-words of all items of a file, in its order; reads nothing else; raises as `read_records`."""
+    ids: list[str] = []
+    clusters: list[str | None] = []
+    tokens: list[int | None] = []
+    for batch in _batches(path, ("id", "cluster", "tokens")):
+        columns = batch.to_pydict()
+        ids += columns["id"]
+        clusters += columns["cluster"]
+        tokens += columns.get("tokens") or [None] * batch.num_rows
+    return ItemTokens(ids=ids, clusters=clusters, tokens=tokens)
+
+
+def _batches(path: Path, names: Sequence[str]) -> Iterator[Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            present = [name for name in names if name in file.schema_arrow.names]
+            lacking = [name for name in names if name not in LATER_COLUMNS.union(present)]
+            if lacking:
+                raise DataError(f"The records {str(path)!r} cannot be read: they lack {', '.join(lacking)}.")
+            yield from file.iter_batches(READ_TOGETHER, columns=present)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"The records {str(path)!r} cannot be read: {error}.") from error
+
+
+def _record(row: Mapping[str, Any]) -> ItemRecord:
+    return ItemRecord(
+        id=row["id"],
+        inputs_digest=row["inputs_digest"],
+        cluster=row["cluster"],
+        group=row["group"],
+        inputs=row.get("inputs") or "{}",
+        tokens=row.get("tokens"),
+        **{name: json.loads(row[name]) for name in ("prediction", "reference", "scores", "tags", "flags")},
+    )
+
+
+def _chunks(records: Iterator[ItemRecord], size: int) -> Iterator[list[ItemRecord]]:
+    while chunk := list(itertools.islice(records, size)):
+        yield chunk
+
+
+def _compact(value: Any) -> str:
+    return _ENCODER.encode(value)
