@@ -36,9 +36,9 @@ from harness.planning.plan import RunConfig
 from harness.progress import SilentProgress
 from harness.running import inference as asking
 from harness.running.cell_reader import CellReader
-from harness.running.cell_writer import CellKeeper
+from harness.running.cell_writer import CellWriter
 from harness.running.fit_store import FitStore
-from harness.running.processes import Crew
+from harness.running.processes import ProcessGroup
 from harness.running.run import Runner
 from harness.running.signals import Interruption
 from harness.storage.journal import Journal
@@ -53,7 +53,7 @@ PARTS: Mapping[str, tuple[tuple[Any, str], ...]] = {
     "plan the blocks": ((asking, "plan_blocks"),),
     "journal": ((Journal, "known"), (Journal, "append"), (Journal, "sync")),
     "scores": ((CellScorer, "add"), (CellScorer, "finish")),
-    "records": ((CellKeeper, "add"), (CellKeeper, "finish"), (RunState, "keep_cell")),
+    "records": ((CellWriter, "add"), (CellWriter, "finish"), (RunState, "keep_cell")),
     "results.json": ((RunFolder, "write_results"),),
 }
 """What is timed by itself; the time of a part within another one counts for the inner one."""
@@ -168,14 +168,14 @@ def run_once(prepared: Prepared, adapter: Recording, folder: Path) -> float:
     plan = replace(prepared.plan, model=replace(model, entry=entry))
     output = RunFolder(folder)
     output.create()
-    crew, progress = Crew(), SilentProgress()
+    processes, progress = ProcessGroup(), SilentProgress()
     interruption = Interruption(progress.announce)
     with Journal.open(folder / "journal") as journal:
-        asker = asking.Asker(crew=crew, journal=journal, interruption=interruption)
-        store = FitStore(folder / "cache", prepared.finder, progress, crew, interruption)
+        cached_model = asking.CachedModel(processes=processes, journal=journal, interruption=interruption)
+        store = FitStore(folder / "cache", prepared.finder, progress, processes, interruption)
         state = RunState(output, {"cells": []})
         registry = prepared.session.registry
-        runner = Runner(plan, registry, prepared.finder, store, output, progress, asker, state)
+        runner = Runner(plan, registry, prepared.finder, store, output, progress, cached_model, state)
         started = time.process_time()
         runner.run({}, limit=None)
         seconds = time.process_time() - started

@@ -9,22 +9,23 @@ from typing import Any
 from harness.errors import UnknownNameError
 from harness.planning.plan import RunConfig
 from harness.progress import Progress, SilentProgress
-from harness.running.launch import open_crew
+from harness.running.launch import join_processes
 from harness.running.run import execute, published_documents
 from harness.running.session import (
     Prepared,
     Session,
+    check_output_folder,
     data_options,
     open_session,
     prepare,
     prepare_together,
-    refuse_output,
 )
 from harness.storage.run_folder import Run
 
 __all__ = [
     "Prepared",
     "Session",
+    "check_output_folder",
     "data_options",
     "evaluate",
     "execute",
@@ -32,7 +33,6 @@ __all__ = [
     "prepare",
     "prepare_together",
     "published_documents",
-    "refuse_output",
 ]
 
 SEVERAL = ("protocols", "train_languages", "translators", "variants")
@@ -81,8 +81,10 @@ def evaluate(
         data=data_options(places),
         **settings,
     )
-    refuse_output(config)
+    check_output_folder(config)
     session = open_session(config.tasks_from, allow_code=config.allow_code)
-    crew = open_crew(session.registry, wanted=config.num_processes, cpu=config.options.get("device") == "cpu")
-    prepared = prepare_together(config, session, crew)
-    return Run(execute(config, prepared, progress or SilentProgress(), crew=crew))
+    processes = join_processes(
+        session.registry, wanted=config.num_processes, cpu=config.options.get("device") == "cpu"
+    )
+    prepared = prepare_together(config, session, processes)
+    return Run(execute(config, prepared, progress or SilentProgress(), processes=processes))

@@ -49,8 +49,8 @@ __all__ = [
     "TrainingError",
     "UnknownNameError",
     "UsageError",
-    "missing_told",
     "near_names",
+    "require_extra",
 ]
 
 
@@ -184,7 +184,7 @@ class MissingExtraError(PluginError):
 
 
 @contextmanager
-def missing_told(feature: str, extra: str | None, target: str) -> Iterator[None]:
+def require_extra(feature: str, extra: str | None, target: str) -> Iterator[None]:
     """Turn the failed import of a foreign package into `MissingExtraError`.
 
     Args:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.analysis.merge_checks import refuse_conflicts, same_scores
+from harness.analysis.merge_checks import check_compatible, same_scores
 from harness.analysis.merge_manifest import merged_manifest
 from harness.errors import DataError, StorageError, UsageError
 from harness.metrics.aggregation import aggregate_tasks
 from harness.metrics.metric import Metric
-from harness.metrics.task_intervals import with_task_intervals
+from harness.metrics.task_intervals import add_task_intervals
 from harness.registry.registry import Table
 from harness.running.summaries import empty_result
 from harness.storage.file_lock import FileLock
@@ -80,7 +80,7 @@ def _refuse_busy(path: Path) -> None:
 
 
 def _refuse_output(output: Path) -> None:
-    RunFolder(output).refuse_unusable()
+    RunFolder(output).check_usable()
     if output.is_dir() and any(output.iterdir()):
         raise UsageError(f"The folder {str(output)!r} is not empty.", hint="Give a new folder with --output.")
 
@@ -108,7 +108,7 @@ class _Merged:
 
 
 def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete: bool) -> _Merged:
-    refuse_conflicts(runs)
+    check_compatible(runs)
     plan = _whole_plan(runs)
     lost = _lost_cells(runs, plan)
     count = plan["count"] if plan else 0
@@ -135,7 +135,7 @@ def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete
         notes.append(f"parts of this run were made by the harness {' and '.join(versions)}")
     manifest = merged_manifest(runs, cells, plan if lost else None)
     origins = {digest: run for digest, (_, run) in taken.items()}
-    results = with_task_intervals(
+    results = add_task_intervals(
         _results(runs, name, cells, manifest, notes),
         manifest["tasks"],
         manifest["suites"],

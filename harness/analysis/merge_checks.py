@@ -11,7 +11,7 @@ from harness.data.translation.opening import translator_names
 from harness.errors import UsageError
 from harness.storage.run_folder import BY_LANGUAGE, Run
 
-__all__ = ["refuse_conflicts", "same_scores"]
+__all__ = ["check_compatible", "same_scores"]
 
 TOLERANCE = 1e-5
 """Two machines may sum in another order; the same model's scores differ by less than this."""
@@ -37,7 +37,7 @@ SETTINGS = (
 """Settings of `RunConfig` that are one for all numbers of a run."""
 
 
-def refuse_conflicts(runs: Sequence[Run]) -> None:
+def check_compatible(runs: Sequence[Run]) -> None:
     """Raise `UsageError` for the first thing in which a run differs from an earlier one and must not."""
     known: dict[tuple[str, ...], tuple[str, Run]] = {}
     for run in runs:

@@ -43,7 +43,7 @@ def relabel(
     run = Run(path)
     runs = with_baselines(run)
     _check(runs, gold)
-    RunFolder(output).refuse_unusable()
+    RunFolder(output).check_usable()
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
@@ -67,7 +67,7 @@ def _check(runs: list[Run], gold: GoldFile) -> None:
             f"{', '.join(sorted(tasks))}."
         )
     for task in own:
-        gold.refuse_labels(task, tasks[task]["kind"], tasks[task]["labels"])
+        gold.check_labels(task, tasks[task]["kind"], tasks[task]["labels"])
     named = next((cell["view"][VIEW] for run in runs for cell in run.cells if VIEW in cell["view"]), None)
     if named is not None:
         raise UsageError(
@@ -137,7 +137,7 @@ def _cell(
             writer.add(chunk)
         writer.close()
     if cell.get("size", cell["n"]) == cell["n"]:  # of the items that a limit left out, nobody knows
-        own.refuse_unknown(seen, f"{cell['task']}:{cell['language']}")
+        own.check_known(seen, f"{cell['task']}:{cell['language']}")
     return {**new, "gold": {"name": gold.name, **counts.to_json()}}
 
 

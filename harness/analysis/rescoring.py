@@ -13,7 +13,7 @@ from harness.errors import UsageError
 from harness.metrics.aggregation import aggregate_tasks
 from harness.metrics.metric import Metric, MetricContext
 from harness.metrics.scoring import CellScorer, MetricScore, ScoreInput
-from harness.metrics.task_intervals import with_task_intervals
+from harness.metrics.task_intervals import add_task_intervals
 from harness.registry.registry import Registry
 from harness.storage.records import ItemRecord, RecordWriter
 from harness.storage.run_folder import Run, RunFolder, with_baselines
@@ -136,7 +136,5 @@ def _write(item: _Rescored, registry: Registry) -> None:
         cells.append(cell if scores is None else {**cell, "metrics": own})
     results = {**run.results, "cells": cells, "tasks": aggregate_tasks(cells, item.specs)}
     suites = run.manifest.get("suites", [])
-    folder.write_results(
-        with_task_intervals(results, item.specs, suites, folder.records_of, registry.metrics)
-    )
+    folder.write_results(add_task_intervals(results, item.specs, suites, folder.records_of, registry.metrics))
     folder.write_manifest({**run.manifest, "tasks": item.specs})

@@ -44,16 +44,16 @@ def compare(
     """
     from harness.analysis.comparison import compare as compare_runs
     from harness.api import open_session
-    from harness.cli.display import broken_told, refuse_file, stdout, write_rows
+    from harness.cli.display import check_output_file, reporting_broken_plugins, stdout, write_rows
     from harness.reporting.comparison import comparison_rows, item_rows, render_comparison
     from harness.specs.selection import split_names
     from harness.storage.run_folder import Run
 
     runs = [Run(folder) for folder in folders]
-    refuse_file(items_file)
-    refuse_file(json_file)
+    check_output_file(items_file)
+    check_output_file(json_file)
     registry = open_session(allow_code=allow_code).registry
-    with broken_told(registry.plugins):
+    with reporting_broken_plugins(registry.plugins):
         compared = compare_runs(
             runs,
             registry.metrics,

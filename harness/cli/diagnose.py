@@ -60,15 +60,15 @@ def diagnose(
     from harness.analysis.diagnosis import DiagnosisOptions
     from harness.analysis.diagnosis import diagnose as diagnose_runs
     from harness.api import open_session
-    from harness.cli.display import broken_told, refuse_file, write_rows
+    from harness.cli.display import check_output_file, reporting_broken_plugins, write_rows
     from harness.specs.selection import split_names
     from harness.storage.run_folder import Run
 
     if form not in FORMATS:
         raise UnknownNameError("format", form, FORMATS)
     runs = [Run(folder) for folder in folders]
-    refuse_file(output)
-    refuse_file(json_file)
+    check_output_file(output)
+    check_output_file(json_file)
     registry = open_session(allow_code=allow_code).registry
     options = DiagnosisOptions(
         tasks=split_names(tasks or []),
@@ -80,7 +80,7 @@ def diagnose(
         common=common,
         vocabulary=_vocabulary(training or []),
     )
-    with broken_told(registry.plugins):
+    with reporting_broken_plugins(registry.plugins):
         found = diagnose_runs(runs, registry, options, data_only=data_only)
     if json_file is not None:
         write_rows(json_file, found.rows())

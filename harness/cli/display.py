@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
-from harness.cli.output import broken_told, refuse_file, write_file, write_rows
+from harness.cli.output import check_output_file, reporting_broken_plugins, write_file, write_rows
 from harness.cli.table import PLAIN_WIDTH, print_table
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConsoleProgress",
-    "broken_told",
+    "check_output_file",
     "print_table",
-    "refuse_file",
+    "reporting_broken_plugins",
     "show_plan",
     "show_run",
     "write_file",

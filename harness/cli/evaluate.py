@@ -70,35 +70,41 @@ def evaluate(
 
 
 def _run(run_config: Any, resume: Path | None, json_file: Path | None) -> int:
-    from harness.api import execute, open_session, prepare, prepare_together, refuse_output
-    from harness.cli.display import ConsoleProgress, broken_told, refuse_file, show_plan, show_run
+    from harness.api import check_output_folder, execute, open_session, prepare, prepare_together
+    from harness.cli.display import (
+        ConsoleProgress,
+        check_output_file,
+        reporting_broken_plugins,
+        show_plan,
+        show_run,
+    )
     from harness.errors import StoppedError
     from harness.progress import SilentProgress
-    from harness.running.launch import open_crew, start_processes
+    from harness.running.launch import join_processes, start_processes
     from harness.running.processes import launched
     from harness.running.signals import Interrupted
 
     if resume is None:
-        refuse_output(run_config)
-    refuse_file(json_file)
+        check_output_folder(run_config)
+    check_output_file(json_file)
     wanted = run_config.num_processes
     session = open_session(run_config.tasks_from, allow_code=run_config.allow_code)
     if wanted is not None and wanted > 1 and not launched():
-        with broken_told(session.registry.plugins, session.catalog):
+        with reporting_broken_plugins(session.registry.plugins, session.catalog):
             prepare(run_config, session)  # what is wrong is told once, before processes are started
         return start_processes(session.registry, sys.argv[1:], wanted)
-    crew = open_crew(session.registry, wanted=wanted, cpu=run_config.options.get("device") == "cpu")
+    processes = join_processes(session.registry, wanted=wanted, cpu=run_config.options.get("device") == "cpu")
     try:
-        with broken_told(session.registry.plugins, session.catalog):
-            prepared = prepare_together(run_config, session, crew)
-        if not crew.leads:
-            execute(run_config, prepared, SilentProgress(), crew=crew, resume=resume is not None)
+        with reporting_broken_plugins(session.registry.plugins, session.catalog):
+            prepared = prepare_together(run_config, session, processes)
+        if not processes.is_main:
+            execute(run_config, prepared, SilentProgress(), processes=processes, resume=resume is not None)
             return 0
         show_plan(prepared.plan, brief=True)
         with ConsoleProgress() as progress:
-            folder = execute(run_config, prepared, progress, crew=crew, resume=resume is not None)
+            folder = execute(run_config, prepared, progress, processes=processes, resume=resume is not None)
         return show_run(folder, json_file)
     except Interrupted as error:
         raise StoppedError(error.message) from error
     finally:
-        crew.close()
+        processes.close()

@@ -70,10 +70,10 @@ class Contents:
 @app.command()
 def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
     """Count the answers of each log: by ability, by source, and those that were asked more than once."""
-    from harness.cli.display import print_table, refuse_file, write_rows
+    from harness.cli.display import check_output_file, print_table, write_rows
     from harness.storage.journal_index import KeyIndex
 
-    refuse_file(json_file)
+    check_output_file(json_file)
     everything, total = KeyIndex(), Contents(name="all")
     rows = []
     for path in _logs(folder):
@@ -97,10 +97,10 @@ def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
 @app.command()
 def verify(folder: RunArgument, json_file: JsonFile = None) -> int:
     """Read all logs, and name the bytes that are no good records; exit status 1 where there are any."""
-    from harness.cli.display import refuse_file, write_rows
+    from harness.cli.display import check_output_file, write_rows
     from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log
 
-    refuse_file(json_file)
+    check_output_file(json_file)
     rows: list[dict[str, Any]] = []
     answers = 0
     logs = [Log(path) for path in _logs(folder)]

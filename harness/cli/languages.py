@@ -51,7 +51,7 @@ def languages(
 
 
 def _show_languages(codes: Sequence[str], tasks_from: Sequence[Path], json_file: Path | None) -> None:
-    from harness.cli.output import broken_told, write_rows
+    from harness.cli.output import reporting_broken_plugins, write_rows
     from harness.cli.table import print_table
     from harness.cli.tasks import open_catalog, task_rows
     from harness.languages.table import known_languages
@@ -59,7 +59,7 @@ def _show_languages(codes: Sequence[str], tasks_from: Sequence[Path], json_file:
     table = known_languages()
     chosen = [table.get(code) for code in codes] if codes else list(table)
     plugins, catalog = open_catalog(tasks_from)
-    with broken_told(plugins, catalog):
+    with reporting_broken_plugins(plugins, catalog):
         having = {row["task"]: row["languages"] for row in task_rows(catalog, catalog.names("task"))}
     rows = [
         {**asdict(language), "tasks": [name for name, known in having.items() if language.code in known]}
@@ -83,12 +83,12 @@ def _shown(value: object) -> str:
 
 def _show_suite(name: str, tasks_from: Sequence[Path], json_file: Path | None) -> None:
     from harness.analysis.coverage import suite_coverage
-    from harness.cli.output import broken_told, write_rows
+    from harness.cli.output import reporting_broken_plugins, write_rows
     from harness.cli.table import print_table
     from harness.cli.tasks import open_catalog
 
     plugins, catalog = open_catalog(tasks_from)
-    with broken_told(plugins, catalog):
+    with reporting_broken_plugins(plugins, catalog):
         coverage = suite_coverage(catalog, name)
     print_table(COLUMNS, [_table_row(item) for item in coverage.languages])
     typer.echo("")

@@ -36,7 +36,7 @@ def lock(
 
     Example: harness lock xnli --data hub --output xnli.lock.json
     """
-    from harness.cli.display import refuse_file, write_file, write_rows
+    from harness.cli.display import check_output_file, write_file, write_rows
     from harness.planning.lock_file import lock_run
     from harness.storage.run_folder import Run
 
@@ -48,8 +48,8 @@ def lock(
         "--train-languages": train_languages,
         "--variants": variants,
     }
-    refuse_file(output)
-    refuse_file(json_file)
+    check_output_file(output)
+    check_output_file(json_file)
     missing: list[str] = []
     if _names_a_run(named):
         chosen = [name for name, value in given.items() if value]
@@ -78,7 +78,7 @@ def _names_a_run(named: list[str]) -> bool:
 
 def _lock_tasks(named: list[str], given: dict[str, Any]) -> tuple[Lock, list[str]]:
     from harness.api import data_options, open_session
-    from harness.cli.display import broken_told
+    from harness.cli.display import reporting_broken_plugins
     from harness.data.sources import DataFinder
     from harness.planning.lock_file import Lock
     from harness.planning.resolution import TasksResolver
@@ -86,7 +86,7 @@ def _lock_tasks(named: list[str], given: dict[str, Any]) -> tuple[Lock, list[str
     from harness.specs.selection import select, split_names
 
     session = open_session(given["--tasks-from"] or ())
-    with broken_told(session.registry.plugins, session.catalog):
+    with reporting_broken_plugins(session.registry.plugins, session.catalog):
         finder = DataFinder(data_options(given["--data"] or []), session.registry, cache_folder() / "data")
         resolver = TasksResolver(
             session.catalog,

@@ -29,9 +29,9 @@ def merge(
     """
     from harness.analysis.merge import merge as merge_runs
     from harness.api import open_session
-    from harness.cli.display import refuse_file, show_run
+    from harness.cli.display import check_output_file, show_run
 
-    refuse_file(json_file)
+    check_output_file(json_file)
     for line in merge_runs(runs, output, open_session().registry.metrics, incomplete=incomplete):
         typer.echo(f"Note: {line}.", err=True)
     return show_run(output, json_file)

@@ -25,12 +25,12 @@ def models(
     ] = None,
 ) -> None:
     """List the model adapters; with a name, show its options, or what a model can do."""
-    from harness.cli.display import broken_told, print_table, write_rows
+    from harness.cli.display import print_table, reporting_broken_plugins, write_rows
     from harness.registry.discovery import discover
     from harness.registry.registry import Registry
 
     registry = Registry(discover())
-    with broken_told(registry.plugins):
+    with reporting_broken_plugins(registry.plugins):
         heads, rows, shown = _table(registry, name)
     print_table(heads, shown)
     if json_file is not None:

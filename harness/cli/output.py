@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from harness.registry.discovery import Plugins
     from harness.specs.catalog import Catalog
 
-__all__ = ["broken_told", "refuse_file", "tell_problem", "write_file", "write_rows"]
+__all__ = ["check_output_file", "print_problem", "reporting_broken_plugins", "write_file", "write_rows"]
 
 
 @contextmanager
-def broken_told(plugins: Plugins, catalog: Catalog | None = None) -> Iterator[None]:
+def reporting_broken_plugins(plugins: Plugins, catalog: Catalog | None = None) -> Iterator[None]:
     """Tell, after what is done inside, which plugins are broken and which specs cannot be read.
 
     Also when it raised: an unknown name may be one that a broken plugin would have brought.
@@ -32,10 +32,10 @@ def broken_told(plugins: Plugins, catalog: Catalog | None = None) -> Iterator[No
     finally:
         problems = [*plugins.problems, *([] if catalog is None else catalog.problems)]
         for problem in problems:
-            tell_problem(f"Warning: {problem}", problem)
+            print_problem(f"Warning: {problem}", problem)
 
 
-def tell_problem(message: str, problem: BaseException) -> None:
+def print_problem(message: str, problem: BaseException) -> None:
     """Write a line to stderr; with ``--debug`` the traceback of what a problem came from goes before it."""
     if DEBUG.get() and problem.__cause__ is not None:
         traceback.print_exception(problem.__cause__)
@@ -57,7 +57,7 @@ def write_file(path: Path, text: str) -> None:
         raise UsageError(f"The file {str(path)!r} cannot be written: {error.strerror}.") from error
 
 
-def refuse_file(path: Path | None) -> None:
+def check_output_file(path: Path | None) -> None:
     """Raise `UsageError` where a file could not be written, before the work whose result it shall hold."""
     if path is None:
         return

@@ -70,12 +70,12 @@ def plan(
     for name in ("config", "json_file", "power", "assume", "score", "correlation"):
         del given[name]
     from harness.api import open_session, prepare
-    from harness.cli.display import broken_told, show_plan, stdout, write_rows
+    from harness.cli.display import reporting_broken_plugins, show_plan, stdout, write_rows
     from harness.reporting.power import power_rows, render_power
 
     run_config = o.make_config(given, config)
     session = open_session(run_config.tasks_from)
-    with broken_told(session.registry.plugins, session.catalog):
+    with reporting_broken_plugins(session.registry.plugins, session.catalog):
         prepared = prepare(run_config, session)
     if power:
         found = _detectable(prepared, assume or [], score, correlation, run_config.limit)

@@ -31,7 +31,7 @@ def plugins(
     ] = None,
 ) -> int:
     """List the installed plugins, and what is wrong with broken ones; exit status 1 where something is wrong."""
-    from harness.cli.output import tell_problem, write_rows
+    from harness.cli.output import print_problem, write_rows
     from harness.cli.table import print_table
     from harness.registry.discovery import discover
     from harness.registry.registry import Registry
@@ -39,7 +39,9 @@ def plugins(
 
     found = discover()
     registry = Registry(found)
-    catalog = Catalog(registry.task_spec_folders(), kind_models={}, without_taken=found.without_taken)
+    catalog = Catalog(
+        registry.task_spec_folders(), kind_models={}, drop_shadowed_names=found.drop_shadowed_names
+    )
     told = [*_commands(), *_double_documents(catalog), *catalog.lost_fragments()]
     told += _double_names(registry) if check else ()
     told += found.taken
@@ -71,12 +73,12 @@ def plugins(
         [[str(row[key] or "") for key in ("name", "package", "version", "state")] for row in rows],
     )
     for plugin in found.broken:
-        tell_problem(
+        print_problem(
             f"{plugin.name} ({plugin.module}): {plugin.error}{plugin.stop} {plugin.problem.hint}",
             plugin.problem,
         )
     for problem in (*catalog.problems, *told):
-        tell_problem(str(problem), problem)
+        print_problem(str(problem), problem)
     if json_file is not None:
         write_rows(json_file, rows)
     return int(bool(found.broken or catalog.problems or told))

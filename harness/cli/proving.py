@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from harness.api import Session
     from harness.proof.prover import Prover
 
-__all__ = ["prove_checked", "tell_checked"]
+__all__ = ["print_checked", "prove_checked"]
 
 
-def tell_checked(checked: Sequence[Mapping[str, Any]], *, spec_alone: bool) -> None:
+def print_checked(checked: Sequence[Mapping[str, Any]], *, spec_alone: bool) -> None:
     """Print a line for every document, and the faults of broken ones; without data the spec is all that is checked."""
     for item in checked:
         if item["problems"]:
@@ -66,7 +66,7 @@ def prove_checked(
             typer.echo(f"  skipped  {proof.task}: {reason}.")
         for line in proof.prompt_lines(whole=prompts):
             typer.echo(line)
-    for told in prover.translations_told():
+    for told in prover.translation_notes():
         typer.echo(f"  note     {told}")
     return faulty
 

@@ -43,7 +43,7 @@ def report(
 ) -> None:
     """Print or write the report of a run; baselines that were run beside it are shown too."""
     from harness.api import open_session, published_documents
-    from harness.cli.display import broken_told, write_file, write_rows
+    from harness.cli.display import reporting_broken_plugins, write_file, write_rows
     from harness.reporting.equity.formats import equity_format
     from harness.reporting.equity.rows import equity_rows
     from harness.reporting.probing.rows import probe_rows
@@ -52,7 +52,7 @@ def report(
 
     session = open_session()
     registry = session.registry
-    with broken_told(registry.plugins):
+    with reporting_broken_plugins(registry.plugins):
         chosen = registry.reports.get(format_name)
     runs = [run for folder in folders for run in with_baselines(Run(folder))]
     if with_published:

@@ -36,14 +36,14 @@ def score(
     from harness.analysis.relabelling import relabel
     from harness.analysis.rescoring import rescore
     from harness.api import open_session
-    from harness.cli.display import broken_told, show_run
+    from harness.cli.display import reporting_broken_plugins, show_run
     from harness.errors import UsageError
     from harness.specs.selection import split_names
 
     if (gold is None) is not (output is None):
         raise UsageError("--gold makes another run of RUN: give it together with --output DIR.")
     registry = open_session(allow_code=allow_code).registry
-    with broken_told(registry.plugins):
+    with reporting_broken_plugins(registry.plugins):
         if gold is not None and output is not None:
             relabel(folder, gold, output, registry, tuple(split_names(metrics or [])))
         else:

@@ -41,7 +41,7 @@ def open_catalog(tasks_from: Sequence[Path] = ()) -> tuple[Plugins, Catalog]:
         kind_models={},
         extra_paths=tasks_from,
         sources=sources,
-        without_taken=plugins.without_taken,
+        drop_shadowed_names=plugins.drop_shadowed_names,
     )
     return plugins, catalog
 
@@ -56,12 +56,12 @@ def list_tasks(
     """List the tasks and suites: kind, languages, licence."""
     from fnmatch import fnmatch
 
-    from harness.cli.output import broken_told, write_rows
+    from harness.cli.output import reporting_broken_plugins, write_rows
     from harness.cli.table import print_table
     from harness.languages.table import known_languages
 
     plugins, catalog = open_catalog(tasks_from or ())
-    with broken_told(plugins, catalog):
+    with reporting_broken_plugins(plugins, catalog):
         if language is not None and language not in catalog.language_codes():
             known_languages().get(language)
         if pattern is not None and catalog.is_made(pattern):
@@ -140,14 +140,14 @@ def show(
 ) -> None:
     """Show a task: what it is, how it is scored, trained and prompted, and where its data come from."""
     from harness.api import open_session
-    from harness.cli.display import broken_told, print_table, write_rows
+    from harness.cli.display import print_table, reporting_broken_plugins, write_rows
     from harness.planning.spec_checks import check_task
 
     session = open_session(tasks_from or ())
     if render is not None:
         _render(session, name, render, prompt, data or ["sample"])
         return
-    with broken_told(session.registry.plugins, session.catalog):
+    with reporting_broken_plugins(session.registry.plugins, session.catalog):
         entry = session.catalog.task(name)
         check_task(entry, session.registry, session.catalog)
     spec = entry.spec
@@ -204,7 +204,7 @@ def _further_rows(spec: TaskSpec) -> list[list[str]]:
 
 def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
     """Return which prompts have words in the languages that fragments added, and where missing ones are written."""
-    from harness.planning.word_checks import lacks_words, place_of_words
+    from harness.planning.word_checks import is_missing_words, place_of_words
 
     rows = []
     for code in dict.fromkeys([*entry.added, *(code for _, code in entry.words)]):
@@ -212,7 +212,7 @@ def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
         lacking = [
             preset
             for preset in catalog.presets(entry.spec.task)
-            if preset not in own and lacks_words(catalog.prompt(entry.spec.task, preset), catalog, code)
+            if preset not in own and is_missing_words(catalog.prompt(entry.spec.task, preset), catalog, code)
         ]
         told = [f"{preset} ({entry.words[preset, code].words.provenance})" for preset in own]
         if lacking and code in entry.added:
@@ -224,12 +224,12 @@ def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
 
 def _render(session: Session, task: str, language: str, preset: str, data: Sequence[str]) -> None:
     from harness.api import data_options
-    from harness.cli.display import broken_told
+    from harness.cli.display import reporting_broken_plugins
     from harness.data.sources import DataFinder
     from harness.prompts.preview import render_first_item
     from harness.running.fit_store import cache_folder
 
-    with broken_told(session.registry.plugins, session.catalog):
+    with reporting_broken_plugins(session.registry.plugins, session.catalog):
         finder = DataFinder(data_options(data), session.registry, cache_folder() / "data")
         rendering = render_first_item(
             task, language, preset, registry=session.registry, catalog=session.catalog, finder=finder
@@ -299,15 +299,15 @@ def validate(
     what they say. Exit status 1 where they are not, or where a named task has no test items there.
     """
     from harness.api import open_session
-    from harness.cli.display import broken_told, write_rows
-    from harness.cli.proving import prove_checked, tell_checked
+    from harness.cli.display import reporting_broken_plugins, write_rows
+    from harness.cli.proving import print_checked, prove_checked
     from harness.planning.spec_validation import validate_specs
     from harness.running.session import open_prover
 
     session = open_session(tasks_from or ())
-    with broken_told(session.registry.plugins):
+    with reporting_broken_plugins(session.registry.plugins):
         checked = validate_specs(session.registry, session.catalog, targets or [])
-    tell_checked(checked, spec_alone=not data)
+    print_checked(checked, spec_alone=not data)
     broken = any(item["problems"] for item in checked)
     found = False
     names = [name.strip() for name in (variants or "").split(",") if name.strip()]
@@ -350,12 +350,12 @@ def import_task(
 ) -> int:
     """Write a task of another harness as a spec and a prompt of ours, or tell what cannot be taken, by line."""
     from harness.api import open_session
-    from harness.cli.display import broken_told, write_file
+    from harness.cli.display import reporting_broken_plugins, write_file
     from harness.errors import UsageError
     from harness.planning.spec_validation import validate_specs
 
     session = open_session()
-    with broken_told(session.registry.plugins):
+    with reporting_broken_plugins(session.registry.plugins):
         made = session.registry.importers.get(form).open()(source, language)
     paths = [output / name for name in made.files]
     for path in paths:

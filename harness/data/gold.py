@@ -63,7 +63,7 @@ class CellGold:
         counts.changed += label != inherited
         return label
 
-    def refuse_unknown(self, ids: Iterable[str], title: str) -> None:
+    def check_known(self, ids: Iterable[str], title: str) -> None:
         """Raise `DataError` for labels of items that a cell does not have."""
         unknown = sorted(set(self.labels).difference(ids))
         if unknown:
@@ -100,7 +100,7 @@ class GoldFile:
                 own[identifier] = label
         return CellGold(name=self.name, labels=own)
 
-    def refuse_labels(self, task: str, kind: str, allowed: Sequence[str]) -> None:
+    def check_labels(self, task: str, kind: str, allowed: Sequence[str]) -> None:
         """Raise `UsageError` where items of a task have no single label, `SpecError` for labels that it lacks."""
         if kind not in {"sequence_classification", "multiple_choice"}:
             raise UsageError(

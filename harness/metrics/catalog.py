@@ -240,7 +240,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         description="Corpus chrF of answer texts, by sacrebleu.",
         source="Popovic (2015), chrF; sacrebleu",
         from_counts=translation.chrf_from_counts,
-        ready=translation.refuse_missing,
+        ready=translation.require_sacrebleu,
         by_item=True,
     ),
     Metric(
@@ -251,7 +251,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         options=("bleu_tokenizer",),
         source="Papineni et al. (2002); Post (2018), sacrebleu",
         from_counts=translation.bleu_from_counts,
-        ready=translation.refuse_missing,
+        ready=translation.require_sacrebleu,
         by_item=True,
     ),
 )

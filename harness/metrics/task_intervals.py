@@ -36,7 +36,7 @@ from harness.statistics import (
 )
 from harness.storage.records import read_scores
 
-__all__ = ["task_intervals", "with_task_intervals"]
+__all__ = ["add_task_intervals", "task_intervals"]
 
 Cell = Mapping[str, Any]
 Locate = Callable[[Cell], Path]
@@ -44,7 +44,7 @@ Locate = Callable[[Cell], Path]
 Floats = npt.NDArray[np.float64]
 
 
-def with_task_intervals(
+def add_task_intervals(
     results: Mapping[str, Any],
     specs: Mapping[str, Mapping[str, Any]],
     suites: Sequence[Mapping[str, Any]],

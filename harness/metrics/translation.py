@@ -17,12 +17,12 @@ from harness.metrics.answer import answer_text
 from harness.metrics.metric import Floats, MetricContext, MetricResult
 from harness.metrics.pairing import check_pairs
 
-__all__ = ["bleu", "bleu_from_counts", "chrf", "chrf_from_counts", "refuse_missing"]
+__all__ = ["bleu", "bleu_from_counts", "chrf", "chrf_from_counts", "require_sacrebleu"]
 
 PACKAGE = "sacrebleu"
 
 
-def refuse_missing() -> None:
+def require_sacrebleu() -> None:
     """Raise `MissingExtraError` where sacrebleu is not installed."""
     if importlib.util.find_spec(PACKAGE) is None:
         raise MissingExtraError("Each of the metrics 'bleu' and 'chrf'", "metrics", PACKAGE)
@@ -48,7 +48,7 @@ def bleu(
     option ``bleu_tokenizer``. Raises `ValueError` where sacrebleu lacks it, which holds for Japanese and Korean
     unless MeCab is installed.
     """
-    refuse_missing()
+    require_sacrebleu()
     from sacrebleu.metrics.bleu import BLEU
 
     tokenizer = context.options.get("bleu_tokenizer")
@@ -69,14 +69,14 @@ def chrf_from_counts(totals: Floats) -> float:
 
 def bleu_from_counts(totals: Floats) -> float:
     """Return BLEU of summed statistics: lengths of both sides, then right and all n-grams by order."""
-    refuse_missing()
+    require_sacrebleu()
     from sacrebleu.metrics.bleu import BLEU
 
     return _value(BLEU(), totals)
 
 
 def _chrf() -> Any:
-    refuse_missing()
+    require_sacrebleu()
     from sacrebleu.metrics.chrf import CHRF
 
     return CHRF()

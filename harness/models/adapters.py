@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import AdapterError, UsageError, missing_told, near_names
+from harness.errors import AdapterError, UsageError, near_names, require_extra
 
 if TYPE_CHECKING:
     from harness.models.capabilities import Adapter, ModelDescription
@@ -81,7 +81,7 @@ class AdapterEntry:
             return getattr(importlib.import_module(module_name), attribute)
 
     def _missing_told(self, target: str) -> AbstractContextManager[None]:
-        return missing_told(f"The adapter {self.name!r}", self.extra, target)
+        return require_extra(f"The adapter {self.name!r}", self.extra, target)
 
     def describe_model(self, ref: str, options: AdapterOptions) -> ModelDescription:
         """Return what the model offers, without loading it; raises `MissingExtraError` where it must be downloaded."""
@@ -91,12 +91,12 @@ class AdapterEntry:
 
     def make_ready(self) -> None:
         """Import what opens a model; raises `MissingExtraError`."""
-        with _garbage_kept():
+        with gc_paused():
             self.load(self.target)
 
     def open(self, description: ModelDescription, options: AdapterOptions) -> Adapter:
         """Load the model; raises `MissingExtraError` or `AdapterError`."""
-        with _garbage_kept():
+        with gc_paused():
             factory: Callable[[ModelDescription, AdapterOptions], Adapter] = self.load(self.target)
             with self._missing_told(self.target):
                 adapter = factory(description, options)
@@ -108,7 +108,7 @@ class AdapterEntry:
 
 
 @contextmanager
-def _garbage_kept() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Put off the search for cyclic garbage.
 
     The import of a network's code makes a million objects that stay; visiting them again and again takes a fifth of

@@ -212,20 +212,20 @@ def _check_split(here: LockedSplit, kept: LockedSplit | None, locked: LockFile) 
         )
 
 
-def data_difference(here: LockedSplit, kept: LockedSplit, keeper: str = "the lock") -> str:
+def data_difference(here: LockedSplit, kept: LockedSplit, holder: str = "the lock") -> str:
     """Return what differs between two splits: the place, a file with both digests, or only how it is read."""
     if here.origin != kept.origin:
-        return f"they come from {_place(here)}, and {keeper} has {_place(kept)}"
+        return f"they come from {_place(here)}, and {holder} has {_place(kept)}"
     if here.hub is not None and here.hub != kept.hub:
-        return f"they come from {_place(here)}, and {keeper} has {_place(kept)}"
+        return f"they come from {_place(here)}, and {holder} has {_place(kept)}"
     locked = {file.name: file.sha256 for file in kept.files}
     for file in here.files:
         if file.name not in locked:
-            return f"{keeper} has no file {file.name!r}, but {', '.join(map(repr, locked))}"
+            return f"{holder} has no file {file.name!r}, but {', '.join(map(repr, locked))}"
         if locked[file.name] != file.sha256:
-            return f"the file {file.name!r} has SHA-256 {file.sha256}, and {keeper} has {locked[file.name]}"
+            return f"the file {file.name!r} has SHA-256 {file.sha256}, and {holder} has {locked[file.name]}"
     if len(here.files) != len(kept.files):
-        return f"{len(here.files)} files were found, and {keeper} has {len(kept.files)}"
+        return f"{len(here.files)} files were found, and {holder} has {len(kept.files)}"
     return READ_OTHERWISE
 
 

@@ -39,7 +39,7 @@ __all__ = [
     "StagePlan",
     "identity_digest",
     "reason_without_language",
-    "refuse_empty",
+    "require_cells",
 ]
 
 
@@ -397,7 +397,7 @@ class Plan:
                 yield cells[0].fit, cells
 
 
-def refuse_empty(plan: Plan) -> None:
+def require_cells(plan: Plan) -> None:
     """Raise `UsageError` when a plan has no cell; the message gives the first reasons."""
     if plan.cells:
         return

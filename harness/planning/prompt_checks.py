@@ -60,7 +60,7 @@ def _faults(
     for code in [code for code in tables if code != ALL_LANGUAGES] or ["en"]:
         try:
             compiled = compile_prompt(spec, code, policy="fail", inherited=inherited)
-            compiled.refuse_unknown(kind.prompt_fields(task))
+            compiled.check_known(kind.prompt_fields(task))
             if spec.kind == "sequence_classification":
                 compiled.label_words(task.label_names)
         except SpecError as error:

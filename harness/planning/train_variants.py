@@ -128,7 +128,7 @@ class TrainVariants:
                 f"The training set {stage!r} is in {steps[0][0]!r} already, so it cannot be translated into it.",
                 hint="Give another language with --train-pivot or --train-variant mt-LANGUAGE.",
             )
-        self._pairs.refuse_lacking(self._name, self._reference, steps)
+        self._pairs.require_pair(self._name, self._reference, steps)
         change = TextChange(
             translator=self._name,
             reference=self._reference,

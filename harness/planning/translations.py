@@ -116,7 +116,7 @@ class VariantPlanner:
         own = self._find(entry, spec.source(code, "test"), code)
         base, text, steps = self._begin(entry, code, origin, variant, own)
         reference = self._translators[translator]
-        self._pairs.refuse_lacking(translator, reference, steps)
+        self._pairs.require_pair(translator, reference, steps)
         change = TextChange(
             translator=translator,
             reference=reference,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.specs.fragment import AddedWords
     from harness.specs.loading import Document
 
-__all__ = ["lacks_words", "needed_words", "place_of_words", "word_problems"]
+__all__ = ["is_missing_words", "needed_words", "place_of_words", "word_problems"]
 
 Path = tuple[str, ...]
 
@@ -32,7 +32,7 @@ def needed_words(spec: PromptSpec, inherited: PromptSpec | None) -> tuple[str, .
     return () if table is None else tuple(name for name in table.words if name not in shared)
 
 
-def lacks_words(spec: PromptSpec, catalog: Catalog, language: str) -> bool:
+def is_missing_words(spec: PromptSpec, catalog: Catalog, language: str) -> bool:
     """Return whether a prompt has words, and none in a language."""
     inherited = catalog.inherited_prompt(spec)
     tables = {**({} if inherited is None else inherited.literals), **spec.literals}
@@ -103,7 +103,7 @@ def _template_faults(
         fields = kind.prompt_fields(entry.spec)
     try:
         compiled = compile_prompt(spec, code, policy="fail", inherited=inherited)
-        compiled.refuse_unknown(fields)
+        compiled.check_known(fields)
         if entry.spec.kind == "sequence_classification":
             compiled.label_words(entry.spec.label_names)
     except SpecError as error:

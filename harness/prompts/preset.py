@@ -81,7 +81,7 @@ class CompiledPrompt:
         templates = [self._system, self._item, self._choice, self._line, self._answer]
         return templates if self._unconditional is None else [*templates, self._unconditional]
 
-    def refuse_unknown(self, fields: Sequence[str]) -> None:
+    def check_known(self, fields: Sequence[str]) -> None:
         """Raise `SpecError` for a slot that neither the items nor the literals fill, or both."""
         known = {*fields, *SPECIAL}
         for name in sorted(known & set(self._literals)):

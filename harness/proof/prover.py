@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.data.translation.guards import language_detector, translations_told
+from harness.data.translation.guards import language_detector, translation_notes
 from harness.errors import HarnessError, MissingDataError
 from harness.metrics.metric import Metric, MetricContext
 from harness.planning.id_alignment import is_numbered, pairing_order
@@ -160,9 +160,9 @@ class Prover:
             prompts=list(self._rendered(entry, kind, shown)),
         )
 
-    def translations_told(self) -> list[str]:
+    def translation_notes(self) -> list[str]:
         """Return what the guards find of all translations that were looked at, in sentences."""
-        return translations_told(self._finder.translations)
+        return translation_notes(self._finder.translations)
 
     def _split(
         self, entry: TaskEntry, kind: TaskKind, split: ProvedSplit, parts: Parts

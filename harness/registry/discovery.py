@@ -15,7 +15,7 @@ from harness.errors import BrokenPluginError, DuplicateNameError, HarnessError, 
 from harness.hookspecs import PROJECT, HookSpecs
 from harness.registry.deadline import HangingError, Watch, patience
 from harness.registry.package import find_entry_points, install_again, load_entry_point, package_of
-from harness.registry.plugin import DISABLE_VARIABLE, Plugin, check_hooks, fault_of
+from harness.registry.plugin import DISABLE_VARIABLE, Plugin, check_hooks, describe_fault
 
 __all__ = ["DISABLE_VARIABLE", "TRACE_VARIABLE", "Plugin", "Plugins", "discover"]
 
@@ -69,7 +69,7 @@ class Plugins:
     def _is_ours(self, name: str) -> bool:
         return any(plugin.name == name and plugin.is_ours for plugin in self.loaded)
 
-    def without_taken(
+    def drop_shadowed_names(
         self, sort: str, triples: Sequence[tuple[str, str, Item]]
     ) -> list[tuple[str, str, Item]]:
         """Return (plugin, name, thing) triples without those of strangers that have a name of the harness's own.
@@ -90,7 +90,7 @@ class Plugins:
         return kept
 
     def _raised(self, name: str, hook: str, error: BaseException) -> str:
-        told, hint = fault_of(error, f"its hook {hook}")
+        told, hint = describe_fault(error, f"its hook {hook}")
         message = told if isinstance(error, HangingError) else f"{hook} raised {told}"
         self.report(name, message, hint=hint, cause=error)
         return message
@@ -216,7 +216,7 @@ def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins, watch: W
             raise
         if plugins.manager.get_plugin(name) is not None and taken is None:
             plugins.manager.unregister(name=name)
-        message, hint = fault_of(error, "its import")
+        message, hint = describe_fault(error, "its import")
         plugins.broken.append(replace(plugin, error=message, hint=hint, cause=error))
         return
     plugins.loaded.append(plugin)

@@ -18,8 +18,8 @@ __all__ = [
     "DISTRIBUTION",
     "Plugin",
     "check_hooks",
-    "fault_of",
-    "text_of",
+    "describe_fault",
+    "safe_str",
 ]
 
 DISABLE_VARIABLE = "HARNESS_DISABLE_PLUGINS"
@@ -75,7 +75,7 @@ class Plugin:
         return error
 
 
-def fault_of(error: BaseException, doing: str) -> tuple[str, str | None]:
+def describe_fault(error: BaseException, doing: str) -> tuple[str, str | None]:
     """Return what is wrong with a plugin that raised, and what to do where that is not to repair it."""
     if isinstance(error, HangingError):
         return (
@@ -84,10 +84,10 @@ def fault_of(error: BaseException, doing: str) -> tuple[str, str | None]:
         )
     if isinstance(error, BrokenPluginError):
         return error.message, error.hint
-    return f"{type(error).__name__}: {text_of(error)}", None
+    return f"{type(error).__name__}: {safe_str(error)}", None
 
 
-def text_of(thing: object, write: Callable[[Any], str] = str) -> str:
+def safe_str(thing: object, write: Callable[[Any], str] = str) -> str:
     """Return what `write` makes of a stranger's object; that it cannot be printed where that raises, too."""
     try:
         return write(thing)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from harness.errors import DuplicateNameError, UnknownNameError
 from harness.languages.table import LanguageTable, known_languages
-from harness.registry.plugin import text_of
+from harness.registry.plugin import safe_str
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -124,7 +124,7 @@ class Registry:
         triples = [(plugin, item.name, item) for plugin, item in pairs]
         own = {source.name: source.open_metric for source in self.task_sources if source.metric is not None}
         families = {**own, **(self._metric_families or {})}
-        return Table("metric", self.plugins.without_taken("metric", triples), families=families)
+        return Table("metric", self.plugins.drop_shadowed_names("metric", triples), families=families)
 
     @cached_property
     def readers(self) -> Table[Reader]:
@@ -153,7 +153,7 @@ class Registry:
         """Methods, by ``kind:name``."""
         pairs = self._declared("method", "harness_register_methods", "harness.kinds.methods.Method")
         triples = [(plugin, f"{method.kind}:{method.name}", method) for plugin, method in pairs]
-        return Table("method", self.plugins.without_taken("method", triples))
+        return Table("method", self.plugins.drop_shadowed_names("method", triples))
 
     @cached_property
     def translators(self) -> Table[TranslatorEntry]:
@@ -227,7 +227,7 @@ class Registry:
 
     def _named(self, sort: str, hook: str, wanted: str) -> Table[Any]:
         triples = [(plugin, item.name, item) for plugin, item in self._declared(sort, hook, wanted)]
-        return Table(sort, self.plugins.without_taken(sort, triples))
+        return Table(sort, self.plugins.drop_shadowed_names(sort, triples))
 
     def _declared(self, sort: str, hook: str, wanted: str) -> list[tuple[str, Any]]:
         """Return what plugins declared; what is of another class is left out, and its plugin reported.
@@ -244,4 +244,4 @@ class Registry:
         return pairs
 
     def _refuse(self, plugin: str, item: Any, sort: str, hook: str) -> None:
-        self.plugins.report(plugin, f"it returned {text_of(item, repr)} from {hook}, which is no {sort}")
+        self.plugins.report(plugin, f"it returned {safe_str(item, repr)} from {hook}, which is no {sort}")

@@ -20,7 +20,7 @@ from harness.specs.schema import TaskSpec
 from harness.storage.records import ItemRecord, RecordWriter
 from harness.storage.run_folder import RunFolder
 
-__all__ = ["GOLD_FIELDS", "CellKeeper", "metric_context"]
+__all__ = ["GOLD_FIELDS", "CellWriter", "metric_context"]
 
 GOLD_FIELDS = {
     "label",
@@ -37,7 +37,7 @@ GOLD_FIELDS = {
 COUNTED = ("truncated", "unparsed", "tied", "dropped_shots", "tokens")
 
 
-class CellKeeper:
+class CellWriter:
     """Takes the predictions of a cell as they come; a context manager that leaves nothing of a cell that failed.
 
     Args:
@@ -77,7 +77,7 @@ class CellKeeper:
         self._counts = dict.fromkeys(("n", *COUNTED), 0)
 
     def __enter__(self) -> Self:
-        """Return the keeper itself."""
+        """Return the writer itself."""
         return self
 
     def __exit__(

@@ -29,7 +29,7 @@ from harness.models.capabilities import (
 )
 from harness.planning.plan import FitPlan, StagePlan
 from harness.progress import Progress
-from harness.running.processes import Crew
+from harness.running.processes import ProcessGroup
 from harness.running.signals import Interruption
 from harness.storage.file_lock import FileLock
 from harness.storage.files import cache_folder, is_full, write_atomically
@@ -63,20 +63,20 @@ class FitStore:
         cache: Path,
         finder: DataFinder,
         progress: Progress,
-        crew: Crew | None = None,
+        processes: ProcessGroup | None = None,
         interruption: Interruption | None = None,
     ) -> None:
         self._folder = cache / "fits"
         self._finder = finder
         self._progress = progress
-        self._crew = crew or Crew()
+        self._processes = processes or ProcessGroup()
         self._interruption = interruption or Interruption()
 
     def fit(self, adapter: Adapter, plan: FitPlan) -> Fitted:
         """Return the model fitted by a plan, from the cache where it has been fitted before."""
         digests = self._stage_digests(adapter, plan)
         done = [i + 1 for i, digest in enumerate(digests) if self._has(digest)]
-        first = self._crew.share(max(done, default=0))
+        first = self._processes.share(max(done, default=0))
         current = adapter
         records = [
             self._cached(stage, digest) for stage, digest in zip(plan.stages[:first], digests, strict=False)
@@ -118,7 +118,7 @@ class FitStore:
         assert isinstance(adapter, Fits)
         if not (self._folder / digest).is_dir():
             raise StorageError(
-                f"Process {self._crew.rank} does not see the fitted model in {str(self._folder / digest)!r}.",
+                f"Process {self._processes.rank} does not see the fitted model in {str(self._folder / digest)!r}.",
                 hint="Let HARNESS_CACHE name a folder that all hosts share.",
             )
         fitted = adapter.load_fit(self._folder / digest, head)
@@ -132,24 +132,24 @@ class FitStore:
         if not isinstance(adapter, Fits):
             raise ContractError(f"The model cannot be trained on {stage.name!r}: it lacks Fits.")
         lock = FileLock(self._folder / f".{digest}.lock")
-        if self._crew.leads:
+        if self._processes.is_main:
             self._make_folder(self._folder)
             lock.acquire(
                 patience=FIT_PATIENCE, waiting=self._tell_waiting, stopping=self._interruption.requested
             )
             self._interruption.check()
         try:
-            if self._crew.share(self._has(digest)):
+            if self._processes.share(self._has(digest)):
                 # Another run finished the same fit meanwhile.
                 return self._cached(stage, digest)
             together = bool(getattr(adapter, "fits_together", False))
             record: Mapping[str, Any] = {}
-            if together or self._crew.leads:
+            if together or self._processes.is_main:
                 record = self._train_here(adapter, stage, digest, plan)
-            self._crew.wait()
-            if self._crew.leads:
+            self._processes.wait()
+            if self._processes.is_main:
                 self._keep(digest, record)
-            self._crew.wait()
+            self._processes.wait()
             return {"stage": stage.name, "digest": digest, **record, "reused": False}
         finally:
             lock.release()
@@ -173,7 +173,7 @@ class FitStore:
         train, validation = self._examples(stage)
         # A stable name, so that training which was killed is gone on from where it was.
         partial = self._partial(digest)
-        if self._crew.leads:
+        if self._processes.is_main:
             self._make_folder(partial)
         title = f"{stage.name} ({'+'.join(code for code, _ in stage.train)}), {len(train):,} examples"
         self._progress.announce(f"Fine-tuning on {title}, seed {plan.seed}, recipe {plan.recipe}.")
@@ -194,7 +194,7 @@ class FitStore:
                 # Its checkpoints are gone on from once there is room.
                 raise self._unwritable(os.strerror(errno.ENOSPC)) from error
             # What failed by itself would fail again.
-            if self._crew.leads:
+            if self._processes.is_main:
                 shutil.rmtree(partial, ignore_errors=True)
             raise
         record = _record(stage, plan, len(train), len(validation), time.monotonic() - started)

@@ -13,10 +13,10 @@ from harness.planning.plan import Cell, Plan
 from harness.registry.registry import Registry
 from harness.running.cell_reader import CellReader
 
-__all__ = ["with_gold"]
+__all__ = ["apply_gold"]
 
 
-def with_gold(plans: Sequence[Plan], path: Path, registry: Registry, finder: DataFinder) -> list[Plan]:
+def apply_gold(plans: Sequence[Plan], path: Path, registry: Registry, finder: DataFinder) -> list[Plan]:
     """Return the plans with the corrected gold in the view of every cell whose task the file names.
 
     Raises:
@@ -48,9 +48,9 @@ def _with_gold(plan: Plan, gold: GoldFile, reader: CellReader) -> Plan:
 def _corrected(cell: Cell, gold: GoldFile, reader: CellReader) -> Cell:
     if cell.spec.task not in gold.tasks:
         return cell
-    gold.refuse_labels(cell.spec.task, cell.spec.kind, cell.spec.label_names)
+    gold.check_labels(cell.spec.task, cell.spec.kind, cell.spec.label_names)
     own = gold.of(cell.spec.task, cell.language.code, cell.view)
     if own.labels:
         items = reader.stream(cell, limit=None, seed=0)
-        own.refuse_unknown((example.id for example in items), cell.title)
+        own.check_known((example.id for example in items), cell.title)
     return replace(cell, view={**cell.view, VIEW: gold.name}, gold=own)

@@ -13,11 +13,11 @@ from harness.models.capabilities import Capability, capability_protocols
 from harness.models.requests import Ability, Answered, Call, Streams
 from harness.running.batching import plan_blocks
 from harness.running.codec import FORMS, Form, request_keys, source_digest
-from harness.running.processes import Crew
+from harness.running.processes import ProcessGroup
 from harness.running.signals import Interruption
 from harness.storage.journal import Journal
 
-__all__ = ["Asker", "RequestCounts"]
+__all__ = ["CachedModel", "RequestCounts"]
 
 BLOCK_CHARACTERS = 16_384
 """Text that an adapter which does not stream gets in one call: what a kill may lose."""
@@ -43,14 +43,14 @@ class RequestCounts:
 
 
 @dataclass(slots=True, kw_only=True)
-class Asker:
+class CachedModel:
     """What stands between methods and models.
 
     A request is named by its content: by the identity of the model (weights, options, precision, versions) and by the
     rendered request. What the journal holds under that name is not asked again.
     """
 
-    crew: Crew
+    processes: ProcessGroup
     journal: Journal
     interruption: Interruption
     counts: RequestCounts = field(default_factory=RequestCounts)
@@ -106,12 +106,12 @@ class Asker:
         known = self.journal.known(own.keys)
         maps = [
             np.unpackbits(np.frombuffer(body, dtype=np.uint8), count=len(known)).astype(bool)
-            for body in self.crew.gather(np.packbits(known).tobytes())
+            for body in self.processes.gather(np.packbits(known).tobytes())
         ]
         table = np.stack(maps)
         own.known = table.any(axis=0)
         holder = table.argmax(axis=0)
-        mine = np.flatnonzero(own.known & (holder == self.crew.rank))
+        mine = np.flatnonzero(own.known & (holder == self.processes.rank))
         bodies = self.journal.read([own.keys[number] for number in mine.tolist()])
         own.bodies |= dict(zip(mine.tolist(), bodies, strict=True))
 
@@ -141,9 +141,9 @@ class Asker:
         lengths = [form.length(request) for request in own.requests]
         groups = None if form.group is None else [form.group(request) for request in own.requests]
         size = adapter.block_characters(call.ability) if isinstance(adapter, Streams) else BLOCK_CHARACTERS
-        if size is None and not self.crew.alone:
-            size = max(1, -(-sum(lengths) // (4 * self.crew.count)))
-        blocks = plan_blocks(lengths, groups, size)[self.crew.rank :: self.crew.count]
+        if size is None and not self.processes.is_single:
+            size = max(1, -(-sum(lengths) // (4 * self.processes.count)))
+        blocks = plan_blocks(lengths, groups, size)[self.processes.rank :: self.processes.count]
         left = [[number for number in block if not own.known[number]] for block in blocks]
         return [block for block in left if block]
 
@@ -156,7 +156,7 @@ class Asker:
         sound = [place for place in places if own.form.is_sound(own.answers[place])]
         bodies = [own.form.encode(own.answers[place]) for place in sound]
         self.journal.append(source, ability, [own.keys[place] for place in sound], bodies)
-        if not self.crew.alone:
+        if not self.processes.is_single:
             own.bodies |= dict(zip(sound, bodies, strict=True))
             own.bodies |= {
                 place: own.form.encode(own.answers[place]) for place in places if place not in own.bodies
@@ -165,13 +165,13 @@ class Asker:
     def _collect(self, own: _Share) -> list[Any]:
         """Return the answers of all processes."""
         decode = own.form.decode
-        if self.crew.alone:
+        if self.processes.is_single:
             return [
                 own.answers[number] if number in own.answers else decode(own.bodies[number])
                 for number in range(len(own.requests))
             ]
         answers: list[Any] = [None] * len(own.requests)
-        for message in self.crew.gather(_packed(own.bodies)):
+        for message in self.processes.gather(_packed(own.bodies)):
             for number, body in _unpacked(message):
                 answers[number] = decode(body)
         return answers
@@ -227,10 +227,10 @@ def _invoke(adapter: Any, call: Call, block: Sequence[Any]) -> Any:
 
 
 class _Asked:
-    """An adapter whose answers go through an `Asker`; what is no question to the model goes straight through."""
+    """An adapter whose answers go through an `CachedModel`; what is no question to the model goes straight through."""
 
-    def __init__(self, asker: Asker, adapter: Any, source: bytes) -> None:
-        self._asker = asker
+    def __init__(self, cached_model: CachedModel, adapter: Any, source: bytes) -> None:
+        self._cached_model = cached_model
         self._adapter = adapter
         self._source = source
 
@@ -238,8 +238,8 @@ class _Asked:
         return getattr(self._adapter, name)
 
     def _ask(self, ability: Ability, requests: Sequence[Any], **arguments: Any) -> Any:
-        call = Call(ability=ability, arguments=arguments, stopping=self._asker.interruption.requested)
-        answers = self._asker.ask(self._adapter, self._source, call, requests)
+        call = Call(ability=ability, arguments=arguments, stopping=self._cached_model.interruption.requested)
+        answers = self._cached_model.ask(self._adapter, self._source, call, requests)
         # An adapter that is asked nothing knows the shape of nothing.
         return _array(answers) if FORMS[ability].is_row and answers else answers
 

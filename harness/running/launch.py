@@ -10,9 +10,9 @@ from typing import Any
 
 from harness.errors import MissingExtraError, UsageError
 from harness.registry.registry import Registry
-from harness.running.processes import Crew, Launcher, launched
+from harness.running.processes import Launcher, ProcessGroup, launched
 
-__all__ = ["PARENT_LOCK", "STATUS_VARIABLE", "leave_status", "open_crew", "start_processes"]
+__all__ = ["PARENT_LOCK", "STATUS_VARIABLE", "join_processes", "leave_status", "start_processes"]
 
 STATUS_VARIABLE = "HARNESS_STATUS_FOLDER"
 """Names the folder in which processes that the harness started itself leave their ids, and the first its status."""
@@ -21,7 +21,7 @@ PARENT_LOCK = "parent.lock"
 """Held in that folder by the command that started the processes, for as long as it lives."""
 
 
-def open_crew(registry: Registry, *, wanted: int | None = None, cpu: bool = False) -> Crew:
+def join_processes(registry: Registry, *, wanted: int | None = None, cpu: bool = False) -> ProcessGroup:
     """Return the processes that this one was started with; alone where no launcher started it.
 
     Raises `UsageError` where their number is not the one that was asked for.
@@ -32,16 +32,16 @@ def open_crew(registry: Registry, *, wanted: int | None = None, cpu: bool = Fals
                 f"{wanted} processes were asked for, but this is one, and no launcher started it.",
                 hint="Start the program with torchrun or accelerate, or use the command: harness eval --num-processes.",
             )
-        return Crew()
+        return ProcessGroup()
     launcher = _launcher(registry)
-    crew = Crew(_load(launcher, launcher.join)(cpu=cpu))
-    if wanted is not None and crew.count != wanted:
-        crew.close()
+    processes = ProcessGroup(_load(launcher, launcher.join)(cpu=cpu))
+    if wanted is not None and processes.count != wanted:
+        processes.close()
         raise UsageError(
-            f"--num-processes asks for {wanted} processes, but this launcher started {crew.count}.",
+            f"--num-processes asks for {wanted} processes, but this launcher started {processes.count}.",
             hint=f"Leave one of the two out: harness eval --num-processes {wanted} starts them itself.",
         )
-    return crew
+    return processes
 
 
 def start_processes(registry: Registry, arguments: Sequence[str], count: int) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from harness.errors import HarnessError, StorageError
 
-__all__ = ["Crew", "Launcher", "OneProcess", "PeerError", "PeerStorageError", "Processes", "launched"]
+__all__ = ["Launcher", "OneProcess", "PeerError", "PeerStorageError", "ProcessGroup", "Processes", "launched"]
 
 _GOOD, _FAILED, _UNKEPT, _STOPPED = b"g", b"f", b"u", b"s"
 
@@ -76,7 +76,7 @@ class PeerStorageError(PeerError, StorageError):
     """Another process cannot keep what it does any more: all of them end."""
 
 
-class Crew:
+class ProcessGroup:
     """The processes of a run, kept in step."""
 
     def __init__(self, processes: Processes | None = None) -> None:
@@ -87,33 +87,33 @@ class Crew:
         self._over = False
 
     @property
-    def leads(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this process writes the results."""
         return self.rank == 0
 
     @property
-    def alone(self) -> bool:
+    def is_single(self) -> bool:
         """Whether there are no other processes."""
         return self.count == 1
 
     def gather(self, body: bytes) -> list[bytes]:
         """Return what every process sent, by rank; raises `PeerError` or `KeyboardInterrupt` where one failed."""
-        if self.alone:
+        if self.is_single:
             return [body]
         return self._read(self._processes.gather(_GOOD + body))
 
     def share(self, value: Any) -> Any:
         """Return the leading process's value, which is plain JSON."""
-        if self.alone:
+        if self.is_single:
             return value
-        return json.loads(self.gather(json.dumps(value).encode() if self.leads else b"null")[0])
+        return json.loads(self.gather(json.dumps(value).encode() if self.is_main else b"null")[0])
 
     def wait(self) -> None:
         """Return once all processes are here."""
         self.gather(b"")
 
     @contextmanager
-    def step(self) -> Iterator[None]:
+    def collective(self) -> Iterator[None]:
         """Hold a piece of work that all processes do: where one fails or stops, all leave it.
 
         The error is raised as it is in the process that failed, and as `PeerError` in the others: `PeerStorageError`
@@ -134,7 +134,7 @@ class Crew:
 
     def _tell(self, error: BaseException) -> None:
         """Tell the others of an error, once, and of none after one that ends the run."""
-        if self.alone or self._over or error is self._told:
+        if self.is_single or self._over or error is self._told:
             return
         self._told = error
         sign, reason, hint = _FAILED, f"{type(error).__name__}: {error}", None

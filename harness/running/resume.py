@@ -13,9 +13,9 @@ from harness.planning.lock_file import READ_OTHERWISE, WORDS, data_difference
 from harness.planning.plan import Plan, RunConfig
 from harness.planning.resolution import Resolution, read_resolution, resolve_plan
 from harness.specs.catalog import Catalog
-from harness.storage.run_folder import mendable_cells, reuse_hint
+from harness.storage.run_folder import repairable_cells, reuse_hint
 
-__all__ = ["read_configuration_of", "refuse_changes"]
+__all__ = ["check_unchanged", "read_configuration_of"]
 
 PATHS = frozenset({"output", "locked", "gold"})
 LISTS_OF_PATHS = frozenset({"tasks_from", "reuse"})
@@ -46,7 +46,7 @@ def read_configuration_of(manifest: Mapping[str, Any], folder: Path) -> RunConfi
     return RunConfig(**values)
 
 
-def refuse_changes(
+def check_unchanged(
     manifest: Mapping[str, Any], plan: Plan, catalog: Catalog, version: str | None, path: Path
 ) -> Resolution:
     """Raise where a run would go on with other data, specs or code than it was begun with.
@@ -72,7 +72,7 @@ def refuse_changes(
         raise UsageError(
             f"The run was begun with version {begun} of the harness, this is version {version}.", hint=hint
         )
-    mendable = mendable_cells(path)
+    mendable = repairable_cells(path)
     free = {_place(cell) for cell in manifest["cells"] if cell["digest"] in mendable}
     fixed = {_place(cell) for cell in manifest["cells"] if cell["digest"] not in mendable}
     guarded = replace(plan, cells=tuple(cell for cell in plan.cells if _place(cell.identity()) in fixed))
@@ -116,7 +116,7 @@ def _refuse_changed_data(before: Resolution, now: Resolution, hint: str) -> None
         if kept.digest == split.digest:
             continue
         digests = f"(digest {kept.digest} then, {split.digest} now)"
-        told = data_difference(split, kept, keeper="the run")
+        told = data_difference(split, kept, holder="the run")
         if told == READ_OTHERWISE:
             raise UsageError(
                 f"The data of {split.title} are read in another way than when the run began: their spec names another "

@@ -23,28 +23,28 @@ from harness.data.pool import CandidatePool
 from harness.data.records import Prediction
 from harness.data.sampling import draw
 from harness.data.sources import DataFinder
-from harness.data.translation.guards import translations_told
+from harness.data.translation.guards import translation_notes
 from harness.errors import ContractError, HarnessError, StorageError, UsageError
 from harness.kinds.methods import Method, MethodContext
 from harness.metrics.aggregation import aggregate_suites, aggregate_tasks
-from harness.metrics.task_intervals import with_task_intervals
+from harness.metrics.task_intervals import add_task_intervals
 from harness.models.adapters import ModelReference
 from harness.models.capabilities import Adapter
 from harness.models.requests import HasNotices
 from harness.planning.lock_file import locked_model
-from harness.planning.plan import Cell, FitPlan, Plan, RunConfig, refuse_empty
+from harness.planning.plan import Cell, FitPlan, Plan, RunConfig, require_cells
 from harness.planning.resolution import resolve_plan
 from harness.planning.shards import shard_summary
 from harness.progress import Progress, SilentProgress
 from harness.registry.registry import Registry
 from harness.running.cell_reader import CellItems, CellReader
-from harness.running.cell_writer import CellKeeper
+from harness.running.cell_writer import CellWriter
 from harness.running.fit_store import FitStore, Fitted, cache_folder
-from harness.running.inference import Asker
+from harness.running.inference import CachedModel
 from harness.running.method_context import CellContexts
-from harness.running.processes import Crew, PeerError
-from harness.running.resume import refuse_changes
-from harness.running.session import LOCK, Prepared, in_use
+from harness.running.processes import PeerError, ProcessGroup
+from harness.running.resume import check_unchanged
+from harness.running.session import LOCK, Prepared, folder_in_use_error
 from harness.running.signals import Interrupted, Interruption
 from harness.running.summaries import (
     empty_result,
@@ -84,7 +84,7 @@ class Runner:
         store: FitStore,
         folder: RunFolder,
         progress: Progress,
-        asker: Asker,
+        cached_model: CachedModel,
         state: RunState,
     ) -> None:
         self._plan = plan
@@ -93,8 +93,8 @@ class Runner:
         self._store = store
         self._folder = folder
         self._progress = progress
-        self._asker = asker
-        self._crew = asker.crew
+        self._cached_model = cached_model
+        self._processes = cached_model.processes
         self._state = state
         self._cells: dict[str, dict[str, Any]] = {}
         self._fits: dict[str, FitSummary] = {}
@@ -119,10 +119,10 @@ class Runner:
         try:
             self._run_groups(limit)
         except BaseException:
-            if self._crew.leads:
+            if self._processes.is_main:
                 self._folder.write_results(self._results())
             raise
-        if self._crew.leads:
+        if self._processes.is_main:
             # What is done is on disk before the intervals of means are computed from the records.
             self._folder.write_results(results := self._results())
             self._folder.write_results(self._with_intervals(results))
@@ -130,13 +130,15 @@ class Runner:
 
     def _take_finished(self) -> None:
         """Take over the cells that an earlier attempt finished."""
-        finished = self._crew.share(dict(self._state.finished_cells()))
+        finished = self._processes.share(dict(self._state.finished_cells()))
         for digest, kept in finished.items():
             self._cells[digest] = kept["result"]
-            self._asker.counts.add({**kept["requests"], "asked": 0, "reused": kept["requests"]["planned"]})
+            self._cached_model.counts.add(
+                {**kept["requests"], "asked": 0, "reused": kept["requests"]["planned"]}
+            )
             if kept["fit"] is not None:
                 self._fits[kept["fit"]["key"]] = FitSummary(**kept["fit"])
-        if finished and self._crew.leads:
+        if finished and self._processes.is_main:
             self._progress.announce(f"{len(finished)} of {len(self._plan.cells)} cells are done already.")
 
     def _run_groups(self, limit: int | None) -> None:
@@ -147,11 +149,11 @@ class Runner:
         if not any(cells for _, cells in left):
             return
         model = self._plan.model
-        with self._crew.step():
+        with self._processes.collective():
             adapter = model.entry.open(model.description, model.options)
         try:
-            with self._crew.step():
-                self._state.keep_identity(dict(adapter.identity()), self._crew)
+            with self._processes.collective():
+                self._state.keep_identity(dict(adapter.identity()), self._processes)
             for fit, cells in left:
                 if cells:
                     self._run_group(adapter, fit, cells, limit)
@@ -164,7 +166,7 @@ class Runner:
         fitted: Fitted | None = None
         if fit is not None:
             try:
-                with self._crew.step():
+                with self._processes.collective():
                     fitted = self._store.fit(adapter, fit)
             except StorageError:
                 raise
@@ -178,7 +180,7 @@ class Runner:
         chosen = adapter if fitted is None else fitted.adapter
         try:
             identity = {**chosen.identity(), **({} if fitted is None else {"harness.fit": fitted.digest})}
-            asked = self._asker.wrap(chosen, identity)
+            asked = self._cached_model.wrap(chosen, identity)
             contexts = CellContexts(
                 reader=self._reader,
                 cells=cells,
@@ -187,10 +189,10 @@ class Runner:
                 limit_seed=LIMIT_SEED,
                 folder=cache_folder(),
                 progress=self._progress,
-                check=self._asker.interruption.check,
+                check=self._cached_model.interruption.check,
             )
             for cell in cells:
-                self._asker.interruption.check()
+                self._cached_model.interruption.check()
                 self._run_cell(asked, cell, contexts)
                 self._take_notices(chosen)
         finally:
@@ -199,10 +201,10 @@ class Runner:
 
     def _run_cell(self, adapter: Any, cell: Cell, contexts: CellContexts) -> None:
         started = time.monotonic()
-        before = self._asker.counts.to_json()
+        before = self._cached_model.counts.to_json()
         result: dict[str, Any] = {}
         try:
-            with self._crew.step():
+            with self._processes.collective():
                 result = self._evaluate(adapter, cell, contexts, started, before)
         except StorageError:
             raise
@@ -212,7 +214,7 @@ class Runner:
         finally:
             self._progress.finish()
         self._cells[cell.digest] = result
-        if not self._crew.leads:
+        if not self._processes.is_main:
             return
         self._announce(self._registry.cell_finished(result))
         if time.monotonic() - self._written > WRITE_EVERY:
@@ -226,32 +228,36 @@ class Runner:
         items, pool = self._items(cell, contexts.limit)
         context = contexts.of(cell, items.pool, pool)
         method = cell.pairing.method
-        if self._crew.leads:
-            self._asker.begin = partial(self._state.begin_cell, cell.digest)
+        if self._processes.is_main:
+            self._cached_model.begin = partial(self._state.begin_cell, cell.digest)
         with ExitStack() as stack:
-            keeper = stack.enter_context(self._keeper(cell, adapter)) if self._crew.leads else None
+            cell_writer = (
+                stack.enter_context(self._cell_writer(cell, adapter)) if self._processes.is_main else None
+            )
             if method.prepare is not None:
                 method.prepare(adapter, context)
             self._progress.start(f"{cell.title} ({cell.pairing.protocol})", len(items), "items")
             for chunk in items.chunks(max(1, len(items)) if method.needs_all else CHUNK):
                 predictions = self._predict(adapter, method, chunk, context)
-                if keeper is not None:
-                    keeper.add(chunk, predictions)
-            if keeper is None:
+                if cell_writer is not None:
+                    cell_writer.add(chunk, predictions)
+            if cell_writer is None:
                 return self._cell_head(cell)
             result = {
-                **self._cell_result(cell, keeper.finish()),
+                **self._cell_result(cell, cell_writer.finish()),
                 "size": items.size,
                 "release": release_summary(cell, items.size),
                 "pool": None if pool is None else pool_summary(pool),
                 **({"details": context.details} if context.details else {}),
                 "seconds": round(time.monotonic() - started, 3),
             }
-        self._asker.journal.sync()
-        after = self._asker.counts.to_json()
+        self._cached_model.journal.sync()
+        after = self._cached_model.counts.to_json()
         fit = None if cell.fit is None else asdict(self._fits[cell.fit.key])
         requests = {name: after[name] - before[name] for name in after}
-        self._state.keep_cell(cell.digest, {"result": result, "requests": requests, "fit": fit}, keeper.path)
+        self._state.keep_cell(
+            cell.digest, {"result": result, "requests": requests, "fit": fit}, cell_writer.path
+        )
         return result
 
     def _items(self, cell: Cell, limit: int | None) -> tuple[CellItems | HeldItems, CandidatePool | None]:
@@ -264,9 +270,9 @@ class Runner:
         kept = draw(ids, limit, seed=LIMIT_SEED, task=cell.spec.task, language=language)
         return HeldItems(examples, kept), pool
 
-    def _keeper(self, cell: Cell, adapter: Any) -> CellKeeper:
+    def _cell_writer(self, cell: Cell, adapter: Any) -> CellWriter:
         kind, pairing = self._registry.kinds.get(cell.spec.kind), cell.pairing
-        return CellKeeper(
+        return CellWriter(
             self._registry,
             self._folder,
             spec=cell.spec,
@@ -282,7 +288,7 @@ class Runner:
         self, adapter: Any, method: Method, chunk: Sequence[Any], context: MethodContext
     ) -> list[Prediction]:
         meter = _Meter(self._progress, len(chunk))
-        self._asker.meter = meter.move
+        self._cached_model.meter = meter.move
         answered = method.predict(adapter, chunk, context)
         if [prediction.id for prediction in answered] != [example.id for example in chunk]:
             raise ContractError(
@@ -321,9 +327,11 @@ class Runner:
         reason = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
         self._progress.announce(f"{cell.title} failed: {reason}")
         trace = "".join(traceback.format_exception(error))
-        name = f"{cell.digest}.txt" if self._crew.leads else f"{cell.digest}-{self._crew.rank}.txt"
+        name = (
+            f"{cell.digest}.txt" if self._processes.is_main else f"{cell.digest}-{self._processes.rank}.txt"
+        )
         file = self._folder.path / "failures" / name
-        if self._crew.leads or not isinstance(error, PeerError):
+        if self._processes.is_main or not isinstance(error, PeerError):
             self._state.write(file, f"{cell.title}\n{trace}")
         self._cells[cell.digest] = {
             **self._cell_head(cell),
@@ -340,7 +348,7 @@ class Runner:
     def _take_notices(self, adapter: Any) -> None:
         """Put what an adapter has to say of its answers among the run's notes, and tell it once."""
         own = list(adapter.notices()) if isinstance(adapter, HasNotices) else []
-        for message in self._crew.gather(json.dumps(own).encode()):
+        for message in self._processes.gather(json.dumps(own).encode()):
             self.add_notes(json.loads(message))
 
     def add_notes(self, notes: Sequence[str]) -> None:
@@ -376,7 +384,7 @@ class Runner:
             "run": {
                 **self._header,
                 "seconds": round(time.monotonic() - self._started, 2),
-                "requests": self._asker.counts.to_json(),
+                "requests": self._cached_model.counts.to_json(),
             },
             "model": {
                 "adapter": description.adapter,
@@ -398,7 +406,7 @@ class Runner:
 
     def _with_intervals(self, results: Mapping[str, Any]) -> dict[str, Any]:
         tasks, suites = task_summaries(self._plan), suite_summaries(self._plan)
-        return with_task_intervals(results, tasks, suites, self._folder.records_of, self._registry.metrics)
+        return add_task_intervals(results, tasks, suites, self._folder.records_of, self._registry.metrics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -454,7 +462,7 @@ def execute(
     progress: Progress,
     *,
     created: str | None = None,
-    crew: Crew | None = None,
+    processes: ProcessGroup | None = None,
     resume: bool = False,
 ) -> Path:
     """Run prepared plans and return the run folder.
@@ -464,7 +472,7 @@ def execute(
         prepared: The plans.
         progress: What is told while the run goes on, by the leading process.
         created: When the run began, by default now.
-        crew: The processes that share the work.
+        processes: The processes that share the work.
         resume: Whether ``config.output`` is a run that is gone on with.
 
     Raises:
@@ -472,22 +480,22 @@ def execute(
         Interrupted: After Ctrl-C, with the command that goes on.
         StorageError: Where the run folder or the cache can no longer be written.
     """
-    refuse_empty(prepared.plan)
+    require_cells(prepared.plan)
     _make_metrics_ready(prepared)
     if not resume:
         # A run that ends because a package is missing would leave a folder that the same command refuses.
         prepared.plan.model.entry.make_ready()
     journals = [path for run in config.reuse for path in _journals(run)]
-    crew = crew or Crew()
-    created = crew.share(created or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
-    path = Path(crew.share(str(config.output or Path("runs") / _run_name(prepared.plan, created))))
+    processes = processes or ProcessGroup()
+    created = processes.share(created or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
+    path = Path(processes.share(str(config.output or Path("runs") / _run_name(prepared.plan, created))))
     interruption = Interruption(progress.announce)
     execution = Execution(
         config=config,
         prepared=prepared,
-        progress=progress if crew.leads else SilentProgress(),
+        progress=progress if processes.is_main else SilentProgress(),
         created=created,
-        crew=crew,
+        processes=processes,
         interruption=interruption,
         resume=resume,
         journals=journals,
@@ -513,7 +521,7 @@ class Execution:
     prepared: Prepared
     progress: Progress
     created: str
-    crew: Crew = field(default_factory=Crew)
+    processes: ProcessGroup = field(default_factory=ProcessGroup)
     interruption: Interruption = field(default_factory=Interruption)
     resume: bool = False
     journals: Sequence[Path] = ()
@@ -523,12 +531,12 @@ class Execution:
         """Run everything below `path`, which no other command may use meanwhile."""
         lock = FileLock(path / LOCK)
         folder = RunFolder(path)
-        with self.crew.step():
-            if self.crew.leads:
+        with self.processes.collective():
+            if self.processes.is_main:
                 if not self.resume:
                     folder.create()
                 if not lock.acquire(patience=LOCK_PATIENCE):
-                    raise in_use(path, lock)
+                    raise folder_in_use_error(path, lock)
         try:
             self._run_one(self.prepared.plan, folder)
             for plan in self.prepared.baselines:
@@ -540,32 +548,36 @@ class Execution:
 
     def _run_one(self, plan: Plan, folder: RunFolder) -> None:
         registry = self.prepared.session.registry
-        with self.crew.step():
-            manifest = self.crew.share(self._manifest(plan, folder) if self.crew.leads else None)
+        with self.processes.collective():
+            manifest = self.processes.share(self._manifest(plan, folder) if self.processes.is_main else None)
             if not (folder.path / "manifest.json").is_file():
                 raise StorageError(
-                    f"Process {self.crew.rank} does not see the run folder {str(folder.path)!r}.",
+                    f"Process {self.processes.rank} does not see the run folder {str(folder.path)!r}.",
                     hint="Give --output a folder that all hosts share.",
                 )
-            journal = Journal.open(folder.path / "journal", self.crew.rank, reuse=self.journals)
+            journal = Journal.open(folder.path / "journal", self.processes.rank, reuse=self.journals)
         try:
             self._tell_dropped(journal)
-            asker = Asker(crew=self.crew, journal=journal, interruption=self.interruption)
+            cached_model = CachedModel(
+                processes=self.processes, journal=journal, interruption=self.interruption
+            )
             store = FitStore(
-                cache_folder(), self.prepared.finder, self.progress, self.crew, self.interruption
+                cache_folder(), self.prepared.finder, self.progress, self.processes, self.interruption
             )
             state = RunState(folder, manifest, self._check_model(plan))
-            runner = Runner(plan, registry, self.prepared.finder, store, folder, self.progress, asker, state)
+            runner = Runner(
+                plan, registry, self.prepared.finder, store, folder, self.progress, cached_model, state
+            )
             header = {
                 "id": folder.path.name,
                 "created": manifest["created"],
                 "harness": _version("multilingual-harness"),
                 "data": self.config.data.mode,
-                "processes": self.crew.count,
+                "processes": self.processes.count,
                 "resumed": len(manifest["resumed"]),
             }
             self._translate(plan, state, runner)
-            with self.crew.step():
+            with self.processes.collective():
                 runner.run(header, limit=self.config.limit)
         finally:
             journal.close()
@@ -587,12 +599,12 @@ class Execution:
         if not found:
             return
         finder = self.prepared.finder
-        with self.crew.step():
-            if self.crew.leads:
+        with self.processes.collective():
+            if self.processes.is_main:
                 finder.translate(found.values(), self.progress)
-                runner.add_notes(translations_told(finder.translations))
-            finder.translations.adopt(self.crew.share(finder.translations.engines()))
-            state.keep_translators(finder.translations.engines(), self.crew)
+                runner.add_notes(translation_notes(finder.translations))
+            finder.translations.adopt(self.processes.share(finder.translations.engines()))
+            state.keep_translators(finder.translations.engines(), self.processes)
 
     def _check_model(self, plan: Plan) -> Callable[[Mapping[str, str]], None]:
         """Return what refuses a model that is not the locked one; baselines are no subject of locks."""
@@ -609,7 +621,7 @@ class Execution:
             for leftover in folder.path.glob("records/*/*/.*"):
                 leftover.unlink(missing_ok=True)  # what a kill left half written
             version = _version("multilingual-harness")
-            resolved = refuse_changes(manifest, plan, catalog, version, folder.path).model_dump(mode="json")
+            resolved = check_unchanged(manifest, plan, catalog, version, folder.path).model_dump(mode="json")
             if resolved != manifest["resolved"]:
                 manifest |= _planned(plan, resolved) | self._shard_summary(plan)
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -23,8 +23,8 @@ from harness.proof.prover import Prover
 from harness.registry.discovery import discover
 from harness.registry.registry import Registry
 from harness.running.fit_store import cache_folder
-from harness.running.gold_labels import with_gold
-from harness.running.processes import Crew
+from harness.running.gold_labels import apply_gold
+from harness.running.processes import ProcessGroup
 from harness.specs.catalog import Catalog
 from harness.storage.file_lock import FileLock
 from harness.storage.run_folder import RunFolder
@@ -33,13 +33,13 @@ __all__ = [
     "LOCK",
     "Prepared",
     "Session",
+    "check_output_folder",
     "data_options",
-    "in_use",
+    "folder_in_use_error",
     "open_prover",
     "open_session",
     "prepare",
     "prepare_together",
-    "refuse_output",
 ]
 
 LOCK = "run.lock"
@@ -68,7 +68,7 @@ def open_session(tasks_from: Sequence[Path] = (), *, allow_code: bool = False) -
         kind_models=models,
         extra_paths=tasks_from,
         sources=sources,
-        without_taken=plugins.without_taken,
+        drop_shadowed_names=plugins.drop_shadowed_names,
     )
     catalog.problems_in = lambda entry: document_problems(entry, registry, catalog)
     registry.languages = catalog.languages
@@ -165,7 +165,7 @@ def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
             for baseline in _baselines(session.registry, model)
         ]
     if config.gold is not None:
-        plans = with_gold(plans, config.gold, session.registry, finder)
+        plans = apply_gold(plans, config.gold, session.registry, finder)
     if locked is not None:
         check_locked(plans[0], locked, session.catalog)
     shard = None if config.shard is None else parse_shard(config.shard)
@@ -183,16 +183,16 @@ def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
     )
 
 
-def refuse_output(config: RunConfig) -> None:
+def check_output_folder(config: RunConfig) -> None:
     """Raise `UsageError` where the run folder could not be written, before data are looked for or downloaded."""
     path = config.output or Path("runs") / "next"
     lock = FileLock(path / LOCK)
     if lock.is_held():
-        raise in_use(path, lock)
-    RunFolder(path).refuse_unusable()
+        raise folder_in_use_error(path, lock)
+    RunFolder(path).check_usable()
 
 
-def in_use(path: Path, lock: FileLock) -> UsageError:
+def folder_in_use_error(path: Path, lock: FileLock) -> UsageError:
     """Return what a second command on a run folder is told."""
     return UsageError(
         f"The run folder {str(path)!r} is in use by {lock.holder()}.",
@@ -205,22 +205,22 @@ def _baselines(registry: Registry, model: Model) -> list[Model]:
     return [resolve_model(registry, name, {}) for name in names if name != str(model.reference)]
 
 
-def prepare_together(config: RunConfig, session: Session, crew: Crew) -> Prepared:
+def prepare_together(config: RunConfig, session: Session, processes: ProcessGroup) -> Prepared:
     """Return the plans of a configuration in every process, the leading one first: it may download data.
 
     Raises `UsageError` where the processes come to different plans.
     """
     prepared: Prepared | None = None
-    with crew.step():
-        if crew.leads:
+    with processes.collective():
+        if processes.is_main:
             prepared = prepare(config, session)
-    with crew.step():
+    with processes.collective():
         prepared = prepared or prepare(config, session)
         cells = [cell.digest for plan in (prepared.plan, *prepared.baselines) for cell in plan.cells]
         digest = hashlib.sha256(json.dumps(cells).encode()).hexdigest()
-        if crew.share(digest) != digest:
+        if processes.share(digest) != digest:
             raise UsageError(
-                f"Process {crew.rank} plans other cells than process 0.",
+                f"Process {processes.rank} plans other cells than process 0.",
                 hint="Let all hosts have the same plugins, specs and data.",
             )
     return prepared

@@ -40,11 +40,11 @@ class Catalog:
         kind_models: Mapping[str, type[TaskSpec]],
         extra_paths: Sequence[Path] = (),
         sources: Table[TaskSource] | None = None,
-        without_taken: WithoutTaken = lambda _, triples: triples,
+        drop_shadowed_names: WithoutTaken = lambda _, triples: triples,
     ) -> None:
-        """Read all documents; `without_taken` leaves out those of strangers that have a name of the harness's own."""
+        """Read all documents; `drop_shadowed_names` drops those of plugins that take a name of the core."""
         self._kind_models = kind_models
-        self._without_taken = without_taken
+        self._without_taken = drop_shadowed_names
         self._sources = sources
         # Documents are read once and never change, so that a task is validated once.
         self._tasks: dict[str, TaskEntry] = {}

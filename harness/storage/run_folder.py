@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError, UsageError
-from harness.running.processes import Crew
+from harness.running.processes import ProcessGroup
 from harness.storage.files import FileNotWrittenError, write_atomically
 from harness.storage.records import ItemRecord, RecordWriter, read_records
 
@@ -24,9 +24,9 @@ __all__ = [
     "Run",
     "RunFolder",
     "RunState",
-    "begun_cells",
-    "mendable_cells",
+    "repairable_cells",
     "reuse_hint",
+    "started_cells",
     "with_baselines",
     "write_atomically",
 ]
@@ -45,7 +45,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def refuse_unusable(self) -> None:
+    def check_usable(self) -> None:
         """Raise `UsageError` where a run is already there, or nothing can be written; changes nothing."""
         if self.path.is_dir() and any(
             (self.path / name).exists() for name in ("results.json", "manifest.json")
@@ -69,7 +69,7 @@ class RunFolder:
 
     def create(self) -> None:
         """Make the folder and check that it can be written, before any work starts; raises `UsageError`."""
-        self.refuse_unusable()
+        self.check_usable()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             write_atomically(self.path / ".writable", "")
@@ -186,14 +186,14 @@ def reuse_hint(path: Path) -> str:
     return f"Begin a new run with --reuse {path}: it takes over the answers that are still valid."
 
 
-def begun_cells(path: Path) -> set[str]:
+def started_cells(path: Path) -> set[str]:
     """Return the digests of the cells of a run that have an answer or a score."""
     return {file.stem for file in (path / "cells").glob("*") if file.suffix in {BEGUN, ".json"}}
 
 
-def mendable_cells(path: Path) -> set[str]:
+def repairable_cells(path: Path) -> set[str]:
     """Return the digests of the cells of a run that failed before a model was asked, as for a fault of their spec."""
-    return {file.stem for file in (path / "failures").glob("*.txt")} - begun_cells(path)
+    return {file.stem for file in (path / "failures").glob("*.txt")} - started_cells(path)
 
 
 class RunState:
@@ -209,23 +209,23 @@ class RunState:
         self._folder = folder
         self._manifest = manifest
         self._check_model = check_model
-        self._begun = begun_cells(folder.path)
+        self._begun = started_cells(folder.path)
 
     @property
     def identity(self) -> Mapping[str, str]:
         """What makes the model's answers what they are; empty before it was opened."""
         return dict(self._manifest.get("identity", {}))
 
-    def keep_identity(self, identity: dict[str, str], crew: Crew) -> None:
+    def keep_identity(self, identity: dict[str, str], processes: ProcessGroup) -> None:
         """Write down which model the run is of.
 
         Raises `UsageError` where it is another one than when the run began, or than in the leading process.
         """
-        leading = crew.share(identity)
+        leading = processes.share(identity)
         if leading != identity:
             name = _first_difference(leading, identity)
             raise UsageError(
-                f"Process {crew.rank} opened another model than process 0: {name} is "
+                f"Process {processes.rank} opened another model than process 0: {name} is "
                 f"{identity.get(name)!r}, not {leading.get(name)!r}."
             )
         self._check_model(identity)
@@ -239,10 +239,10 @@ class RunState:
             )
         if known is None:
             self._manifest["identity"] = identity
-            if crew.leads:
+            if processes.is_main:
                 self._folder.write_manifest(self._manifest)
 
-    def keep_translators(self, engines: Mapping[str, Mapping[str, Any]], crew: Crew) -> None:
+    def keep_translators(self, engines: Mapping[str, Mapping[str, Any]], processes: ProcessGroup) -> None:
         """Write down what translated the run's texts; raises `UsageError` where it is not what the run began with."""
         known = self._manifest.setdefault("translators", {})
         for name, engine in engines.items():
@@ -255,7 +255,7 @@ class RunState:
                 )
         if set(engines) - set(known):
             self._manifest["translators"] = {**known, **engines}
-            if crew.leads:
+            if processes.is_main:
                 self._folder.write_manifest(self._manifest)
 
     def begin_cell(self, digest: str) -> None:

@@ -11,7 +11,7 @@ from harness.models.adapters import AdapterEntry
 from harness.models.capabilities import Head, HeadSpec, ModelDescription, TrainingSettings
 from harness.models.options import AdapterOptions, parse_options
 from harness.testing.examples import head_spec, training_examples
-from harness.testing.workshop import Lesson, Workshop
+from harness.testing.model_fixture import ModelFixture, TrainingSet
 
 __all__ = ["ContractSetting"]
 
@@ -62,26 +62,28 @@ class ContractSetting:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def workshop(
+    def model_fixture(
         cls,
         entry: AdapterEntry,
         description: ModelDescription,
         parsed_options: AdapterOptions,
         heads: Sequence[Head],
         tmp_path_factory: pytest.TempPathFactory,
-    ) -> Iterator[Workshop]:
+    ) -> Iterator[ModelFixture]:
         """Open and fit the model on demand; close it after the last check."""
-        lessons = {
-            head: Lesson(examples=examples, spec=cls.head_spec(head), settings=cls.training_settings(head))
+        training_sets = {
+            head: TrainingSet(
+                examples=examples, spec=cls.head_spec(head), settings=cls.training_settings(head)
+            )
             for head in heads
             if (examples := cls.training_examples(head))
         }
-        workshop = Workshop(
+        model_fixture = ModelFixture(
             entry=entry,
             description=description,
             options=parsed_options,
-            lessons=lessons,
+            training_sets=training_sets,
             make_folder=tmp_path_factory.mktemp,
         )
-        yield workshop
-        workshop.close()
+        yield model_fixture
+        model_fixture.close()

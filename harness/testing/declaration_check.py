@@ -20,7 +20,7 @@ from harness.models.capabilities import (
     capability_protocols,
 )
 from harness.testing.contract_setting import ContractSetting
-from harness.testing.workshop import Workshop
+from harness.testing.model_fixture import ModelFixture
 
 __all__ = ["DeclarationChecks", "implemented"]
 
@@ -70,61 +70,65 @@ class DeclarationChecks(ContractSetting):
         imported = json.loads(answer.stdout.splitlines()[-1])
         assert not imported, f"Describing {entry.name}:{ref} imports {', '.join(imported)}."
 
-    def test_model_does_what_it_declares(self, workshop: Workshop) -> None:
+    def test_model_does_what_it_declares(self, model_fixture: ModelFixture) -> None:
         """The opened model has the method of every capability that the description offers."""
-        missing = _checkable(workshop.description.offers) - implemented(workshop.bare)
-        assert not missing, f"{workshop.name} declares {_names(missing)}, but has no such method."
+        missing = _checkable(model_fixture.description.offers) - implemented(model_fixture.bare)
+        assert not missing, f"{model_fixture.name} declares {_names(missing)}, but has no such method."
 
-    def test_model_declares_what_it_does(self, workshop: Workshop) -> None:
+    def test_model_declares_what_it_does(self, model_fixture: ModelFixture) -> None:
         """The opened model has no capability that the description hides from the planner."""
-        extra = implemented(workshop.bare) - workshop.description.offers
-        assert not extra, f"{workshop.name} does not declare {_names(extra)}, but has the method."
+        extra = implemented(model_fixture.bare) - model_fixture.description.offers
+        assert not extra, f"{model_fixture.name} does not declare {_names(extra)}, but has the method."
 
-    def test_heads_declare_their_capability(self, workshop: Workshop) -> None:
+    def test_heads_declare_their_capability(self, model_fixture: ModelFixture) -> None:
         """A model that can be fitted offers `Fits`, and after each head what that head is for."""
-        description = workshop.description
+        description = model_fixture.description
         if description.after_fit:
-            assert Capability.FITS in description.offers, f"{workshop.name} has heads, but offers no Fits."
+            assert Capability.FITS in description.offers, (
+                f"{model_fixture.name} has heads, but offers no Fits."
+            )
         for head, offers in description.after_fit.items():
             wanted = HEAD_CAPABILITY[head]
             assert wanted in offers, (
-                f"{workshop.name} fitted with {head.value} does not offer {wanted.value}."
+                f"{model_fixture.name} fitted with {head.value} does not offer {wanted.value}."
             )
 
     @pytest.mark.parametrize("head", list(Head), ids=lambda head: head.value)
-    def test_fitted_model_is_what_was_declared(self, workshop: Workshop, head: Head) -> None:
+    def test_fitted_model_is_what_was_declared(self, model_fixture: ModelFixture, head: Head) -> None:
         """The model fitted with a head has exactly the declared capabilities."""
-        if workshop.lesson(head) is None:
-            pytest.skip(f"{workshop.name} is not fitted with {head.value}")
-        found = implemented(workshop.fitted(head)[0])
-        declared = _checkable(workshop.description.after_fit[head])
+        if model_fixture.training_set(head) is None:
+            pytest.skip(f"{model_fixture.name} is not fitted with {head.value}")
+        found = implemented(model_fixture.fitted(head)[0])
+        declared = _checkable(model_fixture.description.after_fit[head])
         assert found == declared, (
-            f"{workshop.name} fitted with {head.value} has {_names(found)}, but declares {_names(declared)}."
+            f"{model_fixture.name} fitted with {head.value} has {_names(found)}, but declares {_names(declared)}."
         )
 
-    def test_identity_is_stable_text(self, workshop: Workshop) -> None:
+    def test_identity_is_stable_text(self, model_fixture: ModelFixture) -> None:
         """The identity is a non-empty mapping of texts to texts, the same whenever the model is opened."""
-        identity = workshop.bare.identity()
-        assert identity, f"{workshop.name} has an empty identity."
+        identity = model_fixture.bare.identity()
+        assert identity, f"{model_fixture.name} has an empty identity."
         for key, value in identity.items():
-            assert isinstance(key, str), f"The identity of {workshop.name} has the key {key!r}, not a text."
-            assert isinstance(value, str), (
-                f"The identity of {workshop.name} has {key!r}: {value!r}, not a text."
+            assert isinstance(key, str), (
+                f"The identity of {model_fixture.name} has the key {key!r}, not a text."
             )
-        again, opened = workshop.bare.identity(), workshop.open().identity()
-        assert dict(again) == dict(identity), f"{workshop.name} changes its identity from call to call."
+            assert isinstance(value, str), (
+                f"The identity of {model_fixture.name} has {key!r}: {value!r}, not a text."
+            )
+        again, opened = model_fixture.bare.identity(), model_fixture.open().identity()
+        assert dict(again) == dict(identity), f"{model_fixture.name} changes its identity from call to call."
         assert dict(opened) == dict(identity), (
-            f"{workshop.name} changes its identity when it is opened again."
+            f"{model_fixture.name} changes its identity when it is opened again."
         )
 
-    def test_closing_twice_is_fine(self, workshop: Workshop) -> None:
+    def test_closing_twice_is_fine(self, model_fixture: ModelFixture) -> None:
         """A second `close` does nothing."""
-        model = workshop.open()
+        model = model_fixture.open()
         model.close()
         try:
             model.close()
         except Exception as error:
-            pytest.fail(f"{workshop.name} cannot be closed twice: {error!r}")
+            pytest.fail(f"{model_fixture.name} cannot be closed twice: {error!r}")
 
 
 def _checkable(capabilities: frozenset[Capability]) -> frozenset[Capability]:

@@ -11,8 +11,8 @@ import pytest
 from harness.errors import CapabilityError
 from harness.models.capabilities import Capability, CoversWords, FloatArray, HasUntrained
 from harness.testing.contract_setting import ContractSetting
+from harness.testing.model_fixture import ModelFixture, ModelUnderTest
 from harness.testing.probe import PROBES
-from harness.testing.workshop import Subject, Workshop
 
 __all__ = ["StateChecks"]
 
@@ -24,70 +24,76 @@ _SEEDS = (3, 4)
 class StateChecks(ContractSetting):
     """What a model that exposes its hidden states says of sentences."""
 
-    def test_the_vector_of_the_sentence_stands_first(self, workshop: Workshop) -> None:
+    def test_the_vector_of_the_sentence_stands_first(self, model_fixture: ModelFixture) -> None:
         """With `sentence_vector` there is one vector more, and those of the words stay as they are."""
         sentences = [*_PROBE.requests, *_PROBE.unusual.values(), ()]
-        for subject in _subjects(workshop):
-            plain = _states(subject.model, sentences)
-            whole = _states(subject.model, sentences, sentence_vector=True)
+        for under_test in _models_under_test(model_fixture):
+            plain = _states(under_test.model, sentences)
+            whole = _states(under_test.model, sentences, sentence_vector=True)
             for words, one, other in zip(sentences, plain, whole, strict=True):
                 expected = (2, len(words) + 1, one.shape[2])
                 assert other.shape == expected, (
-                    f"{subject.name} gives {words!r} with its own vector the shape {other.shape}, expected {expected}."
+                    f"{under_test.name} gives {words!r} the shape {other.shape}, expected {expected}."
                 )
                 assert np.isfinite(other).all(), (
-                    f"{subject.name} gives {words!r} a vector that is not finite."
+                    f"{under_test.name} gives {words!r} a vector that is not finite."
                 )
                 assert _close(other[:, 1:], one), (
-                    f"{subject.name} gives the words of {words!r} other vectors beside that of the sentence."
+                    f"{under_test.name} gives the words of {words!r} other vectors beside that of the sentence."
                 )
 
-    def test_the_vector_of_the_sentence_depends_on_it(self, workshop: Workshop) -> None:
+    def test_the_vector_of_the_sentence_depends_on_it(self, model_fixture: ModelFixture) -> None:
         """Different sentences have different vectors in the last layer."""
-        for subject in _subjects(workshop):
-            own = [states[-1, 0] for states in _states(subject.model, _PROBE.requests, sentence_vector=True)]
+        for under_test in _models_under_test(model_fixture):
+            own = [
+                states[-1, 0] for states in _states(under_test.model, _PROBE.requests, sentence_vector=True)
+            ]
             alike = [
                 words
                 for words, vector in zip(_PROBE.requests[1:], own[1:], strict=True)
                 if _close(own[0], vector)
             ]
-            assert not alike, f"{subject.name} gives {alike[0]!r} the same vector as {_PROBE.requests[0]!r}."
-
-    def test_a_masked_word_has_a_vector_or_is_refused(self, workshop: Workshop) -> None:
-        """None has a vector that is not that of a word, or raises `CapabilityError`."""
-        for subject in _subjects(workshop):
-            try:
-                (masked,) = _states(subject.model, [("a", None, "b")])
-            except CapabilityError:
-                continue
-            (plain,) = _states(subject.model, [("a", "b", "b")])
-            assert masked.shape == plain.shape, f"{subject.name} loses the masked word."
-            assert masked[:, 1].any() and not _close(masked[:, 1], plain[:, 1]), (
-                f"{subject.name} gives a masked word the vector of another."
+            assert not alike, (
+                f"{under_test.name} gives {alike[0]!r} the same vector as {_PROBE.requests[0]!r}."
             )
 
-    def test_coverage_tells_which_words_have_no_vector(self, workshop: Workshop) -> None:
+    def test_a_masked_word_has_a_vector_or_is_refused(self, model_fixture: ModelFixture) -> None:
+        """None has a vector that is not that of a word, or raises `CapabilityError`."""
+        for under_test in _models_under_test(model_fixture):
+            try:
+                (masked,) = _states(under_test.model, [("a", None, "b")])
+            except CapabilityError:
+                continue
+            (plain,) = _states(under_test.model, [("a", "b", "b")])
+            assert masked.shape == plain.shape, f"{under_test.name} loses the masked word."
+            assert masked[:, 1].any() and not _close(masked[:, 1], plain[:, 1]), (
+                f"{under_test.name} gives a masked word the vector of another."
+            )
+
+    def test_coverage_tells_which_words_have_no_vector(self, model_fixture: ModelFixture) -> None:
         """The words that `word_coverage` calls empty are those with zeros."""
         sentences = [*_PROBE.requests, *_PROBE.unusual.values(), ()]
-        for subject in _subjects(workshop):
-            if not isinstance(subject.model, CoversWords):
-                pytest.skip(f"{subject.name} does not say what its hidden states cover")
-            covered = subject.model.word_coverage(sentences)
-            assert len(covered) == len(sentences), f"{subject.name} loses the coverage of sentences."
-            for words, own, states in zip(sentences, covered, _states(subject.model, sentences), strict=True):
+        for under_test in _models_under_test(model_fixture):
+            if not isinstance(under_test.model, CoversWords):
+                pytest.skip(f"{under_test.name} does not say what its hidden states cover")
+            covered = under_test.model.word_coverage(sentences)
+            assert len(covered) == len(sentences), f"{under_test.name} loses the coverage of sentences."
+            for words, own, states in zip(
+                sentences, covered, _states(under_test.model, sentences), strict=True
+            ):
                 zeros = tuple(np.flatnonzero(~states.any(axis=(0, 2))).tolist())
                 assert own.empty == zeros, (
-                    f"{subject.name} calls the words {own.empty} of {words!r} empty, but {zeros} have no vector."
+                    f"{under_test.name} calls the words {own.empty} of {words!r} empty, but {zeros} have no vector."
                 )
 
-    def test_an_untrained_twin_is_another_model(self, workshop: Workshop) -> None:
+    def test_an_untrained_twin_is_another_model(self, model_fixture: ModelFixture) -> None:
         """Its states depend on the seed alone, its identity names it, and the model itself stays as it was."""
-        if Capability.EXPOSES_HIDDEN_STATES not in workshop.description.offers:
-            pytest.skip(f"{workshop.name} does not offer {Capability.EXPOSES_HIDDEN_STATES.value}")
-        model: Any = workshop.bare
+        if Capability.EXPOSES_HIDDEN_STATES not in model_fixture.description.offers:
+            pytest.skip(f"{model_fixture.name} does not offer {Capability.EXPOSES_HIDDEN_STATES.value}")
+        model: Any = model_fixture.bare
         has_twin = isinstance(model, HasUntrained)
         if not has_twin:
-            pytest.skip(f"{workshop.name} has no twin with random weights")
+            pytest.skip(f"{model_fixture.name} has no twin with random weights")
         before = _states(model, _PROBE.requests)
         identities = [dict(model.identity())]
         drawn = [before]
@@ -106,11 +112,11 @@ class StateChecks(ContractSetting):
             assert not _all_close(drawn[first], drawn[second]), "Two models have the same states."
 
 
-def _subjects(workshop: Workshop) -> list[Subject]:
-    subjects = workshop.subjects(Capability.EXPOSES_HIDDEN_STATES)
-    if not subjects:
-        pytest.skip(f"{workshop.name} does not offer {Capability.EXPOSES_HIDDEN_STATES.value}")
-    return subjects
+def _models_under_test(model_fixture: ModelFixture) -> list[ModelUnderTest]:
+    models_under_test = model_fixture.models_under_test(Capability.EXPOSES_HIDDEN_STATES)
+    if not models_under_test:
+        pytest.skip(f"{model_fixture.name} does not offer {Capability.EXPOSES_HIDDEN_STATES.value}")
+    return models_under_test
 
 
 def _states(model: Any, sentences: Sequence[Any], **options: Any) -> list[FloatArray]:

@@ -12,8 +12,8 @@ import pytest
 from harness.models.capabilities import Capability, GenerateOptions
 from harness.models.requests import Ability, Call, Streams
 from harness.testing.contract_setting import ContractSetting
+from harness.testing.model_fixture import ModelFixture, ModelUnderTest
 from harness.testing.probe import MAX_TOKENS, PROBES, Probe, agree
-from harness.testing.workshop import Subject, Workshop
 
 __all__ = ["StreamChecks"]
 
@@ -40,85 +40,95 @@ class StreamChecks(ContractSetting):
 
     @every_ability
     def test_streamed_answers_are_those_of_the_method(
-        self, workshop: Workshop, capability: Capability
+        self, model_fixture: ModelFixture, capability: Capability
     ) -> None:
         """Every request gets its answer once, however the requests are cut into blocks."""
-        for subject, probe, call in _streaming(workshop, capability):
+        for under_test, probe, call in _streaming(model_fixture, capability):
             requests = [*probe.requests, *probe.unusual.values()]
-            expected = probe.ask(subject.model, requests, subject.labels)
+            expected = probe.ask(under_test.model, requests, under_test.labels)
             for size in (len(requests) // 2 + 1, 3):
-                found = _collect(subject.model.stream(call, _blocks(call, requests, size)), subject)
+                found = _collect(under_test.model.stream(call, _blocks(call, requests, size)), under_test)
                 missing = set(range(len(requests))) - set(found)
                 assert not missing, (
-                    f"{subject.name} streams no answer to {len(missing)} of {len(requests)} requests in blocks "
+                    f"{under_test.name} streams no answer to {len(missing)} of {len(requests)} requests in blocks "
                     f"of {size}."
                 )
                 for index, request in enumerate(requests):
                     assert agree(expected[index], found[index], tolerance=ROUNDING), (
-                        f"{subject.name} answers {request!r} differently when it is streamed in blocks of {size}."
+                        f"{under_test.name} answers {request!r} differently when it is streamed in blocks of {size}."
                     )
 
     @every_ability
-    def test_nothing_asked_streams_nothing(self, workshop: Workshop, capability: Capability) -> None:
+    def test_nothing_asked_streams_nothing(self, model_fixture: ModelFixture, capability: Capability) -> None:
         """A call without blocks has no answers."""
-        for subject, _, call in _streaming(workshop, capability):
-            found = _collect(subject.model.stream(call, []), subject)
-            assert not found, f"{subject.name} streams {len(found)} answers to no request."
+        for under_test, _, call in _streaming(model_fixture, capability):
+            found = _collect(under_test.model.stream(call, []), under_test)
+            assert not found, f"{under_test.name} streams {len(found)} answers to no request."
 
     @every_ability
-    def test_stopping_ends_a_stream(self, workshop: Workshop, capability: Capability) -> None:
+    def test_stopping_ends_a_stream(self, model_fixture: ModelFixture, capability: Capability) -> None:
         """No batch begins once `stopping` says so, and what was answered before is right."""
-        for subject, probe, call in _streaming(workshop, capability):
+        for under_test, probe, call in _streaming(model_fixture, capability):
             blocks = _blocks(call, probe.requests, 1)
-            found = _collect(subject.model.stream(replace(call, stopping=lambda: True), blocks), subject)
-            assert not found, f"{subject.name} streams {len(found)} answers although it was to stop at once."
-            stream = subject.model.stream(replace(call, stopping=_after(2)), blocks)
-            expected = probe.ask(subject.model, probe.requests, subject.labels)
-            for index, answer in _collect(stream, subject).items():
+            found = _collect(
+                under_test.model.stream(replace(call, stopping=lambda: True), blocks), under_test
+            )
+            assert not found, (
+                f"{under_test.name} streams {len(found)} answers although it was to stop at once."
+            )
+            stream = under_test.model.stream(replace(call, stopping=_after(2)), blocks)
+            expected = probe.ask(under_test.model, probe.requests, under_test.labels)
+            for index, answer in _collect(stream, under_test).items():
                 assert agree(expected[index], answer, tolerance=ROUNDING), (
-                    f"{subject.name} answers {probe.requests[index]!r} differently before it stops."
+                    f"{under_test.name} answers {probe.requests[index]!r} differently before it stops."
                 )
 
     @every_ability
-    def test_a_stream_may_be_closed(self, workshop: Workshop, capability: Capability) -> None:
+    def test_a_stream_may_be_closed(self, model_fixture: ModelFixture, capability: Capability) -> None:
         """After a stream is closed before its end, the model answers as before."""
-        for subject, probe, call in _streaming(workshop, capability):
-            expected = probe.ask(subject.model, probe.requests, subject.labels)
-            stream = subject.model.stream(call, _blocks(call, probe.requests, 1))
+        for under_test, probe, call in _streaming(model_fixture, capability):
+            expected = probe.ask(under_test.model, probe.requests, under_test.labels)
+            stream = under_test.model.stream(call, _blocks(call, probe.requests, 1))
             next(stream)
             stream.close()
-            again = probe.ask(subject.model, probe.requests, subject.labels)
+            again = probe.ask(under_test.model, probe.requests, under_test.labels)
             for request, one, other in zip(probe.requests, expected, again, strict=True):
                 assert agree(one, other), (
-                    f"{subject.name} answers {request!r} differently after a stream was closed."
+                    f"{under_test.name} answers {request!r} differently after a stream was closed."
                 )
 
     @every_ability
-    def test_blocks_have_one_size(self, workshop: Workshop, capability: Capability) -> None:
+    def test_blocks_have_one_size(self, model_fixture: ModelFixture, capability: Capability) -> None:
         """`block_characters` is a positive number, or None, and the same before and after answers."""
-        for subject, probe, call in _streaming(workshop, capability):
-            before = subject.model.block_characters(call.ability)
-            probe.ask(subject.model, probe.requests, subject.labels)
-            after = subject.model.block_characters(call.ability)
+        for under_test, probe, call in _streaming(model_fixture, capability):
+            before = under_test.model.block_characters(call.ability)
+            probe.ask(under_test.model, probe.requests, under_test.labels)
+            after = under_test.model.block_characters(call.ability)
             assert before is None or (type(before) is int and before > 0), (
-                f"The blocks of {subject.name} have {before!r} characters; expected a positive number or None."
+                f"The blocks of {under_test.name} have {before!r} characters; expected a positive number or None."
             )
-            assert after == before, f"{subject.name} changes the size of its blocks from {before} to {after}."
+            assert after == before, (
+                f"{under_test.name} changes the size of its blocks from {before} to {after}."
+            )
 
 
-def _streaming(workshop: Workshop, capability: Capability) -> Iterator[tuple[Subject, Probe, Call]]:
+def _streaming(
+    model_fixture: ModelFixture, capability: Capability
+) -> Iterator[tuple[ModelUnderTest, Probe, Call]]:
     """Return the models that have the capability and stream; skip the check where there is none."""
     probe = PROBES[capability]
-    subjects = [one for one in workshop.subjects(capability) if isinstance(one.model, Streams)]
-    if not subjects:
-        pytest.skip(f"{workshop.name} does not stream {capability.value}")
-    for subject in subjects:
+    models_under_test = [
+        one for one in model_fixture.models_under_test(capability) if isinstance(one.model, Streams)
+    ]
+    if not models_under_test:
+        pytest.skip(f"{model_fixture.name} does not stream {capability.value}")
+    for under_test in models_under_test:
         arguments: dict[str, Any] = {}
         if capability is Capability.CLASSIFIES:
-            arguments = {"labels": subject.labels}
+            arguments = {"labels": under_test.labels}
         elif capability is Capability.EMBEDS:
             arguments = {"side": "query", "options": None}
-        yield subject, probe, Call(ability=ABILITIES[capability], arguments=arguments)
+        yield under_test, probe, Call(ability=ABILITIES[capability], arguments=arguments)
 
 
 def _blocks(call: Call, requests: Sequence[Any], size: int) -> list[Sequence[Any]]:
@@ -128,14 +138,14 @@ def _blocks(call: Call, requests: Sequence[Any], size: int) -> list[Sequence[Any
     return [requests[start : start + size] for start in range(0, len(requests), size)]
 
 
-def _collect(stream: Iterator[Any], subject: Subject) -> dict[int, Any]:
+def _collect(stream: Iterator[Any], under_test: ModelUnderTest) -> dict[int, Any]:
     found: dict[int, Any] = {}
     for answered in stream:
         assert len(answered.indices) == len(answered.answers), (
-            f"{subject.name} streams {len(answered.answers)} answers for {len(answered.indices)} requests."
+            f"{under_test.name} streams {len(answered.answers)} answers for {len(answered.indices)} requests."
         )
         for index, answer in zip(answered.indices, answered.answers, strict=True):
-            assert index not in found, f"{subject.name} streams the answer {index} twice."
+            assert index not in found, f"{under_test.name} streams the answer {index} twice."
             found[index] = answer
     return found
 

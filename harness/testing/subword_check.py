@@ -6,7 +6,7 @@ import pytest
 
 from harness.models.capabilities import Capability, CountsSubwords, CutsTexts, EmbedOptions
 from harness.testing.contract_setting import ContractSetting
-from harness.testing.workshop import Workshop
+from harness.testing.model_fixture import ModelFixture
 
 __all__ = ["SubwordChecks"]
 
@@ -23,42 +23,44 @@ TEXTS = (
 class SubwordChecks(ContractSetting):
     """What a model says of the sub-words of texts."""
 
-    def test_subwords_are_counted_text_by_text(self, workshop: Workshop) -> None:
+    def test_subwords_are_counted_text_by_text(self, model_fixture: ModelFixture) -> None:
         """There is one count a text, whatever stands beside it; an empty text has no token."""
-        model = _counting(workshop)
+        model = _counting(model_fixture)
         counts = model.subword_counts(TEXTS)
-        assert len(counts) == len(TEXTS), f"{workshop.name} gives {len(counts)} counts to {len(TEXTS)} texts."
-        assert model.subword_counts([]) == [], f"{workshop.name} counts something in no text."
+        assert len(counts) == len(TEXTS), (
+            f"{model_fixture.name} gives {len(counts)} counts to {len(TEXTS)} texts."
+        )
+        assert model.subword_counts([]) == [], f"{model_fixture.name} counts something in no text."
         for text, count in zip(TEXTS, counts, strict=True):
             assert model.subword_counts([text]) == [count], (
-                f"{workshop.name} counts {text!r} otherwise when alone."
+                f"{model_fixture.name} counts {text!r} otherwise when alone."
             )
             assert (count.tokens > 0) == bool(text), (
-                f"{workshop.name} makes {count.tokens} tokens of {text!r}."
+                f"{model_fixture.name} makes {count.tokens} tokens of {text!r}."
             )
             assert count.unknown is None or 0 <= count.unknown <= count.tokens, (
-                f"{workshop.name} finds {count.unknown} unknown tokens among the {count.tokens} of {text!r}."
+                f"{model_fixture.name} finds {count.unknown} unknown tokens among the {count.tokens} of {text!r}."
             )
 
-    def test_no_special_token_is_counted(self, workshop: Workshop) -> None:
+    def test_no_special_token_is_counted(self, model_fixture: ModelFixture) -> None:
         """A text twice, parted by a space, has about twice its tokens: nothing is added to each text."""
-        model = _counting(workshop)
+        model = _counting(model_fixture)
         once, often = model.subword_counts(["cat", " ".join(["cat"] * 64)])
         assert abs(often.tokens - 64 * once.tokens) <= 64, (
-            f"{workshop.name} makes {once.tokens} tokens of a word and {often.tokens} of 64 of them."
+            f"{model_fixture.name} makes {once.tokens} tokens of a word and {often.tokens} of 64 of them."
         )
 
-    def test_room_is_a_number_of_subwords(self, workshop: Workshop) -> None:
+    def test_room_is_a_number_of_subwords(self, model_fixture: ModelFixture) -> None:
         """An adapter that embeds says how long a query may be, or that there is no limit."""
-        model = workshop.bare
-        if not isinstance(model, CutsTexts) or Capability.EMBEDS not in workshop.description.offers:
-            pytest.skip(f"{workshop.name} does not say how long a text may be")
+        model = model_fixture.bare
+        if not isinstance(model, CutsTexts) or Capability.EMBEDS not in model_fixture.description.offers:
+            pytest.skip(f"{model_fixture.name} does not say how long a text may be")
         room = model.text_room(1, EmbedOptions())
-        assert room is None or room > 0, f"{workshop.name} has room for {room} sub-words."
+        assert room is None or room > 0, f"{model_fixture.name} has room for {room} sub-words."
 
 
-def _counting(workshop: Workshop) -> CountsSubwords:
-    model = workshop.bare
+def _counting(model_fixture: ModelFixture) -> CountsSubwords:
+    model = model_fixture.bare
     if not isinstance(model, CountsSubwords):
-        pytest.skip(f"{workshop.name} does not count sub-words")
+        pytest.skip(f"{model_fixture.name} does not count sub-words")
     return model

@@ -89,7 +89,7 @@ def fit_and_save(
             **_course(outcome),
         )
     with processes.together():
-        if processes.leads:
+        if processes.is_main:
             if finished is None:
                 _save(outcome.network, session, options, record, copy_files)
             remove_checkpoints(options)

@@ -76,7 +76,7 @@ def train_network(
     with quiet_transformers():
         with processes.together():
             run = TrainingRun(network, data, options, encoder_options, processes=processes, digest=digest)
-        with TrainingProgress(what, data.metric, run.total, shown=processes.leads) as progress:
+        with TrainingProgress(what, data.metric, run.total, shown=processes.is_main) as progress:
             return run.finish(progress)
 
 
@@ -133,7 +133,7 @@ class TrainingRun:
                 break
             self.take_step()
             progress.advance(self.state.step)
-            self._look_around()
+            self._checkpoint_if_due()
         if self.state.best_step is not None:
             with self._processes.together():
                 self._checkpoints.restore_best(self.state.best_step, self.network)
@@ -183,7 +183,7 @@ class TrainingRun:
                 hint="Take a recipe with optimizer: adafactor or freeze_embeddings: true, or a smaller model.",
             ) from error
 
-    def _look_around(self) -> None:
+    def _checkpoint_if_due(self) -> None:
         """Write a checkpoint where it is time, and stop where the user wants that, in all processes alike."""
         minutes = (time.monotonic() - self._saved_at) / 60
         due = minutes >= self._encoder_options.train_checkpoint_minutes
@@ -196,7 +196,7 @@ class TrainingRun:
 
     def _save(self) -> None:
         with self._processes.together():
-            if self._processes.leads:
+            if self._processes.is_main:
                 self._checkpoints.save(self.state, self.network, self.optimization)
         self._saved_at = time.monotonic()
 
@@ -204,7 +204,7 @@ class TrainingRun:
         """Go on from the last checkpoint, where there is one."""
         last: int | None = None
         with self._processes.together():
-            last = self._checkpoints.last() if self._processes.leads else None
+            last = self._checkpoints.last() if self._processes.is_main else None
         step = int(self._processes.exchange([-1.0 if last is None else float(last)])[0][0])
         if step < 0:
             return
@@ -232,7 +232,7 @@ class TrainingRun:
         if state.best_score is None or score > state.best_score:
             state.best_score, state.best_step = score, state.step
             with self._processes.together():
-                if self._processes.leads:
+                if self._processes.is_main:
                     self._checkpoints.save_best(state.step, self.network)
         self._save()
         progress.evaluated(state.step, score)

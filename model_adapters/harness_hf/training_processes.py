@@ -48,7 +48,7 @@ class TrainingProcesses:
         self.device = device
 
     @property
-    def leads(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this process writes files."""
         return self.rank == 0
 

@@ -193,7 +193,7 @@ class ContrastiveStep(TrainingStep):
         def contrast() -> list[float]:
             loss = self._network.contrast(vectors)
             self._optimization.backward(loss)
-            if not self._processes.leads:
+            if not self._processes.is_main:
                 # Every process has the whole gradient of the scale, which counts once.
                 self._optimization.clear()
             assert vectors.grad is not None

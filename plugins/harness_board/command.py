@@ -55,7 +55,7 @@ def board(
     """Write a board: systems beside each other on tasks and languages, as pages that need no server."""
     # Imported here so that help stays fast.
     from harness.api import open_session
-    from harness.cli.display import refuse_file, write_file, write_rows
+    from harness.cli.display import check_output_file, write_file, write_rows
     from harness.storage.run_folder import Run, with_baselines
     from harness_board.drilling import diagnosed, read_diagnosis, with_diagnosis
     from harness_board.gathering import gather
@@ -65,7 +65,7 @@ def board(
     from harness_board.site import write_site
 
     for path in (output, csv_file, json_file):
-        refuse_file(path)
+        check_output_file(path)
     if output is None and site is None and csv_file is None and json_file is None:
         raise UsageError("Where shall the board go?", hint="Give -o board.html, --site DIR, --csv or --json.")
     runs = [run for folder in folders or [] for run in with_baselines(Run(folder))]

@@ -29,13 +29,13 @@ def failures(
 
     Example: harness checklist failures runs/my-run --languages de --tests comparisons
     """
-    from harness.cli.display import refuse_file, write_rows
+    from harness.cli.display import check_output_file, write_rows
     from harness.errors import UsageError
     from harness.reporting.html.cases import failing_cases
     from harness.specs.selection import split_names
     from harness.storage.run_folder import Run
 
-    refuse_file(json_file)
+    check_output_file(json_file)
     run = Run(folder)
     wanted, named = split_names(languages or []), split_names(tests or [])
     checklists = [

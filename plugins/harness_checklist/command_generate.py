@@ -42,13 +42,13 @@ def generate(
     Example: harness checklist generate basics --languages de,sw --output cases
     """
     # Imported here so that help stays fast.
-    from harness.cli.display import refuse_file, write_rows
+    from harness.cli.display import check_output_file, write_rows
     from harness.errors import HarnessError, UsageError
     from harness.specs.selection import split_names
     from harness_checklist.generating import generate_cases, print_cases, task_name
     from harness_checklist.shipped import open_suite
 
-    refuse_file(json_file)
+    check_output_file(json_file)
     codes = split_names(languages or [])
     found, notices = open_suite(suite, codes or None)
     codes = codes or list(found.languages)

@@ -56,11 +56,11 @@ def lint(
 
     Example: harness checklist lint checklist_templates.tsv --languages tr,kk
     """
-    from harness.cli.display import refuse_file, stdout, write_rows
+    from harness.cli.display import check_output_file, stdout, write_rows
     from harness_checklist.lint_table import render_lint
 
-    refuse_file(json_file)
-    refuse_file(findings_file)
+    check_output_file(json_file)
+    check_output_file(findings_file)
     files = generated_files(path)
     if files is None:
         if suite is not None:

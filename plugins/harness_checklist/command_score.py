@@ -48,11 +48,11 @@ def score(
 
     Example: harness checklist score cases.jsonl predictions.jsonl --suite basics
     """
-    from harness.cli.display import print_table, refuse_file, write_rows
+    from harness.cli.display import check_output_file, print_table, write_rows
     from harness_checklist.case_score import score_cases
     from harness_checklist.prediction import read_predictions
 
-    refuse_file(json_file)
+    check_output_file(json_file)
     made = _cases(cases)
     profiles = _profiles(suite, sorted({case.language for case in made}))
     scores = score_cases(made, read_predictions(predictions, made), profiles.__getitem__)

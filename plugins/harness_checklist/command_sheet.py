@@ -27,12 +27,12 @@ def sheet(
 
     Example: harness checklist sheet basics --language sv --output basics-sv.tsv
     """
-    from harness.cli.display import refuse_file, write_file
+    from harness.cli.display import check_output_file, write_file
     from harness_checklist.sheet import write_sheet
     from harness_checklist.sheet_reading import CODE, DELIMITERS
     from harness_checklist.shipped import find_suite
 
-    refuse_file(output)
+    check_output_file(output)
     if not CODE.fullmatch(language):
         raise UsageError(f"{language!r} is no language code: expected one such as 'sv'.")
     if output is not None and output.suffix not in DELIMITERS:

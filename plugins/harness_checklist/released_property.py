@@ -100,7 +100,7 @@ def _with_pair(
 
 
 def _with_forms(test: SheetTest, language: str, objects: Sequence[Value]) -> TestTemplate:
-    first, second = _askers(test, language, objects)
+    first, second = _cached_models(test, language, objects)
     covered = frozenset().union(*(question.properties for question in (*first, *second)))
     of = [name for name in rule.PROPERTIES if name in covered]
     answers = test.filled(language, "Answer")
@@ -125,7 +125,7 @@ def _with_forms(test: SheetTest, language: str, objects: Sequence[Value]) -> Tes
     return _guarded(template, first, second, of)
 
 
-def _askers(
+def _cached_models(
     test: SheetTest, language: str, objects: Sequence[Value]
 ) -> tuple[list[_Question], list[_Question]]:
     """Return the questions for the first property and those for the second; a text that stands twice is one."""

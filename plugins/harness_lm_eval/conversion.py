@@ -12,7 +12,7 @@ from harness.prompts.preset import SPECIAL
 from harness.specs.importer import ImportedTask
 from harness_lm_eval.choice import Choices, letter_fields, read_choices
 from harness_lm_eval.expression import Field, Part, Refused, joined, template_parts
-from harness_lm_eval.key import key_problems, refuse_group
+from harness_lm_eval.key import key_problems, reject_group
 from harness_lm_eval.language import read_language
 from harness_lm_eval.scoring import check_filters, read_generation, read_metrics, shot_notes
 from harness_lm_eval.source import read_sources
@@ -39,7 +39,7 @@ def import_task(source: str, language: str | None) -> ImportedTask:
     Raises `SpecError` with all keys that cannot be taken, and `UsageError` where nobody says which language it is in.
     """
     task = read_task(find_task(source))
-    refuse_group(task)
+    reject_group(task)
     return _Conversion(task).made(language)
 
 

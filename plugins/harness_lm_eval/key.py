@@ -8,7 +8,7 @@ from typing import Any
 from harness.errors import Problem, SpecError, near_names
 from harness_lm_eval.task_file import Python, TaskFile
 
-__all__ = ["key_problems", "refuse_group"]
+__all__ = ["key_problems", "reject_group"]
 
 _READ = frozenset(
     "task dataset_path dataset_name dataset_kwargs training_split validation_split test_split fewshot_split "
@@ -29,7 +29,7 @@ _NOT_TAKEN = {
 }
 
 
-def refuse_group(task: TaskFile) -> None:
+def reject_group(task: TaskFile) -> None:
     """Raise `SpecError` with the members of a group: each is imported by itself."""
     members = task.data.get("task")
     if "group" not in task.data and not isinstance(members, list) and "task_list" not in task.data:

@@ -112,18 +112,18 @@ def _opened(name: str, output: Path | None) -> tuple[Session, PackageName]:
     """Return the plugins of this environment and the name, which none of them has, for a folder that is free."""
     from harness.api import open_session
     from harness.errors import UsageError
-    from harness_scaffold.package_name import package_name, refuse_taken_package
-    from harness_scaffold.scaffold import refuse_folder
+    from harness_scaffold.package_name import check_package_is_free, package_name
+    from harness_scaffold.scaffold import check_output_folder
 
     checked = package_name(name)
-    refuse_folder(output or Path(checked.distribution))
+    check_output_folder(output or Path(checked.distribution))
     session = open_session()
     found = session.registry.plugins
     owners = {item.name: item.distribution for item in (*found.loaded, *found.broken)}
     if checked.package in owners or checked.package in found.disabled:
         owner = f" of the package {owners[checked.package]!r}" if checked.package in owners else ""
         raise UsageError(f"The name {checked.package!r} is taken by a plugin{owner}.", hint="Choose another.")
-    refuse_taken_package(checked)
+    check_package_is_free(checked)
     return session, checked
 
 

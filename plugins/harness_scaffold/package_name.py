@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from harness.errors import UsageError
 
-__all__ = ["LONGEST", "PackageName", "package_name", "refuse_taken_package"]
+__all__ = ["LONGEST", "PackageName", "check_package_is_free", "package_name"]
 
 LONGEST = 60
 _FORM = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
@@ -41,7 +41,7 @@ def package_name(text: str) -> PackageName:
     return PackageName(package=package, distribution=distribution)
 
 
-def refuse_taken_package(name: PackageName) -> None:
+def check_package_is_free(name: PackageName) -> None:
     """Raise `UsageError` where an installed package or module has the name."""
     try:
         owner = importlib.metadata.distribution(name.distribution)

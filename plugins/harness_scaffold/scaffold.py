@@ -11,7 +11,7 @@ from string import Template
 
 from harness.errors import UsageError
 
-__all__ = ["LAYERS", "refuse_folder", "render", "write_package"]
+__all__ = ["LAYERS", "check_output_folder", "render", "write_package"]
 
 LAYERS: Mapping[str, tuple[str, ...]] = {
     "plugin": ("package", "specs", "measure", "plugin"),
@@ -53,7 +53,7 @@ def _templates(folder: Traversable, above: str = "") -> Iterator[tuple[str, Trav
             yield above + item.name.removesuffix(_SUFFIX), item
 
 
-def refuse_folder(folder: Path) -> None:
+def check_output_folder(folder: Path) -> None:
     """Raise `UsageError` where a package cannot be written: something is there, or the folder above is not."""
     if folder.exists() or folder.is_symlink():
         raise UsageError(
@@ -67,7 +67,7 @@ def refuse_folder(folder: Path) -> None:
 
 def write_package(folder: Path, contents: Mapping[str, str]) -> None:
     """Write the files of a package, all or none; raises `UsageError` where the folder exists or cannot be written."""
-    refuse_folder(folder)
+    check_output_folder(folder)
     target = folder.absolute()
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as temporary:

@@ -139,14 +139,14 @@ def report(
     """
     import json
 
-    from harness.cli.display import print_table, refuse_file, write_file, write_rows
+    from harness.cli.display import check_output_file, print_table, write_file, write_rows
     from harness_translation.agreement_report import report_counts, report_sheets
     from harness_translation.annotation_key import read_key
     from harness_translation.annotation_store import read_annotations
     from harness_translation.annotation_table import as_markdown, as_rows, final_lines, notes, tables
 
     for path in (json_file, markdown, gold):
-        refuse_file(path)
+        check_output_file(path)
     if (folder is None) is (from_table is None):
         raise UsageError("Give either the folder of an annotation or --from-table FILE.")
     if from_table is not None:

@@ -66,10 +66,10 @@ def gap(
 
     Example: harness gap runs/xnli-variants --json gaps.json --output gaps.html
     """
-    from harness.cli.display import refuse_file
+    from harness.cli.display import check_output_file
 
     for path in (json_file, output):
-        refuse_file(path)
+        check_output_file(path)
     _refuse_mixed(folders or [], from_scores, suspects=suspects, k=k, order=order)
     if from_scores is not None:
         _from_scores(from_scores, order, json_file, output)

@@ -90,10 +90,10 @@ def overlap(
     Example: harness overlap runs/xnli --aligner own:hf:bert-base-multilingual-cased --languages sw,ur
     """
     from harness.api import open_session
-    from harness.cli.display import broken_told, refuse_file
+    from harness.cli.display import check_output_file, reporting_broken_plugins
     from harness.storage.run_folder import Run
 
-    refuse_file(json_file)
+    check_output_file(json_file)
     settings = _settings(
         {
             "importance": importance,
@@ -108,7 +108,7 @@ def overlap(
     )
     run = Run(folder)
     session = open_session([Path(path) for path in run.manifest["config"].get("tasks_from", ())])
-    with broken_told(session.registry.plugins, session.catalog):
+    with reporting_broken_plugins(session.registry.plugins, session.catalog):
         groups = _groups(run, session, tasks or [], languages or [])
         _measure(run, session, groups, aligner, (model, option), settings, json_file)
 

@@ -50,13 +50,13 @@ def translate(
     Example: harness translate --tasks xnli:sw --variants tt --translator hf-seq2seq:facebook/nllb-200-distilled-600M
     """
     # Imported here so that help stays fast.
-    from harness.cli.display import ConsoleProgress, refuse_file, write_rows
+    from harness.cli.display import ConsoleProgress, check_output_file, write_rows
     from harness.specs.selection import split_names
     from harness_translation.corpus import gather_corpora
-    from harness_translation.dataset import refuse_folder, write_dataset
+    from harness_translation.dataset import check_output_folder, write_dataset
 
-    refuse_file(json_file)
-    refuse_folder(output)
+    check_output_file(json_file)
+    check_output_folder(output)
     made = gather_corpora(
         tasks,
         translators,

@@ -13,10 +13,10 @@ from harness.errors import UsageError
 from harness.storage.files import write_atomically
 from harness_translation.corpus import Corpus, TranslatedSplit
 
-__all__ = ["refuse_folder", "write_dataset"]
+__all__ = ["check_output_folder", "write_dataset"]
 
 
-def refuse_folder(folder: Path | None) -> None:
+def check_output_folder(folder: Path | None) -> None:
     """Raise `UsageError` where a data set would be mixed with other files."""
     if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{str(folder)!r} is not an empty folder.", hint="Give a new one with --output.")

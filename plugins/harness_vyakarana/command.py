@@ -64,13 +64,13 @@ def colorless_green(
     """
     # Imported here so that help stays fast.
     from harness.api import open_session
-    from harness.cli.display import ConsoleProgress, refuse_file
+    from harness.cli.display import ConsoleProgress, check_output_file
     from harness_vyakarana.donors import DEFAULT, PAPER
     from harness_vyakarana.grammar import grammar_of, registered_grammars
     from harness_vyakarana.report_table import show_reports
     from harness_vyakarana.treebank_file import generate_file, jobs_of
 
-    refuse_file(json_file)
+    check_output_file(json_file)
     jobs = jobs_of(source, output, language=language, swap=not no_swap)
     if pool is not None and len(jobs) > 1:
         raise UsageError("--pool is for one file; the files of a folder have donors of their own.")
@@ -80,7 +80,7 @@ def colorless_green(
     if source.is_dir():
         output.mkdir(parents=True, exist_ok=True)
     else:
-        refuse_file(output)
+        check_output_file(output)
     mode = PAPER if compat else DEFAULT
     reports = []
     with ConsoleProgress() as progress:
@@ -106,13 +106,13 @@ def stats(
     json_file: Json = None,
 ) -> None:
     """Count what a treebank holds, and tell which tasks it can carry and why not the others."""
-    from harness.cli.display import refuse_file, write_rows
+    from harness.cli.display import check_output_file, write_rows
     from harness_vyakarana.conllu import read_sentences
     from harness_vyakarana.report_table import show_stats
     from harness_vyakarana.stats import stats_of, stats_row
     from harness_vyakarana.treebank_file import treebank_files
 
-    refuse_file(json_file)
+    check_output_file(json_file)
     found = [(path.name, stats_of(read_sentences(path))) for path in treebank_files(source)]
     show_stats(found)
     if json_file is not None:
@@ -133,7 +133,7 @@ def check(
 ) -> None:
     """Check a generated treebank against its source: donors, function words, structure, variants, agreement."""
     from harness.api import open_session
-    from harness.cli.display import refuse_file
+    from harness.cli.display import check_output_file
     from harness_vyakarana.conllu import read_sentences, read_treebank
     from harness_vyakarana.donors import DEFAULT, PAPER, DonorPool
     from harness_vyakarana.grammar import grammar_of, registered_grammars
@@ -141,7 +141,7 @@ def check(
     from harness_vyakarana.treebank_check import check_colorless
     from harness_vyakarana.treebank_file import known_language
 
-    refuse_file(json_file)
+    check_output_file(json_file)
     grammar = grammar_of(known_language(source, language), registered_grammars(open_session().registry))
     mode = PAPER if compat else DEFAULT
     donors = DonorPool(grammar, mode).add(read_sentences(pool)) if pool is not None else None

@@ -30,14 +30,14 @@ def agreement(
     # Imported here so that help stays fast.
     import json
 
-    from harness.cli.display import print_table, refuse_file, write_rows
+    from harness.cli.display import check_output_file, print_table, write_rows
     from harness.errors import DataError, UsageError
     from harness_vyakarana.agreement_set import AgreementSet, Lexicon
     from harness_vyakarana.grammar import grammar_of, load_grammars
     from harness_vyakarana.treebank_file import known_language, treebank_files, usable_sentences, written_file
 
-    refuse_file(json_file)
-    refuse_file(output)
+    check_output_file(json_file)
+    check_output_file(output)
     files = treebank_files(source)
     languages = sorted({known_language(path, language) for path in files})
     if len(languages) > 1:

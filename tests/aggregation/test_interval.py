@@ -14,7 +14,7 @@ from scipy import stats
 from harness.api import open_session
 from harness.metrics.aggregation import aggregate_suites, aggregate_tasks
 from harness.metrics.chunk import f1_from_counts
-from harness.metrics.task_intervals import task_intervals, with_task_intervals
+from harness.metrics.task_intervals import add_task_intervals, task_intervals
 from harness.statistics import clustered_mean
 from harness.storage.run_folder import ItemRecord, RunFolder
 
@@ -238,4 +238,4 @@ def test_results_without_such_tasks_need_no_records() -> None:
     cells = [_cell("en", se=0.1, ci=[0.3, 0.7], ci_method="t", clusters=9)]
     specs = {"nli": {**SPEC, "parallel": True}}
     results = {"cells": cells, "tasks": aggregate_tasks(cells, specs), "suites": []}
-    assert with_task_intervals(results, specs, [], lambda _: pytest.fail("read"), METRICS) == results
+    assert add_task_intervals(results, specs, [], lambda _: pytest.fail("read"), METRICS) == results

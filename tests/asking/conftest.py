@@ -13,8 +13,8 @@ import pytest
 
 from harness.models.capabilities import LikelihoodAnswer, LikelihoodRequest, TextInput
 from harness.models.requests import Ability, Answered, Call
-from harness.running.inference import Asker
-from harness.running.processes import Crew
+from harness.running.inference import CachedModel
+from harness.running.processes import ProcessGroup
 from harness.running.signals import Interruption
 from harness.storage.journal import Journal
 
@@ -42,19 +42,19 @@ class ThreadProcesses:
         pass
 
 
-Together = Callable[[int, Callable[[Crew], Any]], list[Any]]
+Together = Callable[[int, Callable[[ProcessGroup], Any]], list[Any]]
 
 
 @pytest.fixture
 def together() -> Together:
     """Do some work in several processes and return what each returned or raised, by rank."""
 
-    def run(count: int, work: Callable[[Crew], Any]) -> list[Any]:
+    def run(count: int, work: Callable[[ProcessGroup], Any]) -> list[Any]:
         board, barrier = [b""] * count, threading.Barrier(count)
 
         def attempt(rank: int) -> Any:
             try:
-                return work(Crew(ThreadProcesses(rank, board, barrier)))
+                return work(ProcessGroup(ThreadProcesses(rank, board, barrier)))
             except BaseException as error:
                 return error
 
@@ -131,16 +131,18 @@ def streaming() -> type[Streaming]:
 
 
 @pytest.fixture
-def make_asker(tmp_path: Path) -> Iterator[Callable[..., Asker]]:
+def make_asker(tmp_path: Path) -> Iterator[Callable[..., CachedModel]]:
     """Open a journal and return who asks through it; the folder is the same unless another one is named."""
     opened: list[Journal] = []
 
-    def make(crew: Crew | None = None, folder: str = "run", **settings: Any) -> Asker:
-        crew = crew or Crew()
-        with crew.step():
-            journal = Journal.open(tmp_path / folder / "journal", crew.rank)
+    def make(processes: ProcessGroup | None = None, folder: str = "run", **settings: Any) -> CachedModel:
+        processes = processes or ProcessGroup()
+        with processes.collective():
+            journal = Journal.open(tmp_path / folder / "journal", processes.rank)
         opened.append(journal)
-        return Asker(crew=crew, journal=journal, **{"interruption": Interruption(), **settings})
+        return CachedModel(
+            processes=processes, journal=journal, **{"interruption": Interruption(), **settings}
+        )
 
     yield make
     for journal in opened:

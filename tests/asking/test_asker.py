@@ -11,10 +11,10 @@ import pytest
 from harness.errors import ContractError
 from harness.models.capabilities import EmbedOptions, LikelihoodRequest, TextInput
 from harness.models.requests import Answered, Call, Generated, GenerateOptions
-from harness.running.inference import BLOCK_CHARACTERS, Asker, RequestCounts
+from harness.running.inference import BLOCK_CHARACTERS, CachedModel, RequestCounts
 from harness.running.signals import Interrupted, Interruption
 
-MakeAsker = Callable[..., Asker]
+MakeAsker = Callable[..., CachedModel]
 LABELS = ("no", "yes")
 
 
@@ -22,26 +22,26 @@ def texts(*lengths: int) -> list[TextInput]:
     return [TextInput(text="x" * length) for length in lengths]
 
 
-def classified(asker: Asker, model: Any, lengths: Sequence[int], **identity: str) -> list[float]:
+def classified(cached_model: CachedModel, model: Any, lengths: Sequence[int], **identity: str) -> list[float]:
     """The first column of what the model answers."""
-    wrapped = asker.wrap(model, {**model.identity(), **identity})
+    wrapped = cached_model.wrap(model, {**model.identity(), **identity})
     return [round(float(row[0]) * 3) for row in wrapped.classify(texts(*lengths), LABELS)]
 
 
-def counts(asker: Asker) -> tuple[int, int, int]:
-    return asker.counts.planned, asker.counts.asked, asker.counts.reused
+def counts(cached_model: CachedModel) -> tuple[int, int, int]:
+    return cached_model.counts.planned, cached_model.counts.asked, cached_model.counts.reused
 
 
 @pytest.mark.parametrize("kind", ["plain", "streaming"])
 def test_answers_come_in_the_order_of_the_requests(
     make_asker: MakeAsker, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    model, asker = request.getfixturevalue(kind)(), make_asker()
+    model, cached_model = request.getfixturevalue(kind)(), make_asker()
     lengths = [3, 30, 1, 12, 7, 25, 0, 9]
-    assert classified(asker, model, lengths) == lengths
+    assert classified(cached_model, model, lengths) == lengths
     assert sorted(len(item.text) for item in model.asked) == sorted(lengths)
     assert len(model.asked[0].text) == 30, "the longest first"
-    assert counts(asker) == (8, 8, 0)
+    assert counts(cached_model) == (8, 8, 0)
 
 
 def test_a_plain_adapter_gets_blocks_of_so_many_characters(make_asker: MakeAsker, plain: Any) -> None:
@@ -52,13 +52,13 @@ def test_a_plain_adapter_gets_blocks_of_so_many_characters(make_asker: MakeAsker
 
 
 def test_a_request_that_repeats_is_asked_once(make_asker: MakeAsker, plain: Any) -> None:
-    model, asker = plain(), make_asker()
-    assert classified(asker, model, [5, 2, 5, 5, 2]) == [5, 2, 5, 5, 2]
+    model, cached_model = plain(), make_asker()
+    assert classified(cached_model, model, [5, 2, 5, 5, 2]) == [5, 2, 5, 5, 2]
     assert len(model.asked) == 2
-    assert counts(asker) == (5, 2, 3)
-    assert classified(asker, model, [2, 4]) == [2, 4]
+    assert counts(cached_model) == (5, 2, 3)
+    assert classified(cached_model, model, [2, 4]) == [2, 4]
     assert len(model.asked) == 3
-    assert counts(asker) == (7, 3, 4)
+    assert counts(cached_model) == (7, 3, 4)
 
 
 @pytest.mark.parametrize("kind", ["plain", "streaming"])
@@ -78,12 +78,12 @@ def test_what_the_journal_holds_is_not_asked(
 
 
 def test_another_model_or_other_arguments_are_asked(make_asker: MakeAsker, plain: Any) -> None:
-    model, asker = plain(), make_asker()
-    classified(asker, model, [3])
-    classified(asker, model, [3], weights="others")
-    asker.wrap(model, model.identity()).classify(texts(3), ("yes", "no"))
+    model, cached_model = plain(), make_asker()
+    classified(cached_model, model, [3])
+    classified(cached_model, model, [3], weights="others")
+    cached_model.wrap(model, model.identity()).classify(texts(3), ("yes", "no"))
     assert len(model.asked) == 3
-    assert counts(asker) == (3, 3, 0)
+    assert counts(cached_model) == (3, 3, 0)
 
 
 def test_answers_that_are_reused_equal_the_first_ones_to_the_bit(make_asker: MakeAsker) -> None:
@@ -112,11 +112,11 @@ def test_requests_of_one_group_are_asked_together(make_asker: MakeAsker, plain: 
 
 
 def test_an_empty_call(make_asker: MakeAsker, plain: Any) -> None:
-    model, asker = plain(), make_asker()
-    wrapped = asker.wrap(model, {})
+    model, cached_model = plain(), make_asker()
+    wrapped = cached_model.wrap(model, {})
     assert wrapped.tag([]) == wrapped.loglikelihood([]) == []
     assert wrapped.classify([], LABELS).shape == (0,)
-    assert counts(asker) == (0, 0, 0)
+    assert counts(cached_model) == (0, 0, 0)
 
 
 def test_only_the_model_s_own_abilities_are_wrapped(make_asker: MakeAsker, plain: Any) -> None:
@@ -207,12 +207,12 @@ def test_what_came_before_a_fault_is_kept(make_asker: MakeAsker, plain: Any) -> 
             return super().classify(inputs, labels)[: 9 - len(self.asked)]
 
     half = BLOCK_CHARACTERS // 2
-    asker = make_asker()
+    cached_model = make_asker()
     with pytest.raises(ContractError, match=r"classify\(\) returned 1 answers to 2 requests\."):
-        asker.wrap(Short(), {"adapter": "plain", "says": "1.0"}).classify(
+        cached_model.wrap(Short(), {"adapter": "plain", "says": "1.0"}).classify(
             texts(*range(half, half - 10, -1)), LABELS
         )
-    assert counts(asker) == (0, 0, 0)
+    assert counts(cached_model) == (0, 0, 0)
     again, model = make_asker(), plain()
     classified(again, model, range(half, half - 10, -1))
     assert [half - len(item.text) for item in model.asked] == [6, 7, 8, 9]
@@ -250,11 +250,11 @@ def test_a_stop_in_the_middle_keeps_what_was_answered(
         if done == 2:
             interruption._asked = 0.0
 
-    asker = make_asker(interruption=interruption, meter=meter)
+    cached_model = make_asker(interruption=interruption, meter=meter)
     with pytest.raises(Interrupted):
-        classified(asker, make(), lengths)
+        classified(cached_model, make(), lengths)
     assert told == [(0, 6), (1, 6), (2, 6)]
-    assert counts(asker) == (0, 0, 0)
+    assert counts(cached_model) == (0, 0, 0)
     again, model = make_asker(), make()
     assert classified(again, model, lengths) == lengths
     assert [len(item.text) for item in model.asked] == lengths[2:]
@@ -263,8 +263,8 @@ def test_a_stop_in_the_middle_keeps_what_was_answered(
 
 def test_the_meter_ends_at_the_number_of_requests(make_asker: MakeAsker, streaming: Any) -> None:
     told: list[tuple[int, int]] = []
-    asker = make_asker(meter=lambda done, total: told.append((done, total)))
-    classified(asker, streaming(), [9, 9, 30, 1, 2, 3])
+    cached_model = make_asker(meter=lambda done, total: told.append((done, total)))
+    classified(cached_model, streaming(), [9, 9, 30, 1, 2, 3])
     assert told[0] == (0, 5)
     assert told[-1] == (5, 5)
     assert [done for done, _ in told] == sorted(done for done, _ in told)

@@ -10,12 +10,12 @@ import pytest
 
 from harness.errors import ContractError, StorageError, UsageError
 from harness.models.capabilities import LikelihoodRequest, TextInput
-from harness.running.inference import Asker
-from harness.running.processes import Crew, OneProcess, PeerError, PeerStorageError, launched
+from harness.running.inference import CachedModel
+from harness.running.processes import OneProcess, PeerError, PeerStorageError, ProcessGroup, launched
 from harness.running.signals import Interrupted, Interruption
 
-MakeAsker = Callable[..., Asker]
-Together = Callable[[int, Callable[[Crew], Any]], list[Any]]
+MakeAsker = Callable[..., CachedModel]
+Together = Callable[[int, Callable[[ProcessGroup], Any]], list[Any]]
 LABELS = ("no", "yes")
 LENGTHS = [3, 30, 1, 12, 7, 25, 0, 9, 14, 14, 22, 5, 3, 17, 8, 28, 2, 11]
 CONTINUATIONS = [
@@ -28,21 +28,21 @@ CONTINUATIONS = [
 class Asked:
     """What one process did: its answers, its model, its counts."""
 
-    def __init__(self, rows: Any, likelihoods: Any, model: Any, asker: Asker) -> None:
+    def __init__(self, rows: Any, likelihoods: Any, model: Any, cached_model: CachedModel) -> None:
         self.answers = (rows.tobytes(), likelihoods)
         self.calls: list[Any] = model.calls
-        self.counts = asker.counts.to_json()
+        self.counts = cached_model.counts.to_json()
 
 
-def _asks(make_asker: MakeAsker, make: Callable[[], Any], folder: str) -> Callable[[Crew], Asked]:
-    def work(crew: Crew) -> Asked:
-        model, asker = make(), make_asker(crew, folder)
-        wrapped = asker.wrap(model, model.identity())
-        with crew.step():
+def _asks(make_asker: MakeAsker, make: Callable[[], Any], folder: str) -> Callable[[ProcessGroup], Asked]:
+    def work(processes: ProcessGroup) -> Asked:
+        model, cached_model = make(), make_asker(processes, folder)
+        wrapped = cached_model.wrap(model, model.identity())
+        with processes.collective():
             rows = wrapped.classify([TextInput(text="x" * length) for length in LENGTHS], LABELS)
             likelihoods = wrapped.loglikelihood(CONTINUATIONS)
-        asker.journal.close()
-        return Asked(rows, likelihoods, model, asker)
+        cached_model.journal.close()
+        return Asked(rows, likelihoods, model, cached_model)
 
     return work
 
@@ -63,7 +63,7 @@ def test_the_same_answers_from_any_number_of_processes(
 ) -> None:
     monkeypatch.setattr("harness.running.inference.BLOCK_CHARACTERS", 40)
     make = request.getfixturevalue(kind)
-    alone = _asks(make_asker, make, "alone")(Crew())
+    alone = _asks(make_asker, make, "alone")(ProcessGroup())
     found = together(count, _asks(make_asker, make, "several"))
     assert all(isinstance(one, Asked) for one in found), found
     assert {one.answers[0] for one in found} == {alone.answers[0]}
@@ -91,12 +91,12 @@ def test_a_run_goes_on_with_another_number_of_processes(
 def test_a_part_of_the_answers_is_found_and_the_rest_is_shared(
     make_asker: MakeAsker, together: Together, streaming: Any
 ) -> None:
-    def part(crew: Crew) -> Any:
-        model, asker = streaming(), make_asker(crew)
-        asker.wrap(model, model.identity()).classify(
+    def part(processes: ProcessGroup) -> Any:
+        model, cached_model = streaming(), make_asker(processes)
+        cached_model.wrap(model, model.identity()).classify(
             [TextInput(text="x" * length) for length in LENGTHS[:7]], LABELS
         )
-        asker.journal.close()
+        cached_model.journal.close()
 
     assert together(3, part) == [None] * 3
     found = together(2, _asks(make_asker, streaming, "run"))
@@ -122,8 +122,8 @@ def test_an_answer_that_is_not_finite_reaches_all_processes(
         def classify(self, inputs: Any, labels: Any) -> Any:
             return super().classify(inputs, labels) * np.float32(np.nan)
 
-    def work(crew: Crew) -> Any:
-        return make_asker(crew).wrap(Spoiled(), {}).classify([TextInput(text="x")], LABELS)
+    def work(processes: ProcessGroup) -> Any:
+        return make_asker(processes).wrap(Spoiled(), {}).classify([TextInput(text="x")], LABELS)
 
     assert all(np.isnan(rows).all() for rows in together(2, work))
 
@@ -131,18 +131,18 @@ def test_an_answer_that_is_not_finite_reaches_all_processes(
 # At a fault -------------------------------------------------------------------------------------------
 
 
-def _stumbles(error: BaseException, at: int = 1) -> Callable[[Crew], list[str]]:
+def _stumbles(error: BaseException, at: int = 1) -> Callable[[ProcessGroup], list[str]]:
     """Three steps of two exchanges each; in the first, process `at` raises between them."""
 
-    def work(crew: Crew) -> list[str]:
+    def work(processes: ProcessGroup) -> list[str]:
         seen = []
         for number in range(3):
             try:
-                with crew.step():
-                    crew.share("plan")
-                    if number == 0 and crew.rank == at:
+                with processes.collective():
+                    processes.share("plan")
+                    if number == 0 and processes.rank == at:
                         raise error
-                    seen.append("".join(sorted(crew.share([str(number)]))))
+                    seen.append("".join(sorted(processes.share([str(number)]))))
             except StorageError:
                 raise
             except Exception as caught:
@@ -167,14 +167,14 @@ def test_the_sentence_of_an_error_of_ours_reaches_the_others(together: Together)
 
 
 def test_several_fail_at_once(together: Together) -> None:
-    def work(crew: Crew) -> list[str]:
+    def work(processes: ProcessGroup) -> list[str]:
         seen = []
         for number in range(2):
             try:
-                with crew.step():
-                    if number == 0 and crew.rank != 1:
-                        raise ValueError(str(crew.rank))
-                    crew.wait()
+                with processes.collective():
+                    if number == 0 and processes.rank != 1:
+                        raise ValueError(str(processes.rank))
+                    processes.wait()
             except Exception as error:
                 seen.append(str(error))
         return seen
@@ -183,11 +183,11 @@ def test_several_fail_at_once(together: Together) -> None:
 
 
 def test_a_process_that_fails_at_the_end_of_a_step(together: Together) -> None:
-    def work(crew: Crew) -> str:
+    def work(processes: ProcessGroup) -> str:
         try:
-            with crew.step():
-                crew.wait()
-                if crew.leads:
+            with processes.collective():
+                processes.wait()
+                if processes.is_main:
                     raise ContractError("late")
         except ContractError:
             return "own"
@@ -211,9 +211,9 @@ def test_what_cannot_be_kept_ends_all_processes(together: Together, at: int) -> 
 def test_an_end_outranks_a_failure_in_the_same_step(together: Together) -> None:
     errors = [ValueError("no"), StorageError("full"), KeyError("nothing")]
 
-    def work(crew: Crew) -> None:
-        with crew.step():
-            raise errors[crew.rank]
+    def work(processes: ProcessGroup) -> None:
+        with processes.collective():
+            raise errors[processes.rank]
 
     found = together(3, work)
     assert [type(error) for error in found] == [PeerStorageError, StorageError, PeerStorageError]
@@ -229,19 +229,19 @@ def test_a_stop_in_one_is_a_stop_in_all(together: Together, error: KeyboardInter
 def test_steps_lie_within_steps(together: Together) -> None:
     """An error is told once, whatever it passes through, and so is what fails after the end."""
 
-    def work(crew: Crew, error: Exception) -> None:
-        with crew.step():
+    def work(processes: ProcessGroup, error: Exception) -> None:
+        with processes.collective():
             try:
-                with crew.step():
-                    if crew.rank == 1:
+                with processes.collective():
+                    if processes.rank == 1:
                         raise error
             finally:
-                if isinstance(error, StorageError) and crew.rank == 1:
+                if isinstance(error, StorageError) and processes.rank == 1:
                     raise StorageError("The results cannot be written either.")
 
-    found = together(2, lambda crew: work(crew, ValueError("no")))
+    found = together(2, lambda processes: work(processes, ValueError("no")))
     assert [type(error) for error in found] == [PeerError, ValueError]
-    found = together(2, lambda crew: work(crew, StorageError("full")))
+    found = together(2, lambda processes: work(processes, StorageError("full")))
     assert [str(error) for error in found] == [
         "Process 1 failed: full",
         "The results cannot be written either.",
@@ -249,13 +249,13 @@ def test_steps_lie_within_steps(together: Together) -> None:
 
 
 def test_an_error_between_two_inner_steps_is_told(together: Together) -> None:
-    def work(crew: Crew) -> None:
-        with crew.step():
-            with crew.step():
+    def work(processes: ProcessGroup) -> None:
+        with processes.collective():
+            with processes.collective():
                 pass
-            if crew.leads:
+            if processes.is_main:
                 raise Interrupted
-            with crew.step():
+            with processes.collective():
                 pass
 
     assert all(isinstance(error, KeyboardInterrupt) for error in together(2, work))
@@ -274,16 +274,16 @@ def test_a_fault_of_one_adapter_is_a_fault_of_the_step(
                 raise RuntimeError("out of order")
             return super().classify(inputs, labels)
 
-    def work(crew: Crew) -> list[Any]:
-        model, asker = Broken(), make_asker(crew)
-        model.rank = crew.rank
-        wrapped = asker.wrap(model, model.identity())
+    def work(processes: ProcessGroup) -> list[Any]:
+        model, cached_model = Broken(), make_asker(processes)
+        model.rank = processes.rank
+        wrapped = cached_model.wrap(model, model.identity())
         seen: list[Any] = []
         for lengths in ([41, 40, 1], [41, 40, 2]):  # a block each; the second process has the second
             try:
-                with crew.step():
+                with processes.collective():
                     texts = [TextInput(text="x" * length) for length in lengths]
-                    model.rank = 1 - crew.rank if lengths[2] == 1 else 2
+                    model.rank = 1 - processes.rank if lengths[2] == 1 else 2
                     rows = wrapped.classify(texts, LABELS)
                     seen.append([round(float(row[0]) * 3) for row in rows])
             except Exception as error:
@@ -301,30 +301,32 @@ def test_a_wish_to_stop_that_only_one_process_got(
 ) -> None:
     monkeypatch.setattr("harness.running.inference.BLOCK_CHARACTERS", 10)
 
-    def work(crew: Crew) -> Any:
+    def work(processes: ProcessGroup) -> Any:
         interruption = Interruption()
-        asker = make_asker(crew, interruption=interruption)
+        cached_model = make_asker(processes, interruption=interruption)
 
         def meter(done: int, total: int) -> None:
-            if crew.rank == 1 and done == 1:
+            if processes.rank == 1 and done == 1:
                 interruption._asked = 0.0
 
-        asker.meter = meter
-        with crew.step():
-            asker.wrap(plain(), {}).classify([TextInput(text="x" * length) for length in LENGTHS], LABELS)
+        cached_model.meter = meter
+        with processes.collective():
+            cached_model.wrap(plain(), {}).classify(
+                [TextInput(text="x" * length) for length in LENGTHS], LABELS
+            )
 
     assert all(isinstance(error, KeyboardInterrupt) for error in together(2, work))
 
 
 def test_a_process_alone() -> None:
-    crew = Crew()
-    assert (crew.rank, crew.count, crew.leads, crew.alone) == (0, 1, True, True)
-    assert crew.share({"a": 1}) == {"a": 1}
-    assert crew.gather(b"x") == [b"x"]
+    processes = ProcessGroup()
+    assert (processes.rank, processes.count, processes.is_main, processes.is_single) == (0, 1, True, True)
+    assert processes.share({"a": 1}) == {"a": 1}
+    assert processes.gather(b"x") == [b"x"]
     assert OneProcess().gather(b"x") == [b"x"]
-    with pytest.raises(StorageError), crew.step(), crew.step():
+    with pytest.raises(StorageError), processes.collective(), processes.collective():
         raise StorageError("full")
-    crew.close()
+    processes.close()
 
 
 @pytest.mark.parametrize(

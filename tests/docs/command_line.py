@@ -9,7 +9,7 @@ from typing import Any
 
 from docs_site.command_reference import is_option, leaf_commands
 
-__all__ = ["LEAVES", "OPTIONS", "fault_of", "harness_calls", "leaf_of"]
+__all__ = ["LEAVES", "OPTIONS", "describe_fault", "harness_calls", "leaf_of"]
 
 LEAVES: dict[str, Any] = dict(leaf_commands())
 GLOBAL = frozenset({"--help", "--debug", "--version"})
@@ -46,7 +46,7 @@ def leaf_of(words: list[str]) -> tuple[str, list[str]] | None:
     return None
 
 
-def fault_of(words: list[str]) -> str | None:
+def describe_fault(words: list[str]) -> str | None:
     """Return what is wrong with the arguments of a call, None where the command line takes them."""
     words = [word for word in words if word != "--debug"]
     if words[:1] in (["--version"], ["--help"]):

@@ -21,7 +21,7 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.docs.command_line import OPTIONS, fault_of, harness_calls, leaf_of
+from tests.docs.command_line import OPTIONS, describe_fault, harness_calls, leaf_of
 from tests.docs.page import DOCS, PAGES, ROOT, Block, blocks, page_name, unfenced
 
 ALL_PAGES = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
@@ -54,7 +54,7 @@ def check_shell(text: str) -> None:
     finished = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     for words in harness_calls(text):
-        fault = fault_of(words)
+        fault = describe_fault(words)
         assert fault is None, f"harness {' '.join(words)}: {fault}"
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
     for line in text.splitlines():

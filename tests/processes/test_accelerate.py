@@ -14,7 +14,7 @@ from accelerate.commands.config import config_args
 
 from harness.errors import UsageError
 from harness.registry.registry import Registry
-from harness.running.launch import STATUS_VARIABLE, leave_status, open_crew
+from harness.running.launch import STATUS_VARIABLE, join_processes, leave_status
 from harness_accelerate import asked
 from harness_accelerate.asked import asked_processes, read_asked
 from harness_accelerate.starting import _status, launch_command
@@ -123,7 +123,7 @@ def test_the_status_of_the_leading_process_passes_through(
 
 
 def test_a_process_that_nobody_launched_is_alone(registry: Registry) -> None:
-    assert open_crew(registry).alone
-    assert open_crew(registry, wanted=1).alone
+    assert join_processes(registry).is_single
+    assert join_processes(registry, wanted=1).is_single
     with pytest.raises(UsageError, match="2 processes were asked for, but this is one"):
-        open_crew(registry, wanted=2)
+        join_processes(registry, wanted=2)

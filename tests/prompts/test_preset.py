@@ -38,7 +38,7 @@ ITEM = PromptItem(fields={"premise": "It rains"}, choices=("no", "yes"), gold="y
 
 def fault(compiled: CompiledPrompt, *fields: str) -> str:
     with pytest.raises(SpecError) as caught:
-        compiled.refuse_unknown(fields)
+        compiled.check_known(fields)
     [problem] = caught.value.problems
     return problem.message
 

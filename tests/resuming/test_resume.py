@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.running.inference import Asker
+from harness.running.inference import CachedModel
 from harness.storage.journal_log import Log
 from harness.storage.run_folder import Run
 
@@ -162,16 +162,16 @@ def test_all_is_lost_but_the_manifest_and_the_journal(done: Any, cli: Cli) -> No
 def test_a_run_that_was_stopped(done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
     shutil.rmtree(RUN)
     monkeypatch.setattr("harness.running.inference.BLOCK_CHARACTERS", 1)
-    write, written = Asker._write, [0]
+    write, written = CachedModel._write, [0]
 
-    def stopping(self: Asker, *arguments: Any) -> None:
+    def stopping(self: CachedModel, *arguments: Any) -> None:
         write(self, *arguments)
         written[0] += 1
         if written[0] == stop:
             self.interruption._asked = time.monotonic()
 
     with monkeypatch.context() as patch:
-        patch.setattr(Asker, "_write", stopping)
+        patch.setattr(CachedModel, "_write", stopping)
         status, _, err = cli(*done.command, "--output", "run")
     assert status == 130
     assert err.endswith("Stopped. All answers so far are kept. Go on with: harness eval --resume run\n")

@@ -13,7 +13,7 @@ from harness.api import Session
 from harness.errors import CapabilityError, UnknownNameError, UsageError
 from harness.kinds.methods import choose_pairings
 from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
-from harness.planning.plan import Plan, refuse_empty
+from harness.planning.plan import Plan, require_cells
 
 MakePlan = Callable[..., Plan]
 DataFolder = Callable[[Mapping[str, str | bytes]], Path]
@@ -241,7 +241,7 @@ def test_what_is_skipped_has_its_reason_and_the_next_step(make_plan: MakePlan) -
 def test_a_plan_without_cells_is_refused_with_its_first_reasons(make_plan: MakePlan) -> None:
     plan = make_plan("xquad:sw+yo")
     with pytest.raises(CapabilityError) as caught:
-        refuse_empty(plan)
+        require_cells(plan)
     assert str(caught.value) == (
         "Nothing is left to run. (1) task 'xquad' has no Swahili (sw) (2) task 'xquad' has no Yoruba (yo). "
         "If a file adds it, give that file or its folder with --tasks-from. "
@@ -249,8 +249,8 @@ def test_a_plan_without_cells_is_refused_with_its_first_reasons(make_plan: MakeP
     )
     plan = make_plan("xnli:de", languages=("sw",))
     with pytest.raises(UsageError, match=r"^Nothing is left to run\. No language is both"):
-        refuse_empty(plan)
-    refuse_empty(make_plan("xnli:de"))
+        require_cells(plan)
+    require_cells(make_plan("xnli:de"))
 
 
 @pytest.mark.parametrize(

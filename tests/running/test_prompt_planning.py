@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.errors import CapabilityError, UnknownNameError, UsageError
-from harness.planning.plan import Cell, Plan, refuse_empty
+from harness.planning.plan import Cell, Plan, require_cells
 
 MakePlan = Callable[..., Plan]
 DataFolder = Callable[[Mapping[str, str | bytes]], Path]
@@ -88,7 +88,7 @@ def test_what_cannot_be_asked_is_skipped_with_a_reason(
     [found] = _reasons(plan)
     assert reason in found
     with pytest.raises(CapabilityError, match="Nothing is left to run"):
-        refuse_empty(plan)
+        require_cells(plan)
 
 
 def test_an_encoder_is_trained_whatever_prompt_is_named(make_plan: MakePlan) -> None:

@@ -26,7 +26,7 @@ __all__ = [
     "guard_translations",
     "language_detector",
     "script_of_texts",
-    "translations_told",
+    "translation_notes",
 ]
 
 GUARDS: Mapping[str, str] = {
@@ -217,7 +217,7 @@ def guard_translations(translations: Translations) -> dict[tuple[str, str, str],
     }
 
 
-def translations_told(translations: Translations) -> list[str]:
+def translation_notes(translations: Translations) -> list[str]:
     """Return which texts are romanised and what the guards found, a sentence a language or pair."""
     sentences = [
         f"{code}: {len(found.changed):,} of {found.of:,} texts are romanised."

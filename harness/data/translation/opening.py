@@ -80,7 +80,7 @@ class PairCheck:
             _entry(self._context.registry, reference)
         return named
 
-    def refuse_lacking(self, name: str, reference: str, steps: Iterable[tuple[str, str]]) -> None:
+    def require_pair(self, name: str, reference: str, steps: Iterable[tuple[str, str]]) -> None:
         """Raise `MissingDataError` for the first step that a light translator lacks."""
         if not _entry(self._context.registry, reference).light:
             return

@@ -216,7 +216,7 @@ def _key(fingerprint: str, source: str, target: str, text: str) -> bytes:
 
 
 def _engine(translator: OpenTranslator, source: str, target: str) -> Translator:
-    translator.refuse_lacking(source, target)
+    translator.require_pair(source, target)
     return translator.of_pair(source, target)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from harness.errors import ContractError, UsageError, missing_told
+from harness.errors import ContractError, UsageError, require_extra
 
 if TYPE_CHECKING:
     from harness.languages.table import LanguageTable
@@ -117,7 +117,7 @@ class TranslatorEntry:
     def open(self, ref: str, context: TranslatorContext) -> Translator:
         """Return the translator; raises `MissingExtraError`, or what its factory raises."""
         module_name, _, attribute = self.target.partition(":")
-        with missing_told(f"The translator {self.name!r}", self.extra, self.target):
+        with require_extra(f"The translator {self.name!r}", self.extra, self.target):
             factory = getattr(importlib.import_module(module_name), attribute)
             opened = factory(ref, context)
         if not isinstance(opened, Translator):
@@ -136,7 +136,7 @@ class OpenTranslator:
     """What the user wrote: ``hf-seq2seq:facebook/nllb-200-distilled-600M``."""
     translator: Translator
 
-    def refuse_lacking(self, source: str, target: str) -> None:
+    def require_pair(self, source: str, target: str) -> None:
         """Raise `UsageError` for a pair that it does not translate."""
         if not self.of_pair(source, target).supports(source, target):
             raise UsageError(

@@ -132,7 +132,7 @@ class Translations:
         for (name, reference), changes in _by_engine(parts).items():
             with self._opened(name, reference) as opened:
                 for pair in dict.fromkeys(step for change, _ in changes for step in change.steps):
-                    opened.refuse_lacking(*pair)
+                    opened.require_pair(*pair)
                 for change, texts in changes:
                     self._fill(opened, list(self._begin(change, texts).values()), change.steps, told)
 

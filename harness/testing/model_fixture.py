@@ -22,13 +22,13 @@ from harness.models.capabilities import (
 )
 from harness.models.options import AdapterOptions
 
-__all__ = ["Lesson", "Subject", "Workshop"]
+__all__ = ["ModelFixture", "ModelUnderTest", "TrainingSet"]
 
 _SEED = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class TrainingSet:
     """What one head is trained with."""
 
     examples: Sequence[Any]
@@ -37,7 +37,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class ModelUnderTest:
     """A model that has the capability a check asks for."""
 
     name: str
@@ -47,7 +47,7 @@ class Subject:
     """The labels that it knows."""
 
 
-class Workshop:
+class ModelFixture:
     """The model under test, as it stands and fitted with each head; each fit is made once."""
 
     def __init__(
@@ -56,14 +56,14 @@ class Workshop:
         entry: AdapterEntry,
         description: ModelDescription,
         options: AdapterOptions,
-        lessons: dict[Head, Lesson],
+        training_sets: dict[Head, TrainingSet],
         make_folder: Callable[[str], Path],
     ) -> None:
         self.name = f"{entry.name}:{description.ref}"
         self.description = description
         self._entry = entry
         self._options = options
-        self._lessons = lessons
+        self._lessons = training_sets
         self._make_folder = make_folder
         self._opened = ExitStack()
         self._bare: Adapter | None = None
@@ -82,7 +82,7 @@ class Workshop:
             self._bare = self.open()
         return self._bare
 
-    def lesson(self, head: Head) -> Lesson | None:
+    def training_set(self, head: Head) -> TrainingSet | None:
         """Return what the head is trained with, or None where the contract does not train it."""
         return self._lessons.get(head)
 
@@ -90,10 +90,12 @@ class Workshop:
         """Return a new fit and the folder it was saved into."""
         trainable = model or self.open()
         assert isinstance(trainable, Fits), f"The adapter {self.name!r} offers heads, but has no fit()."
-        lesson = self._lessons[head]
+        training_set = self._lessons[head]
         folder = self._make_folder(head.value)
-        options = FitOptions(directory=folder, settings=lesson.settings, seed=_SEED, describe=head.value)
-        fitted = trainable.fit(lesson.examples, [], lesson.spec, options)
+        options = FitOptions(
+            directory=folder, settings=training_set.settings, seed=_SEED, describe=head.value
+        )
+        fitted = trainable.fit(training_set.examples, [], training_set.spec, options)
         self._opened.callback(fitted.close)
         return fitted, folder
 
@@ -111,17 +113,19 @@ class Workshop:
         self._opened.callback(loaded.close)
         return loaded
 
-    def subjects(self, capability: Capability) -> list[Subject]:
+    def models_under_test(self, capability: Capability) -> list[ModelUnderTest]:
         """Return the models that declare and have the capability: as they stand, then by head."""
-        found: list[Subject] = []
+        found: list[ModelUnderTest] = []
         if capability in self.description.offers:
-            found.append(Subject(name=self.name, model=self.bare, labels=self.description.labels))
-        for head, lesson in self._lessons.items():
+            found.append(ModelUnderTest(name=self.name, model=self.bare, labels=self.description.labels))
+        for head, training_set in self._lessons.items():
             if capability in self.description.after_fit.get(head, frozenset()):
                 name = f"{self.name} fitted with {head.value}"
-                found.append(Subject(name=name, model=self.fitted(head)[0], labels=lesson.spec.labels))
+                found.append(
+                    ModelUnderTest(name=name, model=self.fitted(head)[0], labels=training_set.spec.labels)
+                )
         protocol = capability_protocols()[capability]
-        return [subject for subject in found if isinstance(subject.model, protocol)]
+        return [under_test for under_test in found if isinstance(under_test.model, protocol)]
 
     def close(self) -> None:
         """Close everything that was opened."""
