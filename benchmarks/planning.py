@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
         for _ in range(given.rounds):
             started = time.perf_counter()
             finder = DataFinder(options, session.registry, folder / "cache")
-            model = resolve_model(session.registry, config.model, config.options)
+            model = resolve_model(session.registry.adapters, config.model, config.options)
             plan = make_plan(config, session.registry, session.catalog, finder, model)
             digests = {cell.digest for cell in plan.cells}
             files = {cell.test.digest() for cell in plan.cells}

@@ -20,13 +20,12 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.api import data_options, open_session
-from harness.data.sources import DataFinder, FoundData
+from harness.data.sources import DataFinder, FoundData, find_split
 from harness.data.translation.guards import guard_report, language_detector
 from harness.data.translation.opening import open_translator
 from harness.data.translation.store import TranslationStore
 from harness.data.translation.translators import OpenTranslator, Translation, Translator, TranslatorInfo
 from harness.languages.table import known_languages
-from harness.planning.fits import find_split
 from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog
 

@@ -108,6 +108,6 @@ def harness_register_adapters():
     ]
 """,
     )
-    model = resolve_model(open_session().registry, "mine:model", {"size": "3"})
+    model = resolve_model(open_session().registry.adapters, "mine:model", {"size": "3"})
     assert (str(model.reference), model.entry.name) == ("mine:model", "mine-large")
     assert model.options.model_dump() == {"size": 3, "depth": 2}

@@ -15,7 +15,7 @@ from harness.metrics import chunk
 if TYPE_CHECKING:
     from harness.data.features import Items
     from harness.metrics.metric import Metric
-    from harness.registry.registry import Table
+    from harness.table import Table
 
 __all__ = ["BucketMetric", "bucket_metric", "token_metric"]
 

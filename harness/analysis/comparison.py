@@ -23,7 +23,7 @@ from harness.metrics.scoring import ScoreInput, score_cell
 from harness.storage.run_folder import ItemRecord, Run
 
 if TYPE_CHECKING:
-    from harness.registry.registry import Table
+    from harness.table import Table
 
 __all__ = ["Comparison", "Costs", "LanguageComparison", "TaskComparison", "compare"]
 

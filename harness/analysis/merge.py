@@ -16,10 +16,10 @@ from harness.errors import DataError, StorageError, UsageError
 from harness.metrics.aggregation import aggregate_tasks
 from harness.metrics.metric import Metric
 from harness.metrics.task_intervals import add_task_intervals
-from harness.registry.registry import Table
 from harness.running.summaries import empty_result
 from harness.storage.file_lock import FileLock
 from harness.storage.run_folder import BEGUN, Run, RunFolder
+from harness.table import Table
 
 __all__ = ["merge"]
 

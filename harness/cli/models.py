@@ -64,7 +64,7 @@ def _options(entry: AdapterEntry) -> list[dict[str, Any]]:
 def _description(registry: Registry, name: str) -> dict[str, Any]:
     from harness.planning.planner import resolve_model
 
-    description = resolve_model(registry, name, {}).description
+    description = resolve_model(registry.adapters, name, {}).description
     fitted = {head.value: sorted(offers) for head, offers in description.after_fit.items()}
     return {
         "adapter": description.adapter,

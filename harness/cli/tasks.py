@@ -226,7 +226,7 @@ def _render(session: Session, task: str, language: str, preset: str, data: Seque
     from harness.api import data_options
     from harness.cli.display import reporting_broken_plugins
     from harness.data.sources import DataFinder
-    from harness.prompts.preview import render_first_item
+    from harness.planning.first_item import render_first_item
     from harness.running.fit_store import cache_folder
 
     with reporting_broken_plugins(session.registry.plugins, session.catalog):

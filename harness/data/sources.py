@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.data.readers.reader import Reader, reader_advice
 from harness.data.records import Row
 from harness.data.resolve import DataOptions, DataRef, HubFiles, LocalFiles, ResolvedData, resolve
 from harness.data.sampling import draw_items
+from harness.data.translation.translators import TranslatorContext
 from harness.data.translation.variants import TextChange, Translations
 from harness.errors import DataError, MissingDataError, UnknownNameError, UsageError
 from harness.languages.table import Language
@@ -22,9 +23,9 @@ from harness.progress import Progress
 from harness.specs.schema import HubSource, LocalSource, Source
 
 if TYPE_CHECKING:
-    from harness.registry.registry import Registry
+    from harness.table import Table
 
-__all__ = ["DataFinder", "DrawnRows", "FoundData", "Pins", "columns_option", "data_ref"]
+__all__ = ["DataFinder", "DrawnRows", "FoundData", "Pins", "columns_option", "data_ref", "find_split"]
 
 Columns = Sequence[str] | Mapping[str, str] | None
 Pins = Mapping[tuple[str, str | None, str], str]
@@ -220,17 +221,28 @@ def _pinned(ref: DataRef, pins: Pins) -> DataRef:
     return replace(ref, hub=replace(ref.hub, revision=commit))
 
 
+class Declared(TranslatorContext, Protocol):
+    """What plugins declared that finding and reading data needs; the registry has it."""
+
+    @property
+    def readers(self) -> Table[Reader]:
+        """Readers of file formats."""
+
+    def resolve_data(self, ref: DataRef, cache: Path) -> ResolvedData | None:
+        """Return the files of a split that no local folder has, or None if no plugin can get it."""
+
+
 class DataFinder:
     """Finds and reads the splits of specs, where the user asked to look."""
 
     def __init__(
-        self, options: DataOptions, registry: Registry, cache: Path, *, pins: Pins | None = None
+        self, options: DataOptions, declared: Declared, cache: Path, *, pins: Pins | None = None
     ) -> None:
         self.options = options
-        self._registry = registry
+        self._declared = declared
         self._cache = cache
         self._pins = pins or {}
-        self.translations = Translations(registry, cache.parent / "translations")
+        self.translations = Translations(declared, cache.parent / "translations")
 
     def find(self, source: Source, ref: DataRef) -> FoundData:
         """Return the files of a split; raises `MissingDataError` with the way to get them."""
@@ -241,7 +253,7 @@ class DataFinder:
                 f"The Hub dataset of {ref} cannot be used: {lacks[ref.language]}.",
                 hint="Get the published files and name their folder with --data DIR.",
             )
-        files = resolve(ref, self.options, lambda wanted: self._registry.resolve_data(wanted, self._cache))
+        files = resolve(ref, self.options, lambda wanted: self._declared.resolve_data(wanted, self._cache))
         note = source.hub.note if source.hub is not None and files.origin == "hub" else ""
         return FoundData(ref=ref, files=files, note=note)
 
@@ -287,22 +299,36 @@ class DataFinder:
     def _read(self, found: FoundData) -> Iterator[Row]:
         files = found.files
         assert files.reader is not None
-        reader = self._registry.readers.get(files.reader)
+        reader = self._declared.readers.get(files.reader)
         options = dict(files.options)
         if files.columns is not None:
             options["columns"] = files.columns
         unknown = sorted(set(options) - set(reader.options))
         if unknown:
             raise UnknownNameError(f"option of the reader {reader.name!r}", unknown[0], reader.options)
-        return _told(reader, found, options, self._registry)
+        return _told(reader, found, options, self._declared)
 
 
-def _told(reader: Reader, found: FoundData, options: Mapping[str, str], registry: Registry) -> Iterator[Row]:
+def find_split(
+    finder: DataFinder,
+    source: Source,
+    owner: str,
+    language: Language,
+    split: str,
+    folder: Any,
+    conditions: Mapping[str, str] | None = None,
+) -> FoundData:
+    """Return the files of a split in a language; raises `MissingDataError`."""
+    ref = data_ref(source, owner=owner, language=language, split=split, folder=folder, conditions=conditions)
+    return finder.find(source, ref)
+
+
+def _told(reader: Reader, found: FoundData, options: Mapping[str, str], declared: Declared) -> Iterator[Row]:
     """Yield the rows of a reader; what it says of its options is told with the data that it should read."""
     try:
         yield from reader.read(found.files.paths, options)
     except UsageError as error:
-        advice = reader_advice([path.name for path in found.files.paths], reader.name, registry.readers.names)
+        advice = reader_advice([path.name for path in found.files.paths], reader.name, declared.readers.names)
         raise UsageError(
             f"{found.ref}, {found.files.describe}: {error.message}", hint=advice or error.hint
         ) from error

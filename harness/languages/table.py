@@ -157,6 +157,6 @@ def recorded_name(code: str, tasks: Iterable[Mapping[str, Any]]) -> str:
 @cache
 def known_languages() -> LanguageTable:
     """Return the shipped table: 50 languages and Hausa."""
-    text = resources.files("harness").joinpath("languages.tsv").read_text(encoding="utf-8")
+    text = resources.files("harness.languages").joinpath("languages.tsv").read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
     return LanguageTable({row["code"]: Language(**row) for row in rows})

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from harness.errors import HarnessError
 from harness.metrics.aggregation import aggregate_suites, cells_of_row
 from harness.metrics.metric import Metric
-from harness.registry.registry import Table
 from harness.statistics import (
     DRAWS,
     Codes,
@@ -35,6 +34,7 @@ from harness.statistics import (
     stratified_mean,
 )
 from harness.storage.records import read_scores
+from harness.table import Table
 
 __all__ = ["add_task_intervals", "task_intervals"]
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
 
-from harness.data.sources import DataFinder, FoundData, data_ref
+from harness.data.sources import DataFinder, FoundData, find_split
 from harness.errors import HarnessError, MissingDataError, UnknownNameError
 from harness.languages.table import Language, LanguageTable
 from harness.models.capabilities import Head, HeadSpec, ModelDescription
@@ -18,9 +17,9 @@ from harness.planning.train_variants import TRANSLATE_TRAIN, TrainVariants
 from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog, TaskEntry, described_languages
 from harness.specs.recipe_settings import resolve_settings
-from harness.specs.schema import Source, TaskSpec, TrainingSpec
+from harness.specs.schema import TaskSpec, TrainingSpec
 
-__all__ = ["FitPlanner", "Origin", "find_split", "without_selection_on_test"]
+__all__ = ["FitPlanner", "Origin", "without_selection_on_test"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,20 +207,6 @@ class FitPlanner:
                 f"No dev set in {code!r} was found for {name!r} or {spec.task!r}, which --select-on {code} needs."
             )
         return None
-
-
-def find_split(
-    finder: DataFinder,
-    source: Source,
-    owner: str,
-    language: Language,
-    split: str,
-    folder: Any,
-    conditions: Mapping[str, str] | None = None,
-) -> FoundData:
-    """Return the files of a split in a language; raises `MissingDataError`."""
-    ref = data_ref(source, owner=owner, language=language, split=split, folder=folder, conditions=conditions)
-    return finder.find(source, ref)
 
 
 def _separate(

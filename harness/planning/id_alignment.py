@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from harness.data.sources import DataFinder, FoundData
+from harness.data.sources import DataFinder, FoundData, find_split
 from harness.errors import HarnessError, MissingDataError
 from harness.kinds.kind import ReadContext, TaskKind, iter_examples
-from harness.planning.fits import find_split
 from harness.registry.registry import Registry
 from harness.specs.catalog import TaskEntry
 from harness.specs.schema import Source, TaskSpec

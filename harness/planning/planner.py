@@ -8,15 +8,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.data.sources import DataFinder, FoundData
+from harness.data.sources import DataFinder, FoundData, find_split
 from harness.errors import MissingDataError, UnknownNameError, UsageError
 from harness.kinds.kind import TaskKind
 from harness.kinds.methods import Method, Pairing, choose_pairings
 from harness.languages.table import Language, known_languages
-from harness.models.adapters import ModelReference
+from harness.models.adapters import AdapterEntry, ModelReference
 from harness.models.capabilities import Head
 from harness.models.options import parse_options
-from harness.planning.fits import FitPlanner, find_split, without_selection_on_test
+from harness.planning.fits import FitPlanner, without_selection_on_test
 from harness.planning.id_alignment import AlignmentCheck
 from harness.planning.plan import (
     DEFAULT_SEED,
@@ -37,27 +37,26 @@ from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog, TaskEntry
 from harness.specs.schema import Source, TaskSpec
 from harness.specs.selection import SelectedTask, select
+from harness.table import Table
 
 __all__ = ["make_plan", "resolve_model"]
 
 
-def resolve_model(registry: Registry, text: str, options: Mapping[str, str]) -> Model:
+def resolve_model(adapters: Table[AdapterEntry], text: str, options: Mapping[str, str]) -> Model:
     """Return what a ``--model`` value names; ``hf:...`` is followed to the adapter that opens it."""
     # Of other adapters a name is a model's, which may be called anything.
-    known = [
-        name for entry in registry.adapters if entry.baselines for name in (*entry.baselines, *entry.examples)
-    ]
+    known = [name for entry in adapters if entry.baselines for name in (*entry.baselines, *entry.examples)]
     reference = ModelReference.parse(text, known)
     try:
-        entry = registry.adapters.get(reference.scheme)
+        entry = adapters.get(reference.scheme)
     except UnknownNameError as error:
         raise UnknownNameError(
-            "adapter", reference.scheme, registry.adapters.names, hint="Run 'harness models' to see all."
+            "adapter", reference.scheme, adapters.names, hint="Run 'harness models' to see all."
         ) from error
     parsed = parse_options(entry, options)
     description = entry.describe_model(reference.ref, parsed)
     if description.adapter != entry.name:
-        entry = registry.adapters.get(description.adapter)
+        entry = adapters.get(description.adapter)
         parsed = parse_options(entry, options)
     return Model(reference=reference, entry=entry, options=parsed, description=description)
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.data.sources import DataFinder, FoundData
+from harness.data.sources import DataFinder, FoundData, find_split
 from harness.errors import HarnessError, MissingDataError
 from harness.kinds.methods import Method
 from harness.languages.table import Language
-from harness.planning.fits import FitPlanner, find_split
+from harness.planning.fits import FitPlanner
 from harness.planning.plan import LearningPlan, RunConfig
 from harness.specs.catalog import TaskEntry
 from harness.specs.schema import Source, TaskSpec, TrainingSpec

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from harness.data.sources import DataFinder, FoundData
+from harness.data.sources import DataFinder, FoundData, find_split
 from harness.errors import MissingDataError
 from harness.kinds.methods import Pairing
 from harness.languages.table import Language
-from harness.planning.fits import FitPlanner, Origin, find_split
+from harness.planning.fits import FitPlanner, Origin
 from harness.planning.plan import PromptPlan, RunConfig, ShotPool
 from harness.planning.word_checks import needed_words, place_of_words
 from harness.specs.catalog import Catalog, TaskEntry

@@ -14,10 +14,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from harness.data.resolve import DataMode
-from harness.data.sources import DataFinder, FoundData
+from harness.data.sources import DataFinder, FoundData, find_split
 from harness.errors import MissingDataError, UnknownNameError
 from harness.languages.table import Language
-from harness.planning.fits import find_split
 from harness.planning.plan import Cell, Plan, PromptPlan
 from harness.planning.translations import MACHINE_VARIANTS, beginning, source_language
 from harness.specs.catalog import Catalog, TaskEntry, described_languages

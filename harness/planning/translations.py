@@ -6,12 +6,11 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.data.sources import DataFinder, DrawnRows, FoundData
+from harness.data.sources import DataFinder, DrawnRows, FoundData, find_split
 from harness.data.translation.opening import PairCheck
 from harness.data.translation.variants import Step, TextChange
 from harness.errors import MissingDataError
 from harness.languages.table import Language
-from harness.planning.fits import find_split
 from harness.registry.registry import Registry
 from harness.specs.catalog import TaskEntry
 from harness.specs.schema import Source, TaskSpec

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.data.pool import CandidatePool
+from harness.data.sources import find_split
 from harness.errors import DataError, MissingDataError, UsageError
 from harness.kinds.kind import ReadContext, read_examples
-from harness.planning.fits import find_split
 from harness.proof.record import Finding, ProvedSplit
 from harness.specs.catalog import described_languages
 

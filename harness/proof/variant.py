@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.data.records import Row
+from harness.data.sources import find_split
 from harness.errors import DataError, MissingDataError, UsageError
 from harness.kinds.kind import TaskKind, read_examples
-from harness.planning.fits import find_split
 from harness.planning.translations import VariantPlanner, source_language
 from harness.proof.data import PLACEHOLDERS
 from harness.proof.reading import test_context

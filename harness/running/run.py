@@ -57,7 +57,7 @@ from harness.running.token_ledger import CellLedger
 from harness.specs.catalog import Catalog
 from harness.storage.file_lock import FileLock
 from harness.storage.journal import Journal
-from harness.storage.run_folder import SCHEMA, Run, RunFolder, RunState
+from harness.storage.run_folder import SCHEMA, Run, RunFolder, RunState, first_difference
 
 __all__ = ["Execution", "FitSummary", "HeldItems", "Runner", "execute", "published_documents"]
 
@@ -153,7 +153,9 @@ class Runner:
             adapter = model.entry.open(model.description, model.options)
         try:
             with self._processes.collective():
-                self._state.keep_identity(dict(adapter.identity()), self._processes)
+                identity = dict(adapter.identity())
+                _require_same_model(self._processes, identity)
+                self._state.keep_identity(identity, write=self._processes.is_main)
             for fit, cells in left:
                 if cells:
                     self._run_group(adapter, fit, cells, limit)
@@ -437,6 +439,17 @@ class HeldItems:
             yield [self.pool[index] for index in self._kept[start : start + size]]
 
 
+def _require_same_model(processes: ProcessGroup, identity: Mapping[str, str]) -> None:
+    """Raise `UsageError` if this process opened another model than the main process."""
+    main = processes.share(dict(identity))
+    if main != identity:
+        name = first_difference(main, identity)
+        raise UsageError(
+            f"Process {processes.rank} opened another model than process 0: {name} is "
+            f"{identity.get(name)!r}, not {main.get(name)!r}."
+        )
+
+
 class _Meter:
     """Moves the bar of a cell by the answers to a chunk of its items, which may be several requests each."""
 
@@ -604,7 +617,7 @@ class Execution:
                 finder.translate(found.values(), self.progress)
                 runner.add_notes(translation_notes(finder.translations))
             finder.translations.adopt(self.processes.share(finder.translations.engines()))
-            state.keep_translators(finder.translations.engines(), self.processes)
+            state.keep_translators(finder.translations.engines(), write=self.processes.is_main)
 
     def _check_model(self, plan: Plan) -> Callable[[Mapping[str, str]], None]:
         """Return what refuses a model that is not the locked one; baselines are no subject of locks."""

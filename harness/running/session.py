@@ -156,7 +156,7 @@ def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
     locked = None if config.locked is None else read_lock(config.locked)
     pins = {} if locked is None else locked.pins
     finder = DataFinder(config.data, session.registry, cache_folder() / "data", pins=pins)
-    model = resolve_model(session.registry, config.model, config.options)
+    model = resolve_model(session.registry.adapters, config.model, config.options)
     plans = [make_plan(config, session.registry, session.catalog, finder, model)]
     if config.with_baselines:
         plain = replace(config, options={}, protocols=(), method=None)
@@ -202,7 +202,7 @@ def folder_in_use_error(path: Path, lock: FileLock) -> UsageError:
 
 def _baselines(registry: Registry, model: Model) -> list[Model]:
     names = [name for entry in registry.adapters for name in entry.baselines]
-    return [resolve_model(registry, name, {}) for name in names if name != str(model.reference)]
+    return [resolve_model(registry.adapters, name, {}) for name in names if name != str(model.reference)]
 
 
 def prepare_together(config: RunConfig, session: Session, processes: ProcessGroup) -> Prepared:

@@ -16,13 +16,13 @@ from harness.specs.loading import Document, read_yaml
 from harness.specs.task_entry import Entry, TaskEntry, described_language, described_languages, join_fragments
 
 if TYPE_CHECKING:
-    from harness.registry.registry import Table
     from harness.specs.fragment import FragmentSpec
     from harness.specs.prompt import PromptSpec
     from harness.specs.published import PublishedSpec
     from harness.specs.recipe import RecipeSpec
     from harness.specs.schema import SuiteSpec, TaskSpec, TrainingSpec
     from harness.specs.task_source import TaskSource
+    from harness.table import Table
 
 __all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "described_languages", "read_entry", "read_folder"]
 

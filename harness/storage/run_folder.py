@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError, UsageError
-from harness.running.processes import ProcessGroup
 from harness.storage.files import FileNotWrittenError, write_atomically
 from harness.storage.records import ItemRecord, RecordWriter, read_records
 
@@ -216,22 +215,15 @@ class RunState:
         """What makes the model's answers what they are; empty before it was opened."""
         return dict(self._manifest.get("identity", {}))
 
-    def keep_identity(self, identity: dict[str, str], processes: ProcessGroup) -> None:
-        """Write down which model the run is of.
+    def keep_identity(self, identity: dict[str, str], *, write: bool) -> None:
+        """Record which model the run is of; only the main process writes.
 
-        Raises `UsageError` where it is another one than when the run began, or than in the leading process.
+        Raises `UsageError` if the run started with another model.
         """
-        leading = processes.share(identity)
-        if leading != identity:
-            name = _first_difference(leading, identity)
-            raise UsageError(
-                f"Process {processes.rank} opened another model than process 0: {name} is "
-                f"{identity.get(name)!r}, not {leading.get(name)!r}."
-            )
         self._check_model(identity)
         known = self._manifest.get("identity")
         if known is not None and known != identity:
-            name = _first_difference(known, identity)
+            name = first_difference(known, identity)
             raise UsageError(
                 f"The model is not the one that the run {str(self._folder.path)!r} began with: {name} was "
                 f"{known.get(name)!r}, now it is {identity.get(name)!r}.",
@@ -239,10 +231,10 @@ class RunState:
             )
         if known is None:
             self._manifest["identity"] = identity
-            if processes.is_main:
+            if write:
                 self._folder.write_manifest(self._manifest)
 
-    def keep_translators(self, engines: Mapping[str, Mapping[str, Any]], processes: ProcessGroup) -> None:
+    def keep_translators(self, engines: Mapping[str, Mapping[str, Any]], *, write: bool) -> None:
         """Write down what translated the run's texts; raises `UsageError` where it is not what the run began with."""
         known = self._manifest.setdefault("translators", {})
         for name, engine in engines.items():
@@ -255,7 +247,7 @@ class RunState:
                 )
         if set(engines) - set(known):
             self._manifest["translators"] = {**known, **engines}
-            if processes.is_main:
+            if write:
                 self._folder.write_manifest(self._manifest)
 
     def begin_cell(self, digest: str) -> None:
@@ -308,7 +300,8 @@ def _checksum(cell: Mapping[str, Any]) -> str:
     return hashlib.sha256(_compact(cell).encode()).hexdigest()
 
 
-def _first_difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
+def first_difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
+    """Return the first key, sorted, whose values differ or that one of the two is missing."""
     return next(name for name in sorted({*one, *other}) if one.get(name) != other.get(name))
 
 

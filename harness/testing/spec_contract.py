@@ -25,11 +25,10 @@ from typing import Any, ClassVar
 import pytest
 
 from harness.api import Session, data_options, evaluate, open_session, prepare
-from harness.data.sources import DataFinder
+from harness.data.sources import DataFinder, find_split
 from harness.errors import MissingDataError, UnknownNameError
 from harness.kinds.kind import ReadContext, read_examples
 from harness.kinds.methods import FITTING_PROTOCOLS
-from harness.planning.fits import find_split
 from harness.planning.id_alignment import AlignmentCheck
 from harness.planning.plan import RunConfig
 from harness.planning.spec_checks import task_problems

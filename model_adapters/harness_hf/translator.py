@@ -168,7 +168,7 @@ def open_translator(ref: str, context: TranslatorContext) -> Seq2SeqTranslator:
     given = dict(part.partition("=")[::2] for part in query.split("&") if part)
     from harness.models.options import parse_options
 
-    entry = context.registry.adapters.get("hf-seq2seq")
+    entry = context.adapters.get("hf-seq2seq")
     options = parse_options(entry, given)
     assert isinstance(options, Seq2SeqOptions)
     return Seq2SeqTranslator(path, options, context)

@@ -114,8 +114,8 @@ def read_texts(
 
 
 def _read_text(session: Session, finder: DataFinder, entry: TaskEntry, code: str, variant: str) -> TextItems:
+    from harness.data.sources import find_split
     from harness.kinds.kind import ReadContext, read_examples
-    from harness.planning.fits import find_split
 
     spec, language = entry.spec, entry.languages.get(code)
     source = spec.source(code, "test")

@@ -9,11 +9,10 @@ from typing import Any
 
 from harness.api import Session, data_options, open_session
 from harness.data.records import Row
-from harness.data.sources import DataFinder, FoundData
+from harness.data.sources import DataFinder, FoundData, find_split
 from harness.data.translation.guards import GuardReport, guard_translations
 from harness.data.translation.variants import TextChange
 from harness.errors import HarnessError, MissingDataError, UsageError, near_names
-from harness.planning.fits import find_split
 from harness.planning.spec_checks import check_task
 from harness.planning.translations import MACHINE_VARIANTS, VariantPlanner, source_language
 from harness.progress import Progress

@@ -42,7 +42,7 @@ def open_model(
     """
     text = named or _reference(run, group)
     given = {str(key): str(value) for key, value in run.manifest["config"].get("options", {}).items()}
-    found = resolve_model(registry, text, {**given, **options})
+    found = resolve_model(registry.adapters, text, {**given, **options})
     model = found.entry.open(found.description, found.options)
     try:
         if not isinstance(model, ExposesAttentions):

@@ -85,7 +85,7 @@ def open_prompted(ref: str, context: TranslatorContext) -> PromptedTranslator:
         raise UsageError(
             f"max_tokens={longest} of the translator {ref!r} is no number of tokens; expected 1 or more."
         )
-    model = resolve_model(context.registry, named, options)
+    model = resolve_model(context.adapters, named, options)
     if Capability.GENERATES not in model.description.offers:
         raise CapabilityError(
             f"The model {named!r} does not write text, so it cannot be prompted to translate."

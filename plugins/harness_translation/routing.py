@@ -96,8 +96,8 @@ def open_routes(ref: str, context: TranslatorContext) -> RoutedTranslator:
                 except UsageError as error:
                     problems.append(Problem(message=str(error), line=document.line_of(["routes", pair])))
         name = named.partition(":")[0]
-        if name not in context.registry.translators:
-            known = ", ".join(context.registry.translators.names)
+        if name not in context.translators:
+            known = ", ".join(context.translators.names)
             problems.append(
                 Problem(
                     message=f"no translator named {name!r}; known: {known}",

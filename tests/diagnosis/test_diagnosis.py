@@ -360,7 +360,7 @@ def test_attributes_with_too_few_values_are_refused(make_run: MakeRun, registry:
     from types import SimpleNamespace
 
     from harness.data.features import Feature
-    from harness.registry.registry import Table
+    from harness.table import Table
 
     broken = Feature(name="broken", title="t", compute=lambda items, context: ["a"], continuous=False)
     table = Table("attribute", [("mine", "broken", broken)])

@@ -26,11 +26,11 @@ def test_hf_follows_the_family(
         (folders["bert"], "hf-encoder"),
         *((one, "hf-causal") for one in decoder_folders.values()),
     ):
-        model = resolve_model(registry, f"hf:{folder}", {"dtype": "float32", "max_length": "32"})
+        model = resolve_model(registry.adapters, f"hf:{folder}", {"dtype": "float32", "max_length": "32"})
         assert isinstance(model.options, ModelOptions)
         assert model.entry.name == model.description.adapter == name
         assert model.options.max_length == 32
-        direct = resolve_model(registry, f"{name}:{folder}", {})
+        direct = resolve_model(registry.adapters, f"{name}:{folder}", {})
         assert direct.description.offers == model.description.offers
 
 
@@ -45,7 +45,7 @@ def test_hf_opens_what_it_described(folders: dict[str, Path], decoder_folders: d
 
 
 def test_a_decoder(registry: Any, decoder_folders: dict[str, Path], llama: Any) -> None:
-    found = resolve_model(registry, f"hf:{decoder_folders['llama']}", {}).description
+    found = resolve_model(registry.adapters, f"hf:{decoder_folders['llama']}", {}).description
     assert found.offers == {
         Capability.SCORES_CONTINUATIONS,
         Capability.GENERATES,
@@ -62,28 +62,28 @@ def test_a_decoder(registry: Any, decoder_folders: dict[str, Path], llama: Any) 
 def test_options_of_any_family_pass_and_others_are_refused(
     registry: Any, folders: dict[str, Path], decoder_folders: dict[str, Path]
 ) -> None:
-    model = resolve_model(registry, f"hf:{decoder_folders['llama']}", {"share_prefixes": "false"})
+    model = resolve_model(registry.adapters, f"hf:{decoder_folders['llama']}", {"share_prefixes": "false"})
     assert model.options.model_dump()["share_prefixes"] is False
-    encoder = resolve_model(registry, f"hf:{folders['bert']}", {"mixed_precision": "bf16"})
+    encoder = resolve_model(registry.adapters, f"hf:{folders['bert']}", {"mixed_precision": "bf16"})
     assert encoder.options.model_dump()["mixed_precision"] == "bf16"
     with pytest.raises(UnknownNameError, match="'hf-causal' named 'mixed_precision'"):
-        resolve_model(registry, f"hf:{decoder_folders['llama']}", {"mixed_precision": "bf16"})
+        resolve_model(registry.adapters, f"hf:{decoder_folders['llama']}", {"mixed_precision": "bf16"})
     with pytest.raises(UnknownNameError, match="'hf-encoder' named 'share_prefixes'"):
-        resolve_model(registry, f"hf:{folders['bert']}", {"share_prefixes": "false"})
+        resolve_model(registry.adapters, f"hf:{folders['bert']}", {"share_prefixes": "false"})
     with pytest.raises(UnknownNameError, match="Did you mean 'pooling'"):
-        resolve_model(registry, f"hf:{folders['bert']}", {"poling": "mean"})
+        resolve_model(registry.adapters, f"hf:{folders['bert']}", {"poling": "mean"})
     for text in ("hf", "hf-causal"):
         with pytest.raises(UsageError, match="'dtype' of the adapter 'hf"):
-            resolve_model(registry, f"{text}:{decoder_folders['llama']}", {"dtype": "int8"})
+            resolve_model(registry.adapters, f"{text}:{decoder_folders['llama']}", {"dtype": "int8"})
 
 
 def test_the_wrong_adapter_names_the_right_one(
     registry: Any, folders: dict[str, Path], decoder_folders: dict[str, Path], tmp_path: Path
 ) -> None:
     with pytest.raises(CapabilityError, match=r"an encoder \(bert\), not a decoder.*'hf-encoder:"):
-        resolve_model(registry, f"hf-causal:{folders['bert']}", {})
+        resolve_model(registry.adapters, f"hf-causal:{folders['bert']}", {})
     with pytest.raises(CapabilityError, match=r"a decoder \(llama\), not an encoder.*'hf-causal'"):
-        resolve_model(registry, f"hf-encoder:{decoder_folders['llama']}", {})
+        resolve_model(registry.adapters, f"hf-encoder:{decoder_folders['llama']}", {})
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "mt5", "is_encoder_decoder": True}))
     with pytest.raises(CapabilityError, match=r"a sequence-to-sequence model \(mt5\).*'hf-seq2seq'"):
-        resolve_model(registry, f"hf-causal:{tmp_path}", {})
+        resolve_model(registry.adapters, f"hf-causal:{tmp_path}", {})

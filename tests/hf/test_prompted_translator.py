@@ -11,7 +11,6 @@ import pytest
 from harness.api import open_session
 from harness.data.translation.translators import TranslatorContext, TranslatorEntry
 from harness.errors import CapabilityError, UsageError
-from harness.languages.table import known_languages
 from harness.models.requests import Generated
 from harness.testing.translator_contract import TranslatorContract
 from harness_translation import harness_register_translators
@@ -32,7 +31,7 @@ class TestPrompted(TranslatorContract):
 
 @pytest.fixture
 def context() -> TranslatorContext:
-    return TranslatorContext(registry=open_session().registry, languages=known_languages())
+    return open_session().registry
 
 
 class Recorder:

@@ -60,7 +60,7 @@ def _plan(cache: Path, pins: Pins | None = None) -> Plan:
     options = data_options(["hub"])
     config = RunConfig(tasks=("xnli:sw",), model="planted:nothing", data=options)
     finder = DataFinder(options, session.registry, cache, pins=pins)
-    model = resolve_model(session.registry, config.model, {})
+    model = resolve_model(session.registry.adapters, config.model, {})
     return make_plan(config, session.registry, session.catalog, finder, model)
 
 

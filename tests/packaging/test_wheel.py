@@ -70,7 +70,7 @@ def test_it_holds_no_tests_caches_or_data_of_others(names: set[str]) -> None:
         name for name in names if "__pycache__" in name or name.endswith((".pyc", ".npz", ".safetensors"))
     ] == []
     assert "harness/py.typed" in names
-    assert "harness/languages.tsv" in names
+    assert "harness/languages/languages.tsv" in names
     assert "harness_task_specs/task.schema.json" in names
 
 

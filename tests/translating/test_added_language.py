@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from harness.api import Session, evaluate, open_session
-from harness.data.translation.translators import TranslatorContext
 from harness.languages.table import known_languages
 from harness.storage.run_folder import Run
 
@@ -95,7 +94,7 @@ def test_a_pair_that_a_file_lacks_is_skipped_by_the_plan(run: Run) -> None:
 
 def test_translators_know_the_codes_that_a_fragment_gives(folder: Path) -> None:
     session: Session = open_session([folder / "gsw.yaml"])
-    context = TranslatorContext(registry=session.registry, languages=session.registry.languages)
+    context = session.registry
     language = context.languages.get("gsw")
     assert (language.flores, language.name, language.segmentation) == ("gsw_Latn", "Swiss German", "space")
     assert "gsw" not in known_languages()

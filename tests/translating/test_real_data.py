@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.planning.fits import find_split
+from harness.data.sources import find_split
 from harness.progress import SilentProgress
 from harness.specs.schema import Source
 from harness_translation.corpus import Corpus, gather_corpora

@@ -204,7 +204,7 @@ def _repeats(text: str) -> bool:
 
 def guard_translations(translations: Translations) -> dict[tuple[str, str, str], GuardReport]:
     """Return what the guards find in all texts that a command had translated, by translator, source and target."""
-    languages = translations.registry.languages
+    languages = translations.context.languages
     return {
         (name, source, target): guard_report(
             [(item.source, item.text) for item in seen.values()],

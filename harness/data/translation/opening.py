@@ -12,7 +12,6 @@ from harness.data.translation.translators import (
     TranslatorEntry,
 )
 from harness.errors import MissingDataError, UnknownNameError, UsageError
-from harness.registry.registry import Registry
 
 __all__ = ["PairCheck", "open_engine", "open_translator", "translator_names"]
 
@@ -36,26 +35,25 @@ def translator_names(given: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def open_translator(registry: Registry, name: str, reference: str) -> OpenTranslator:
+def open_translator(context: TranslatorContext, name: str, reference: str) -> OpenTranslator:
     """Return the translator of a value of ``--translator`` under its name; the caller closes it."""
-    context = TranslatorContext(registry=registry, languages=registry.languages)
     return OpenTranslator(name=name, reference=reference, translator=open_engine(reference, context))
 
 
 def open_engine(reference: str, context: TranslatorContext) -> Translator:
     """Return the translator of ``NAME`` or ``NAME:REF``; raises `UnknownNameError`."""
-    return _entry(context.registry, reference).open(reference.partition(":")[2], context)
+    return _entry(context, reference).open(reference.partition(":")[2], context)
 
 
-def _entry(registry: Registry, reference: str) -> TranslatorEntry:
+def _entry(context: TranslatorContext, reference: str) -> TranslatorEntry:
     name = reference.partition(":")[0]
     try:
-        return registry.translators.get(name)
+        return context.translators.get(name)
     except UnknownNameError as error:
         hint = (
             "Run 'harness plugins' to see which packages are installed, and what is wrong with broken ones."
         )
-        raise UnknownNameError("translator", name, registry.translators.names, hint=hint) from error
+        raise UnknownNameError("translator", name, context.translators.names, hint=hint) from error
 
 
 class PairCheck:
@@ -64,8 +62,8 @@ class PairCheck:
     Only translators that are light to open are asked for their pairs; the others are asked when the run begins.
     """
 
-    def __init__(self, registry: Registry) -> None:
-        self._context = TranslatorContext(registry=registry, languages=registry.languages)
+    def __init__(self, context: TranslatorContext) -> None:
+        self._context = context
         self._open: dict[str, Translator] = {}
 
     def named(self, given: Sequence[str], why: str) -> dict[str, str]:
@@ -77,12 +75,12 @@ class PairCheck:
                 hint="Such as: --translator hf-seq2seq:facebook/nllb-200-distilled-600M",
             )
         for reference in named.values():
-            _entry(self._context.registry, reference)
+            _entry(self._context, reference)
         return named
 
     def require_pair(self, name: str, reference: str, steps: Iterable[tuple[str, str]]) -> None:
         """Raise `MissingDataError` for the first step that a light translator lacks."""
-        if not _entry(self._context.registry, reference).light:
+        if not _entry(self._context, reference).light:
             return
         if reference not in self._open:
             self._open[reference] = open_engine(reference, self._context)

@@ -13,7 +13,8 @@ from harness.errors import ContractError, UsageError, require_extra
 
 if TYPE_CHECKING:
     from harness.languages.table import LanguageTable
-    from harness.registry.registry import Registry
+    from harness.models.adapters import AdapterEntry
+    from harness.table import Table
 
 __all__ = [
     "OpenTranslator",
@@ -91,12 +92,20 @@ class RoutesTranslations(Protocol):
         """Return the translator of a pair; raises `UsageError` where it has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranslatorContext:
-    """What the factory of a translator may need besides its reference."""
+class TranslatorContext(Protocol):
+    """What the factory of a translator may need besides its reference; the registry has it."""
 
-    registry: Registry
-    languages: LanguageTable
+    @property
+    def adapters(self) -> Table[AdapterEntry]:
+        """Model adapters, for translators that prompt a model."""
+
+    @property
+    def translators(self) -> Table[TranslatorEntry]:
+        """Translators, for those that pass texts on to others."""
+
+    @property
+    def languages(self) -> LanguageTable:
+        """Languages of the table and of the session's documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

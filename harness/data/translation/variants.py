@@ -11,12 +11,11 @@ from typing import Any
 from harness.data.records import Row
 from harness.data.translation.opening import open_translator
 from harness.data.translation.store import StoredTranslation, TranslationStore
-from harness.data.translation.translators import OpenTranslator, TranslatorInfo
+from harness.data.translation.translators import OpenTranslator, TranslatorContext, TranslatorInfo
 from harness.errors import DataError, near_names
 from harness.languages.romanised import is_romanised
 from harness.languages.table import LanguageTable
 from harness.progress import Progress, SilentProgress
-from harness.registry.registry import Registry
 
 __all__ = ["LostAnswers", "RomanisedTexts", "Step", "TextChange", "Translations"]
 
@@ -89,11 +88,11 @@ class Translations:
     """What translates the splits of one command, and keeps what was translated.
 
     Args:
-        registry: Has the translators.
+        context: Has the translators and languages.
         folder: Of the store.
     """
 
-    registry: Registry
+    context: TranslatorContext
     folder: Path
     seen: dict[tuple[str, str, str], dict[str, StoredTranslation]] = field(default_factory=dict)
     """By translator, source and target: every text that was asked for, for the guards."""
@@ -119,13 +118,13 @@ class Translations:
         parts = [(change, list(dict.fromkeys(_texts(rows, change)))) for change, rows in wanted]
         # What is known to be in the store needs no translator: a second plan of the command asks for the same texts.
         parts = [(change, texts) for change, texts in parts if len(self._chain(change, texts)) < len(texts)]
-        for (name, reference), changes in _by_engine(parts, normalised_in=self.registry.languages).items():
+        for (name, reference), changes in _by_engine(parts, normalised_in=self.context.languages).items():
             with self._opened(name, reference) as opened:
                 for change, texts in changes:
                     assert change.normalising is not None
                     self._fill(
                         opened,
-                        _romanised(change, texts, self.registry.languages),
+                        _romanised(change, texts, self.context.languages),
                         (change.normalising,),
                         told,
                     )
@@ -185,7 +184,7 @@ class Translations:
             self.prepare([(change, rows)])
             known = self._chain(change, texts)
         left_out = (
-            set(_romanised(change, texts, self.registry.languages)) if change.romanised == SKIP else set()
+            set(_romanised(change, texts, self.context.languages)) if change.romanised == SKIP else set()
         )
         dropped = 0
         for row in rows:
@@ -239,7 +238,7 @@ class Translations:
 
     @contextmanager
     def _opened(self, name: str, reference: str) -> Iterator[OpenTranslator]:
-        opened = open_translator(self.registry, name, reference)
+        opened = open_translator(self.context, name, reference)
         try:
             yield opened
         finally:
@@ -258,7 +257,7 @@ class Translations:
     def _begin(self, change: TextChange, texts: Sequence[str]) -> dict[str, str]:
         """Return text -> what the first step translates: itself, or a romanised text in its script."""
         current = {text: text for text in texts}
-        romanised = _romanised(change, current, self.registry.languages)
+        romanised = _romanised(change, current, self.context.languages)
         if romanised:
             if change.normalising is not None:
                 info = self._infos.get((change.romanised, *change.normalising))
@@ -278,7 +277,7 @@ class Translations:
     def _chain(self, change: TextChange, texts: Sequence[str]) -> dict[str, str]:
         """Return text -> its translation through all steps, of those that the store has."""
         if change.normalising is not None and (change.romanised, *change.normalising) not in self._infos:
-            if _romanised(change, texts, self.registry.languages):
+            if _romanised(change, texts, self.context.languages):
                 return {}
         current = self._begin(change, texts)
         for source, target in change.steps:

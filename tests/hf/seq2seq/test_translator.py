@@ -29,7 +29,7 @@ SEGMENTS = ["the cat", "a dog sat", "the the the cat on a mat", "mat"]
 
 @pytest.fixture(scope="module")
 def context() -> TranslatorContext:
-    return TranslatorContext(registry=open_session().registry, languages=known_languages())
+    return open_session().registry
 
 
 def save_writing(network: Any, tokenizer: Any, folder: Path) -> None:
