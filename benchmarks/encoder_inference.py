@@ -87,7 +87,9 @@ def main(arguments: list[str] | None = None) -> None:
         tokenizer = AutoTokenizer.from_pretrained(target)
         reference = ModelReference(scheme="hf-encoder", ref=str(target))
         described = resolve_model(
-            Registry(discover()).adapters, str(reference), {"max_length": str(given.max_length), "device": "cpu"}
+            Registry(discover()).adapters,
+            str(reference),
+            {"max_length": str(given.max_length), "device": "cpu"},
         )
         adapter = described.entry.open(described.description, described.options)
         assert isinstance(adapter, Classifies)

@@ -13,6 +13,7 @@ from docs_site.command_reference import command_page
 from docs_site.hook_reference import hook_page
 from docs_site.registry_reference import registry_page
 from docs_site.spec_reference import spec_page
+from docs_site.surface_reference import surface_page
 
 __all__ = ["GENERATED", "ROOT", "GeneratedPage"]
 
@@ -42,6 +43,9 @@ def _file_of_the_root(name: str) -> Callable[[], str]:
 
 GENERATED = (
     GeneratedPage(section="Reference", title="Commands", path="reference/commands.md", write=command_page),
+    GeneratedPage(
+        section="Reference", title="Public surface", path="reference/surface.md", write=surface_page
+    ),
     GeneratedPage(section="Reference", title="Hooks", path="reference/hooks.md", write=hook_page),
     GeneratedPage(
         section="Reference", title="Capabilities", path="reference/capabilities.md", write=ability_page

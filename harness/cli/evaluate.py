@@ -12,9 +12,6 @@ from harness.cli import option as o
 
 app = typer.Typer(add_completion=False)
 
-WITH_RESUME = frozenset({"model", "options", "num_processes", "batch_tokens", "reuse", "json_file"})
-"""Options that may be given beside ``--resume``: they change no answer, or a changed one is noticed."""
-
 
 @app.command()
 def evaluate(

@@ -349,11 +349,14 @@ def _protocols(names: list[str]) -> list[str]:
     return names
 
 
+WITH_RESUME = frozenset({"model", "options", "num_processes", "batch_tokens", "reuse", "json_file"})
+"""Options that ``--resume`` accepts: they change no answer, or a changed one is noticed."""
+
+
 def resumed_config(given: dict[str, Any], config_file: Path | None, folder: Path) -> Any:
     """Return the configuration of a run that is gone on with; raises `UsageError` for options that it has already."""
     from dataclasses import replace
 
-    from harness.cli.evaluate import WITH_RESUME
     from harness.running.resume import read_configuration_of
     from harness.storage.run_folder import Run
 

@@ -99,5 +99,5 @@ def test_the_public_names_are_imported_when_they_are_asked_for() -> None:
 def test_an_unknown_public_name_is_an_attribute_error() -> None:
     import harness
 
-    with pytest.raises(AttributeError, match="module 'harness' has no attribute 'evaluat'"):
-        harness.evaluat  # noqa: B018
+    with pytest.raises(AttributeError, match="evaluat"):
+        harness.evaluat  # type: ignore[attr-defined]  # noqa: B018

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import search as module
 from harness.errors import ContractError, MissingExtraError
+from harness.kinds import search as module
 from harness.kinds.search import BACKENDS, Neighbours, search
 from harness.models.capabilities import FloatArray
 
