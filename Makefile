@@ -9,10 +9,14 @@ VLLM := .venv-vllm
 EXAMPLES := .venv-examples
 LOWEST := .venv-lowest
 LOWEST_EXTRAS := metrics retrieval translate typology
+WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help setup setup-vllm setup-browser setup-peers demo test test-slow test-lowest check fmt bench models examples wheel release-check clean
+# Two workers share the tests; the one that ends first takes tests of the other.
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+
+.PHONY: help setup setup-vllm setup-browser setup-peers demo test test-all test-slow test-lowest check fmt bench models examples wheel release-check clean
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
@@ -43,8 +47,13 @@ demo: setup ## the main job on embedded data: fine-tune a small multilingual enc
 	$(BIN)/python benchmarks/prepare_models.py --output models e5-small
 	$(BIN)/harness eval --tasks xnli,xquad,udpos,tatoeba --model hf:models/e5-small --recipe quick --data sample --with-baselines
 
-test: setup ## the tests that need no accelerator and no network
-	$(BIN)/python -m pytest -q -m "not slow and not gpu"
+test: setup ## the tests of every change: no accelerator, no network, some minutes on two cores
+	$(PYTEST) -m "not thorough and not slow and not gpu"
+
+# The tests of a real vLLM server run alone: it needs both cores.
+test-all: setup ## all that `make test` leaves: every page, second models, packages, killed processes, browser, peers
+	$(PYTEST) -m "thorough and not vllm and not slow and not gpu"
+	$(BIN)/python -m pytest -q -m "vllm and not slow and not gpu" tests/vllm
 
 test-slow: setup models ## the tests that take minutes, with real weights
 	$(BIN)/python -m pytest -q -m "slow and not gpu"

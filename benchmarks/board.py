@@ -1,7 +1,7 @@
 """The board in a browser: how large it is, how fast it opens, how fast a filter shows.
 
 ``python -m benchmarks.board`` makes 200 systems x 10 tasks x 50 languages from a seed, opens the page in headless
-Chromium, and prints the size of the code and of the page, the seconds until the table stands and listens, and the
+Chromium, and prints the size of the code and of the page, the seconds until the table is shown and listens, and the
 slowest of several filters, each until its frame is painted. Budgets: 100 kB, 1 s, 100 ms.
 """
 
@@ -97,7 +97,7 @@ def measure(path: Path, *, repeats: int = 3) -> dict[str, Any]:
             page.goto(path.as_uri())
             page.evaluate("harnessBoard.shown().rows.length")  # a page has loaded when its modules have run
             opened.append(time.perf_counter() - start)
-            page.wait_for_timeout(500)  # nobody filters before having seen the table
+            page.wait_for_timeout(500)  # a reader sees the table before using a filter
             for update in FILTERS:
                 filters.setdefault(str(update), []).append(float(page.evaluate(MEASURE, update)))
             page.close()

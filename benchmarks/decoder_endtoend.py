@@ -1,8 +1,8 @@
-"""From command to command: 200 documents with three choices each and a tiny model, ``harness eval`` beside ``lm-eval``.
+"""From command to command: 200 documents of three choices and a tiny model, ``harness eval`` against ``lm-eval``.
 
 Wall time from the start of the process to its end, with the answers of all items written. The same weights and items,
 and the same prompt: XNLI's of lm-eval. The limit is a quarter of lm-eval's time. The import of the network through
-transformers, which both sides need, is timed alone beside them.
+transformers, which both sides need, is timed by itself too.
 Run: make bench, or python -m benchmarks.decoder_endtoend [--documents N] [--rounds N]
 """
 

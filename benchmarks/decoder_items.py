@@ -75,7 +75,7 @@ class DecoderItems:
 
 
 def published(folder: Path, xnli: int, xcopa: int, xquad: int) -> DecoderItems:
-    """Return the first so many items of the published test files; of XQuAD, one question a paragraph."""
+    """Return the first so many items of the published test files; of XQuAD, one question per paragraph."""
     lines = (folder / "xnli" / f"test-{XNLI}.tsv").read_text(encoding="utf-8").splitlines()[:xnli]
     rows = (
         (folder / "xcopa" / "data" / XCOPA / f"test.{XCOPA}.jsonl").read_text(encoding="utf-8").splitlines()

@@ -22,8 +22,9 @@ from rich.table import Table
 
 from benchmarks.decoder_items import LABELS, LANGUAGES, DecoderItems, made_up, published
 from benchmarks.lm_eval_peer import ask
-from harness.api import evaluate, open_session
-from harness_hf.causal import Causal
+from harness.api import evaluate
+from harness.running.session import open_session
+from harness_hf.causal.adapter import Causal
 
 __all__ = ["main"]
 

@@ -1,4 +1,4 @@
-"""Wall time, CPU time and memory of a diagnosis of 10,000 items, start-up included; beside ExplainaBoard 0.12.7.
+"""Wall time, CPU time and memory of a diagnosis of 10,000 items, start-up included; against ExplainaBoard 0.12.7.
 
     python -m benchmarks.diagnosis
 
@@ -28,7 +28,8 @@ from rich.table import Table
 from benchmarks.explainaboard_peer import peer_command
 from harness.metrics import chunk, squad
 from harness.metrics.metric import MetricContext
-from harness.storage.run_folder import ItemRecord, RunFolder
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import RunFolder
 
 __all__ = ["main", "write_question_run", "write_tagging_run"]
 

@@ -1,4 +1,4 @@
-"""Encoder inference: our classifier beside a bare transformers loop over length-sorted batches.
+"""Encoder inference: our classifier against a bare transformers loop over length-sorted batches.
 
 The same weights, tokenizer, items and number of threads; both give the same logits. The limit is 0.9 of the bare
 loop's items a second. Run: make bench, or

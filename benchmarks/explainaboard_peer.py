@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.storage.run_folder import ItemRecord, Run
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run
 
 __all__ = ["peer_command"]
 

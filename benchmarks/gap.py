@@ -20,9 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measuring import alternate, show
-from harness.storage.run_folder import ItemRecord, Run, RunFolder
-from harness_translation.gap import GapOptions, computed_gaps
-from harness_translation.gap_system import gap_systems
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run, RunFolder
+from harness_translation.gap.measure import GapOptions, compute_gaps
+from harness_translation.gap.system import gap_systems
 
 __all__ = ["main", "write_run"]
 
@@ -106,7 +107,7 @@ def main(arguments: list[str] | None = None) -> None:
 
         def measure() -> None:
             started = time.process_time()
-            computed_gaps(gap_systems([run]), None, GapOptions())
+            compute_gaps(gap_systems([run]), None, GapOptions())
             processor.append(time.process_time() - started)
 
         seconds = alternate({"all gaps, reading included": measure}, rounds=given.rounds)

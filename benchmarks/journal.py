@@ -1,4 +1,4 @@
-"""The journal by itself: answers written, looked up and read back a second, beside sqlite3; opening and memory.
+"""The journal by itself: answers written, looked up and read back per second, against sqlite3; opening and memory.
 
 Small answers are written in batches of 32 under keys that are given. SQLite inserts each answer by itself in
 transactions of 32, without waiting for the disk (synchronous=OFF), as the journal does. A million records are opened in
@@ -66,7 +66,7 @@ class OurJournal:
 
 
 class Sqlite:
-    """A table with one row an answer."""
+    """A table with one row per answer."""
 
     def __init__(self, folder: Path, keys: Sequence[list[bytes]]) -> None:
         self._folder, self._keys = folder, keys

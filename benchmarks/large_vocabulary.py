@@ -1,9 +1,9 @@
-"""A vocabulary of 250,000 words: requests a second and memory of a decoder's log-probabilities, beside lm-eval.
+"""A vocabulary of 250,000 words: requests per second and memory of a decoder's log-probabilities, against lm-eval.
 
 A Llama of hidden size 64 with random weights ranks three short choices after each of 64 contexts, by default in batches
 of 64 texts here and of 16 there. Each side runs in a process of its own, which measures its memory. The limits are 20
-times lm-eval's requests a CPU second, and 1 GB above the weights; the sums must agree within 1e-3. Whole sentences
-after an empty context, every token of which is scored, are shown beside without a limit.
+times lm-eval's requests per CPU second, and 1 GB above the weights; the sums must agree within 1e-3. Whole sentences
+after an empty context, every token of which is scored, are also shown, without a limit.
 Run: make bench, or python -m benchmarks.large_vocabulary [--contexts N] [--batch-size N] [--peer-batch-size N]
 """
 
@@ -60,8 +60,8 @@ def rank(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sums of given requests, the seconds, and the memory in MB before and at most."""
     import torch
 
-    from harness.models.capabilities import LikelihoodRequest
     from harness.models.options import parse_options
+    from harness.models.requests import LikelihoodRequest
     from harness_hf import harness_register_adapters
 
     torch.set_num_threads(job["threads"])

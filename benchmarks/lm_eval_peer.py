@@ -109,7 +109,7 @@ def _task(family: str, given: dict[str, Any], max_tokens: int | None) -> Any:
     # Between versions the loader of task files moved.
     loader: Any = importlib.import_module("lm_eval.tasks._yaml_loader")
     root = Path(importlib.import_module("lm_eval").__file__ or "").parent / "tasks"
-    # The scorer of its XQuAD cannot be imported beside transformers 5; `_squad_scores` stands in for it.
+    # The scorer of its XQuAD cannot be imported with transformers 5; `_squad_scores` replaces it.
     path = root / FILES[family].format(given["language"])
     config = loader.load_yaml(path, resolve_func=family != "xquad")
     if family == "xquad":

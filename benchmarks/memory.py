@@ -1,4 +1,4 @@
-"""Memory of `harness eval` on 1,000,000 items beside 10,000: it must not grow with them, and stays under 400 MB.
+"""Memory of `harness eval` on 1,000,000 items against 10,000: it must not grow with them, and stays under 400 MB.
 
     python -m benchmarks.memory [--items N] [--model baseline:char-ngram]
 

@@ -1,4 +1,4 @@
-"""Memory of the attention that overlap needs, beside whole attention tensors.
+"""Memory of the attention that overlap needs, against whole attention tensors.
 
 Pairs of texts of 512 pieces through an encoder: under 1.5 GB at its peak with e5-small, the code of torch and the
 weights included. Then texts of 2,048 to 8,192 pieces through a small random encoder of 4 layers with 8 heads, whose
@@ -83,10 +83,11 @@ def _measure(task: dict[str, Any]) -> dict[str, Any]:
     """Do one piece of work in this process; return its memory in bytes."""
     import torch
 
-    from harness.models.capabilities import AttentionOptions, TextInput
-    from harness_hf.attention import stream_attentions
+    from harness.models.capabilities import TextInput
+    from harness.models.requests import AttentionOptions
+    from harness_hf.encoder.attention import stream_attentions
+    from harness_hf.encoder.session import EncoderSession
     from harness_hf.options import EncoderOptions
-    from harness_hf.session import EncoderSession
 
     torch.set_num_threads(1)
     if "save" in task:

@@ -16,12 +16,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.api import data_options, open_session
 from harness.data.sources import DataFinder
 from harness.planning.plan import RunConfig
 from harness.planning.planner import make_plan, resolve_model
 from harness.planning.resolution import resolve_plan
 from harness.planning.shards import parse_shard, take_shard
+from harness.running.session import data_options, open_session
 
 __all__ = ["main", "write_tasks"]
 

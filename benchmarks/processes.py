@@ -1,6 +1,6 @@
-"""Two processes on two cores beside one, a thread each: items a second of a cell with e5-small as XNLI's classifier.
+"""Two processes on two cores against one, a thread each: items per second of a cell with e5-small as XNLI's classifier.
 
-`harness eval --num-processes 2` shall answer 1.6 times the items a second of one process, or come within 0.9 of what
+`harness eval --num-processes 2` must answer 1.6 times the items per second of one process, or come within 0.9 of what
 two bare length-sorted loops, started together, reach here of one alone. Start-up is not counted: seconds are those of
 the cell in results.json, with its reading, scoring and records. Sides take turns; the fastest round counts.
 Run: make bench, or python -m benchmarks.processes [--data DIR] [--model DIR] [--items N] [--rounds N]
@@ -133,7 +133,7 @@ def main(arguments: list[str] | None = None) -> None:
             rounds["harness eval"].append([evaluate(folder, count, number) for count in COUNTS])
             rounds["bare loop"].append([loop_bare(folder, count) for count in COUNTS])
             print(f"Round {number + 1}: {rounds}; load {os.getloadavg()[0]:.1f}", flush=True)
-    print(f"{given.items} XNLI pairs, one thread a process, {os.cpu_count()} cores")
+    print(f"{given.items} XNLI pairs, one thread per process, {os.cpu_count()} cores")
     _show({name: [max(column) for column in zip(*rows, strict=True)] for name, rows in rounds.items()})
 
 

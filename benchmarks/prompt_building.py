@@ -1,4 +1,4 @@
-"""Prompt building: documents of XNLI, XCOPA and XQuAD a CPU second, beside lm-eval's `Task.build_all_requests`.
+"""Prompt building: documents of XNLI, XCOPA and XQuAD per CPU second, against lm-eval's `Task.build_all_requests`.
 
 The same documents and, to the character, the same prompts: lm-eval's own task files, our `lm_eval-bugcompat`. Ours is
 the way from examples to the requests that an adapter is given. The limit for XNLI is 10,000 documents a CPU second.
@@ -20,14 +20,13 @@ from rich.table import Table
 
 from benchmarks.decoder_items import LANGUAGES, DecoderItems, made_up
 from benchmarks.lm_eval_peer import ask
-from harness.api import Session, data_options, open_session
 from harness.data.sources import DataFinder, data_ref
 from harness.kinds.kind import ReadContext, read_examples
-from harness.models.capabilities import LikelihoodRequest
-from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer, Prompt
+from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer, LikelihoodRequest, Prompt
 from harness.prompts.asking import generate_answers, rank_choices
 from harness.prompts.preset import compile_prompt
 from harness.prompts.prompter import Prompter
+from harness.running.session import Session, data_options, open_session
 
 __all__ = ["main"]
 

@@ -1,4 +1,4 @@
-"""Exact retrieval: our search beside the flat index of faiss, on random unit vectors.
+"""Exact retrieval: our search against the flat index of faiss, on random unit vectors.
 
 LAReQA-sized, 13,090 questions by 13,014 sentences: at most 1.15 of the time that faiss takes for building the index
 and searching it. One million candidates: at least 0.8 of its queries a second, and at most the vectors and 500 MB of
@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.measuring import alternate, show
 from harness.kinds.search import search
-from harness.models.capabilities import FloatArray
+from harness.models.requests import FloatArray
 
 __all__ = ["main"]
 
@@ -30,7 +30,7 @@ FLAT = "faiss IndexFlatIP"
 QUESTIONS, SENTENCES = 13_090, 13_014
 """The questions and the answer pool of LAReQA's XQuAD-R (Roy et al. 2020, https://arxiv.org/abs/2004.05484)."""
 OURS, THEIRS = 31, 20
-"""How many candidates each looks for: we more, since candidates may be passed over before rank 20."""
+"""How many candidates each looks for: we more, since candidates may be skipped before rank 20."""
 DRAWN_AT_ONCE = 10_000
 MEGABYTE = 10**6
 

@@ -1,8 +1,8 @@
-"""What a run costs beside its model: journal, scores and records, with e5-small as a classifier of XNLI's pairs.
+"""What a run adds to the cost of its model: journal, scores and records, with e5-small as a classifier on XNLI.
 
 The runner is measured with the model behind it, and with the model's own answers played back in the same batches. That
-leaves all that a run does besides asking the model: reading the items, naming requests by their content, journal,
-scores, records. It is at most 3 % of the run. All seconds are CPU seconds of this process, so that a busy machine does
+leaves all that a run adds to asking the model: reading the items, naming requests by their content, journal, scores,
+records. It is at most 3 % of the run. All seconds are CPU seconds of this process, so that a busy machine does
 not count. Run: make bench, or python -m benchmarks.run_overhead [--data DIR] [--model DIR] [--items N] [--rounds N]
 """
 
@@ -26,7 +26,6 @@ from rich.table import Table
 
 from benchmarks.decoder_items import XNLI, made_up
 from benchmarks.encoder_inference import save_headed
-from harness.api import Prepared, data_options, prepare
 from harness.metrics.scoring import CellScorer
 from harness.models.adapters import AdapterEntry
 from harness.models.capabilities import Adapter, ModelDescription, TextInput
@@ -40,6 +39,7 @@ from harness.running.cell_writer import CellWriter
 from harness.running.fit_store import FitStore
 from harness.running.processes import ProcessGroup
 from harness.running.run import Runner
+from harness.running.session import Prepared, data_options, prepare
 from harness.running.signals import Interruption
 from harness.storage.journal import Journal
 from harness.storage.run_folder import RunFolder, RunState
@@ -209,20 +209,20 @@ def play(prepared: Prepared, recording: Recording, folder: Path) -> tuple[float,
     return whole, clock.seconds
 
 
-def show(items: int, alone: float, full: float, beside: float, parts: Mapping[str, float]) -> None:
-    """Print the two ratios and what the run does beside its model."""
-    table = Table("beside the model", "CPU ms", "share of the run", title_justify="left")
+def show(items: int, alone: float, full: float, overhead: float, parts: Mapping[str, float]) -> None:
+    """Print the two ratios and what the run does in addition to asking its model."""
+    table = Table("outside of the model", "CPU ms", "share of the run", title_justify="left")
     for part, seconds in parts.items():
-        table.add_row(part, f"{1000 * seconds:.1f}", f"{seconds / (alone + beside):.2%}")
+        table.add_row(part, f"{1000 * seconds:.1f}", f"{seconds / (alone + overhead):.2%}")
     Console(width=110).print(table)
     print(
         f"{items:,} items: the model alone {alone:.2f} s of CPU ({items / alone:.0f} items/s), "
         f"the run {full:.2f} s: {full / alone:.3f} of it"
     )
-    share = beside / (alone + beside)
+    share = overhead / (alone + overhead)
     print(
-        f"All that a run does beside its model takes {beside:.3f} s, {share:.2%} of it (limit {LIMIT:.0%}); "
-        f"{items / beside:,.0f} items/s by itself"
+        f"All that a run adds to its model takes {overhead:.3f} s, {share:.2%} of it (limit {LIMIT:.0%}); "
+        f"{items / overhead:,.0f} items/s by itself"
     )
 
 
@@ -260,8 +260,8 @@ def main(arguments: list[str] | None = None) -> None:
             )
             for number in range(given.rounds)
         ]
-    alone, full, beside, parts = zip(*rounds, strict=True)
-    show(given.items, min(alone), min(full), min(beside), min(parts, key=lambda part: sum(part.values())))
+    alone, full, overhead, parts = zip(*rounds, strict=True)
+    show(given.items, min(alone), min(full), min(overhead), min(parts, key=lambda part: sum(part.values())))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Start-up: ``harness --help`` and ``harness tasks list`` beside lm-eval's ``--help`` and ``ls tasks``.
+"""Start-up: ``harness --help`` and ``harness tasks list`` against lm-eval's ``--help`` and ``ls tasks``.
 
 Run: make bench, or python -m benchmarks.startup [--peer PATH/TO/lm-eval] [--rounds N]
 """

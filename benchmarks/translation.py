@@ -19,7 +19,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from harness.api import data_options, open_session
 from harness.data.sources import DataFinder, FoundData, find_split
 from harness.data.translation.guards import guard_report, language_detector
 from harness.data.translation.opening import open_translator
@@ -27,6 +26,7 @@ from harness.data.translation.store import TranslationStore
 from harness.data.translation.translators import OpenTranslator, Translation, Translator, TranslatorInfo
 from harness.languages.table import known_languages
 from harness.registry.registry import Registry
+from harness.running.session import data_options, open_session
 from harness.specs.catalog import Catalog
 
 __all__ = ["main"]
@@ -76,7 +76,7 @@ def xnli(finder: DataFinder, catalog: Catalog, code: str) -> FoundData:
 
 
 def segments_of(finder: DataFinder, found: FoundData) -> list[str]:
-    """Return premises and hypotheses, as often as they stand in the file."""
+    """Return premises and hypotheses, as often as they are in the file."""
     return [str(row.fields[name]) for row in finder.rows(found) for name in ("premise", "hypothesis")]
 
 

@@ -1,6 +1,6 @@
 """Transliteration: tokens a CPU second of the engine ``rules``, uncached and cached, and of code-switching a treebank.
 
-The limit is 100,000 tokens a second for code-switching. Beside it, on the same word types, what is installed of two
+The limit is 100,000 tokens a second for code-switching. Next to it, on the same word types, what is installed of two
 peers: anyascii (a table of characters, no schwa deletion) and indic-transliteration (ITRANS, a scholarly scheme).
 Without --treebank, the treebank is made up of Hindi and Tamil words with suffixes, every fifth token a new type.
 Run: make bench, or python -m benchmarks.transliteration [--treebank FILE --language CODE] [--tokens N] [--rounds N]

@@ -1,4 +1,4 @@
-"""The vLLM client: our adapter beside a bare loop that sends the same requests, made beforehand, to the same server.
+"""The vLLM client: our adapter against a bare loop that sends the same requests, made beforehand, to the same server.
 
 Both keep 16 requests under way over keep-alive connections and read the JSON that comes back; ours also tokenises,
 checks every token of the answers, and puts them in order. The limit is 1.05 of the bare loop's time.
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import alternate, show
-from harness.models.capabilities import LikelihoodRequest
 from harness.models.options import parse_options
+from harness.models.requests import LikelihoodRequest
 from harness_vllm import harness_register_adapters
 from harness_vllm.generator import GeneratingModel
 
@@ -29,7 +29,7 @@ LIMIT = 1.05
 SENTENCE = (
     "The committee met on day {number} and decided, after a long debate, that the bridge would be repaired. "
 )
-CHOICES = ("Therefore the bridge stays open.", "Therefore nobody paid.", "Therefore the river was moved.")
+CHOICES = ("Therefore the bridge stays open.", "Therefore no one paid.", "Therefore the river was moved.")
 
 
 def open_model(folder: str, python: str) -> Any:

@@ -1,1 +1,1 @@
-"""How the site of ``make docs`` is built: navigation from the index, reference pages from the code."""
+"""The site of ``make docs``: navigation from the index, reference pages from the code."""

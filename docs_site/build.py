@@ -1,4 +1,4 @@
-"""The hooks of MkDocs: navigation, generated pages, and from the Markdown of GitHub to that of the site."""
+"""The hooks of MkDocs: navigation, generated pages, and the conversion of GitHub's Markdown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INDEX = "README.md"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Take the navigation from the index; give headings the anchors that GitHub gives them."""
+    """Set the navigation from the index, and the anchors of headings as on GitHub."""
     index = (ROOT / "docs" / INDEX).read_text(encoding="utf-8")
     config.nav = navigation(index, GENERATED)
     config.mdx_configs["toc"]["slugify"] = slugify(case="lower")
@@ -25,14 +25,14 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages that are made from the code, and those that lie outside of ``docs``."""
+    """Add the pages that are generated from the code, and those outside ``docs``."""
     for page in GENERATED:
         files.append(File.generated(config, page.path, content=page.write()))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
-    """Return the text of a page as the site's Markdown takes it; the index begins with the README's first lines."""
+    """Return the text of a page in the site's Markdown; the index starts with the README's first lines."""
     path = page.file.src_uri
     if path == INDEX:
         page.meta["hide"] = ["navigation"]

@@ -1,4 +1,4 @@
-"""The page of all commands, from the command line itself."""
+"""The reference page of all commands, from the command line itself."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ INTRODUCTION = """\
 
 {note}
 
-`harness COMMAND --help` shows the same in a terminal. Two options belong to no command: `--debug` shows the traceback
-of an error, `--version` the version. The exit status is 0 when all is well, 1 when something failed, 2 when the command
-line or a spec is wrong, 130 after Ctrl-C. A plugin can bring commands of its own, with an entry point of the group
-`harness.commands` that names a typer app; those that ship are marked.
+`harness COMMAND --help` prints the same in a terminal. Two options belong to no command: `--debug` prints the traceback
+of an error, `--version` the version. The exit status is 0 for success, 1 for a failure, 2 for a wrong command line or
+spec, and 130 after Ctrl-C. A plugin adds a command with an entry point of the group `harness.commands`: a typer app.
 
 """
 METAVARS = {"str": "TEXT", "Path": "PATH", "int": "INTEGER", "float": "NUMBER", "bool": ""}
@@ -42,7 +41,7 @@ def shipped_entry_points(group: str) -> Mapping[str, str]:
 
 @cache
 def commands() -> Mapping[str, Any]:
-    """Return the command of every first word of a command line, those of the core first."""
+    """Return the command of every first word of a command line, core commands first."""
     import typer.main
 
     targets = {name: f"{module}:app" for name, (module, _) in COMMANDS.items()}
@@ -55,7 +54,7 @@ def commands() -> Mapping[str, Any]:
 
 
 def leaf_commands() -> Iterator[tuple[str, Any]]:
-    """Yield every command that does something with its words: ``tasks list``."""
+    """Yield every command without sub-commands, with its words: ``tasks list``."""
     for name, command in commands().items():
         yield from _leaves(name, command)
 
@@ -69,34 +68,34 @@ def _leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def command_page() -> str:
-    """Return the page: a section a command, a table of its options by panel."""
+    """Return the page: one section per command, with a table of its options by panel."""
     summaries = {name: summary for name, (_, summary) in COMMANDS.items()} | SHIPPED
     for name, command in commands().items():
-        summaries.setdefault(name, _told(command).partition("\n\n")[0])
+        summaries.setdefault(name, _help_text(command).partition("\n\n")[0])
     rows = [(f"[`{name}`](#harness-{name})", summaries[name]) for name in commands()]
     sections = [_section(name, command, summaries[name]) for name, command in commands().items()]
     return (
         INTRODUCTION.format(note=GENERATED_NOTE)
-        + "\n\n".join([table(["command", "what it does"], rows), *sections])
+        + "\n\n".join([table(["command", "purpose"], rows), *sections])
         + "\n"
     )
 
 
 def _section(name: str, command: Any, summary: str) -> str:
     brought = shipped_entry_points("harness.commands").get(name)
-    parts = [f"## harness {name}", _told(command) or summary]
+    parts = [f"## harness {name}", _help_text(command) or summary]
     if brought:
-        parts.append(f"*Comes with the plugin `{brought.partition('.')[0]}`.*")
+        parts.append(f"*Part of the plugin `{brought.partition('.')[0]}`.*")
     leaves = list(_leaves(name, command))
     if len(leaves) == 1 and leaves[0][0] == name:
         return "\n\n".join([*parts, *_parameters(name, command)])
     for words, leaf in leaves:
-        parts += [f"### harness {words}", _told(leaf), *_parameters(words, leaf)]
+        parts += [f"### harness {words}", _help_text(leaf), *_parameters(words, leaf)]
     return "\n\n".join(part for part in parts if part)
 
 
-def _told(command: Any) -> str:
-    """Return the help of a command, its example as code."""
+def _help_text(command: Any) -> str:
+    """Return the help of a command, with its example as code."""
     return re.sub(r"^Example: (harness .+)$", r"Example: `\1`", prose(command.help), flags=re.MULTILINE)
 
 
@@ -108,7 +107,7 @@ def _parameters(words: str, command: Any) -> Iterator[str]:
     usage = " ".join([_usage(one) for one in arguments] + (["[OPTIONS]"] if options else []))
     yield f"```text\nharness {words} {usage}".rstrip() + "\n```"
     if any(one.help for one in arguments):
-        yield table(["argument", "what it is"], [(code(_usage(one)), _help(one)) for one in arguments])
+        yield table(["argument", "description"], [(code(_usage(one)), _help(one)) for one in arguments])
     panels: dict[str, list[Any]] = {}
     for one in options:
         panels.setdefault(one.rich_help_panel or "", []).append(one)
@@ -116,14 +115,14 @@ def _parameters(words: str, command: Any) -> Iterator[str]:
         if panel:
             yield f"**{panel}**"
         rows = [(_names(one), _help(one), _default(one)) for one in inside]
-        heads = ("option", "what it does", "default")
+        heads = ("option", "description", "default")
         yield (
             table(heads, rows) if any(row[2] for row in rows) else table(heads[:2], [row[:2] for row in rows])
         )
 
 
 def is_option(parameter: Any) -> bool:
-    """Whether a parameter is an option and no argument."""
+    """Return whether a parameter is an option, not an argument."""
     return bool(parameter.opts[0].startswith("-"))
 
 

@@ -1,4 +1,4 @@
-"""The pages of the site that no file of ``docs`` holds, and what writes each."""
+"""The pages of the site that are generated, not files of ``docs``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from docs_site.ability_reference import ability_page
+from docs_site.capability_reference import capability_page
 from docs_site.command_reference import command_page
 from docs_site.hook_reference import hook_page
 from docs_site.registry_reference import registry_page
@@ -31,7 +31,7 @@ class GeneratedPage:
 
 
 def _file_of_the_root(name: str) -> Callable[[], str]:
-    """Return what writes a file of the repository's root as a page of ``project``."""
+    """Return a function that writes a file of the repository's root as a page of ``project``."""
 
     def write() -> str:
         text = (ROOT / name).read_text(encoding="utf-8")
@@ -48,11 +48,11 @@ GENERATED = (
     ),
     GeneratedPage(section="Reference", title="Hooks", path="reference/hooks.md", write=hook_page),
     GeneratedPage(
-        section="Reference", title="Capabilities", path="reference/capabilities.md", write=ability_page
+        section="Reference", title="Capabilities", path="reference/capabilities.md", write=capability_page
     ),
-    GeneratedPage(section="Reference", title="Keys of specs", path="reference/spec-keys.md", write=spec_page),
+    GeneratedPage(section="Reference", title="Spec keys", path="reference/spec-keys.md", write=spec_page),
     GeneratedPage(
-        section="Reference", title="What is registered", path="reference/registered.md", write=registry_page
+        section="Reference", title="Registered names", path="reference/registered.md", write=registry_page
     ),
     GeneratedPage(
         section="Project",

@@ -1,4 +1,4 @@
-"""The page of all hooks, from ``harness/hookspecs.py`` and from the plugins that ship."""
+"""The reference page of all hooks, from ``harness/hookspecs.py`` and the shipped plugins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness import hookspecs
 __all__ = ["hook_page", "hooks", "implementations"]
 
 OBSERVERS = Path(__file__).with_name("observer_example.py")
-"""Examples of the hooks that no plugin which ships implements."""
+"""Examples of the hooks that no shipped plugin implements."""
 
 
 @cache
@@ -41,7 +41,7 @@ def implementations() -> Mapping[str, list[str]]:
 
 
 def hook_page() -> str:
-    """Return the page: the introduction of the file, a table, a section a hook."""
+    """Return the page: the introduction of the file, a table, one section per hook."""
     introduction, example = _introduction()
     rows = [(f"[`{name}`](#{name})", _first_sentence(function.__doc__)) for name, function in hooks().items()]
     parts = [
@@ -49,7 +49,7 @@ def hook_page() -> str:
         GENERATED_NOTE,
         introduction,
         example,
-        table(["hook", "what it does"], rows),
+        table(["hook", "purpose"], rows),
         *(_section(name, function) for name, function in hooks().items()),
     ]
     return "\n\n".join(parts) + "\n"
@@ -71,19 +71,19 @@ def _section(name: str, function: Any) -> str:
     options = getattr(function, f"{hookspecs.PROJECT}_spec")
     parts = [f"## {name}", f"```python\n{signature(name, function)}\n```", prose(function.__doc__)]
     if options["firstresult"]:
-        parts.append("The first answer that is not None is taken; the others are not asked.")
+        parts.append("The first result that is not None wins; later plugins are not called.")
     if links := _types(function):
-        parts.append(table(["type", "module", "what it is"], links))
+        parts.append(table(["type", "module", "description"], links))
     shipped = implementations()[name]
-    told = ", ".join(f"`{module}`" for module in shipped) or "no plugin that ships; it is there for others"
-    parts.append(f"**Implemented by**: {told}.")
+    names = ", ".join(f"`{module}`" for module in shipped) or "no shipped plugin"
+    parts.append(f"**Implemented by**: {names}.")
     place, source = _example(name)
     parts.append(f"```python file={place}\n{source}\n```")
     return "\n\n".join(parts)
 
 
 def signature(name: str, function: Any) -> str:
-    """Return the hook as a plugin defines it: without ``self``, with the types as they are written."""
+    """Return the hook as a plugin defines it: without ``self``, with its written types."""
     inspected = inspect.signature(function)
     arguments = [one for key, one in inspected.parameters.items() if key != "self"]
     written = ", ".join(f"{one.name}: {one.annotation}" for one in arguments)
@@ -117,7 +117,7 @@ def _imported_types() -> Mapping[str, str]:
 
 
 def _example(name: str) -> tuple[str, str]:
-    """Return where the shortest implementation stands, and its source."""
+    """Return the path and the source of the shortest implementation."""
     modules = implementations()[name]
     if not modules:
         return "my_package/__init__.py", _function(OBSERVERS.read_text(encoding="utf-8"), name)
@@ -134,7 +134,7 @@ def _function(source: str, name: str) -> str:
     tree = ast.parse(source)
     found = [one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name]
     if not found:
-        raise ValueError(f"no plugin that ships implements {name!r}: write an example into {OBSERVERS.name}")
+        raise ValueError(f"no shipped plugin implements {name!r}: add an example to {OBSERVERS.name}")
     node = found[0]
     lines = source.splitlines()[node.decorator_list[0].lineno - 1 : node.end_lineno]
     return "\n".join(lines)

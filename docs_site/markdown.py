@@ -1,4 +1,4 @@
-"""Pieces of Markdown that the generated pages are made of."""
+"""Markdown elements of the generated pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["GENERATED_NOTE", "code", "field_comments", "prose", "table"]
 
-GENERATED_NOTE = "*This page is made from the code when the site is built.*"
+GENERATED_NOTE = "*This page is generated from the code.*"
 
 
 def prose(docstring: str | None) -> str:
@@ -20,19 +20,19 @@ def prose(docstring: str | None) -> str:
 
 
 def code(text: object) -> str:
-    """Return text as inline code; nothing for an empty one."""
+    """Return text as inline code, or an empty string."""
     return f"`{text}`" if str(text) else ""
 
 
 def field_comments(record: type) -> dict[str, str]:
-    """Return what the source of a class, or of one that it inherits from, says under its fields."""
+    """Return the docstrings under the fields of a class and its base classes, by field."""
     pattern = re.compile(r'^    (\w+): [^\n]*\n    """(.+?)"""', flags=re.MULTILINE | re.DOTALL)
     own = [one for one in reversed(record.__mro__) if one.__module__.startswith("harness")]
     return {found[1]: prose(found[2]) for one in own for found in pattern.finditer(inspect.getsource(one))}
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; bars and line ends inside of cells do not break it."""
+    """Return a table; bars and line ends in cells are escaped."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
 

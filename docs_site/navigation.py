@@ -1,4 +1,4 @@
-"""The navigation and the home page, both from ``docs/README.md``: who adds a page adds one line there."""
+"""The navigation and the home page, both from ``docs/README.md``: a new page is one line there."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ ENTRY = re.compile(r"^[-*] \[([^\]]+)\]\(([^)#\s]+\.md)\)")
 
 
 class Listed(Protocol):
-    """A page that is not in the index, and where it stands."""
+    """A page that is not in the index, and its section."""
 
     @property
     def section(self) -> str:
-        """Heading of the index under which it stands."""
+        """Its section: a heading of the index."""
         ...
 
     @property
@@ -27,14 +27,14 @@ class Listed(Protocol):
 
     @property
     def path(self) -> str:
-        """Where it lies, below the documentation's folder."""
+        """Its path below the documentation's folder."""
         ...
 
 
 def navigation(index: str, generated: Sequence[Listed]) -> list[Any]:
-    """Return the navigation as MkDocs takes it: a section a heading of level 2, a group a heading of level 3.
+    """Return the navigation for MkDocs: one section per heading of level 2, one group per heading of level 3.
 
-    Raises `ValueError` where a generated page wants a section that the index does not have.
+    Raises `ValueError` if the index has no section for a generated page.
     """
     sections: dict[str, list[Any]] = {}
     entries: list[Any] = []
@@ -51,9 +51,7 @@ def navigation(index: str, generated: Sequence[Listed]) -> list[Any]:
             entries.append({title: path})
     for page in generated:
         if page.section not in sections:
-            raise ValueError(
-                f"docs/README.md has no section {page.section!r}, where {page.path!r} shall stand"
-            )
+            raise ValueError(f"docs/README.md has no section {page.section!r} for the page {page.path!r}")
         sections[page.section].append({page.title: page.path})
     return [{"Home": "README.md"}, *({title: pages} for title, pages in sections.items())]
 
@@ -75,8 +73,8 @@ def _lines(index: str) -> Iterator[tuple[int, str, str]]:
 def home(readme: str, index: str, generated: Sequence[Listed] = ()) -> str:
     """Return the home page: the README up to its first section, then the index without its title.
 
-    The README's links lead from the root of the repository, the index' ones from ``docs``. Generated pages are
-    listed at the end of their sections.
+    Links of the README are relative to the root of the repository, those of the index to ``docs``. Generated
+    pages are at the end of their sections.
     """
     opening = readme.partition("\n## ")[0]
     opening = re.sub(r"\]\(docs/", "](", opening)

@@ -1,4 +1,4 @@
-"""Examples of the hooks that nothing which ships implements; the hook reference shows them, and a test runs them."""
+"""Examples of hooks that no shipped plugin implements. The hook reference shows them, and a test runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the Markdown that GitHub renders to that of the site: info strings of fences, links out of ``docs``."""
+"""The conversion of GitHub's Markdown to the site's: info strings of fences, links out of ``docs``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["site_text"]
 
 FENCE = re.compile(r"^( *`{3,})([^\n`]*)$(.*?)^\1$", flags=re.MULTILINE | re.DOTALL)
 PLAIN = frozenset({"conllu", "tsv"})
-"""Languages that the highlighter does not know."""
+"""Languages without a highlighter."""
 MOVED = {"../CHANGELOG.md": "project/changelog.md", "../CONTRIBUTING.md": "project/contributing.md"}
-"""Files outside of ``docs`` that the site has as pages, by their address from the index."""
+"""Files outside ``docs`` that are pages of the site, by their address from the index."""
 
 
 def site_text(markdown: str, path: str) -> str:
@@ -25,7 +25,7 @@ def site_text(markdown: str, path: str) -> str:
 
 
 def _fence(fence: re.Match[str]) -> str:
-    """Return a fence whose info string the site's Markdown knows: a title in place of our attributes."""
+    """Return a fence with an info string of the site's Markdown: a title instead of our attributes."""
     ticks, info, body = fence.groups()
     language, *attributes = info.split() or [""]
     given = dict(attribute.split("=", 1) for attribute in attributes)
@@ -35,7 +35,7 @@ def _fence(fence: re.Match[str]) -> str:
 
 
 def _relinked(prose: str, path: str) -> str:
-    """Return prose whose links to files outside of ``docs`` lead to the site's own pages of them."""
+    """Return prose with links to the site's pages instead of files outside ``docs``."""
     folder = posixpath.dirname(path)
 
     def target(link: re.Match[str]) -> str:

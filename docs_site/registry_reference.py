@@ -1,4 +1,4 @@
-"""The page of what the plugins that ship declare: kinds, readers, metrics, methods, adapters, reports and the rest."""
+"""The reference page of all registered names: kinds, readers, metrics, methods, adapters, reports and others."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from docs_site.markdown import GENERATED_NOTE, code, prose, table
 __all__ = ["registry_page"]
 
 INTRODUCTION = """\
-# What is registered
+# Registered names
 
 {note}
 
-The names that specs and commands take, as the plugins that ship declare them. A plugin adds to each list with the hook
-that is named above it ([Hooks](hooks.md)).
+These names can be used in specs and commands. The shipped plugins declare them. To add a name, implement the hook above
+its list ([Hooks](hooks.md)).
 """
 
 
 def registry_page() -> str:
-    """Return the page: a section a table of the registry. Plugins that others installed are left out."""
-    from harness.api import open_session
+    """Return the page: one section per table of the registry, with the shipped plugins only."""
     from harness.registry.registry import Registry
+    from harness.running.session import open_session
 
     registry = open_session().registry
     shipped = set(shipped_entry_points("harness"))
@@ -33,11 +33,13 @@ def registry_page() -> str:
     for sort in sorted(sorts, key=lambda name: [*TITLES, name].index(name)):
         found = getattr(registry, sort)
         own = [name for name in found.names if found.plugin_of(name) in shipped]
-        told = TOLD.get(sort, _summary)
-        rows = [(code(name), told(found.get(name)), code(found.plugin_of(name))) for name in own]
-        hook = f"harness_register_{sort}"
+        describe = DESCRIPTIONS.get(sort, _summary)
+        rows = [(code(name), describe(found.get(name)), code(found.plugin_of(name))) for name in own]
+        hook = HOOKS.get(sort, f"harness_register_{sort}")
         parts.append(f"## {TITLES.get(sort, sort.capitalize())}\n\nHook: [`{hook}`](hooks.md#{hook})")
-        parts.append(table(["name", "what it is", "plugin"], rows) if rows else "Nothing that ships.")
+        parts.append(
+            table(["name", "description", "plugin"], rows) if rows else "No shipped plugin registers one."
+        )
     return "\n\n".join(parts) + "\n"
 
 
@@ -54,7 +56,7 @@ def _launcher(item: Any) -> str:
 
 def _method(item: Any) -> str:
     protocols = ", ".join(map(code, sorted(item.protocols)))
-    return f"Asks for [`{item.requires}`](capabilities.md#{item.requires.lower()}); serves {protocols}."
+    return f"Needs [`{item.requires}`](capabilities.md#{item.requires.lower()}); used under {protocols}."
 
 
 def _feature(item: Any) -> str:
@@ -72,6 +74,8 @@ def _metric(item: Any) -> str:
     return prose(item.description) + source
 
 
+HOOKS = {"report_sections": "harness_register_reports"}
+"""Hooks that are not named after their table."""
 TITLES = {
     "kinds": "Kinds of task",
     "methods": "Methods",
@@ -86,12 +90,12 @@ TITLES = {
     "reports": "Report formats",
     "launchers": "Launchers",
 }
-"""Heads of the tables, in the order of the page; those that are not named come last."""
-TOLD: Mapping[str, Callable[[Any], str]] = {
+"""Titles of the tables, in the order of the page; others come last."""
+DESCRIPTIONS: Mapping[str, Callable[[Any], str]] = {
     "methods": _method,
     "readers": _reader,
     "metrics": _metric,
     "features": _feature,
     "launchers": _launcher,
 }
-"""What is told of a thing, where it is not its summary."""
+"""Functions that describe an entry; the default is its summary."""

@@ -1,4 +1,4 @@
-"""The page of all keys of specs, from the schema that editors use."""
+"""The reference page of all spec keys, from the JSON schema."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["spec_page"]
 
 SCHEMA = Path(__file__).resolve().parents[1] / "task_specs/harness_task_specs/task.schema.json"
 INTRODUCTION = """\
-# Keys of specs
+# Spec keys
 
 {note}
 
-What a YAML document may say. `harness tasks schema` prints the same as a JSON schema, with which editors complete and
-check specs. Keys that are not listed are refused. [Add a task](../add-a-task.md) shows how they play together.
+This page lists all keys of a YAML document. Other keys are errors. `harness tasks schema` prints the same list as a
+JSON schema, for editors that complete and check specs. [Add a task](../add-a-task.md) shows a complete example.
 """
 WORDS = {
     "array": "list of",
@@ -30,23 +30,23 @@ WORDS = {
     "boolean": "true or false",
 }
 SHARED = {
-    "citation": "Whom to cite, as a key of a bibliography.",
+    "citation": "The source to cite, as a bibliography key.",
     "columns": "Names of the columns in order, or field -> column.",
-    "description": "One sentence on what it is.",
-    "inputs": "The fields that a model gets, in order.",
-    "kind": "The kind of task whose items it has.",
+    "description": "One sentence about it.",
+    "inputs": "The fields that the model sees, in order.",
+    "kind": "The kind of its items.",
     "label_map": "Label in the file -> label of the task.",
     "labels": "The labels, in order.",
-    "license": "Of the data, as an SPDX code in small letters where there is one.",
-    "output_type": "That of lm-evaluation-harness.",
-    "options": "What the reader is told.",
-    "phrases": "Field -> value in the file -> the words that a model gets for it.",
-    "protocol": "How the systems are trained or asked.",
-    "reader": "How the files are read: a registered reader.",
-    "split": "The name that the split has there.",
+    "license": "Licence of the data, as a lower-case SPDX code if there is one.",
+    "output_type": "As in lm-evaluation-harness.",
+    "options": "Options of the reader.",
+    "phrases": "Field -> value in the file -> the words that the model sees.",
+    "protocol": "How the systems are trained or prompted.",
+    "reader": "The registered reader of the files.",
+    "split": "The name of the split there.",
     "version": "Raised when items or scoring change.",
 }
-"""What keys mean that many documents have alike."""
+"""Meanings of keys that many documents share."""
 DOCUMENTS = (
     ("FragmentSpec", "A fragment: languages for a task of another package"),
     ("TrainingSpec", "A training set"),
@@ -58,14 +58,14 @@ DOCUMENTS = (
 
 
 def spec_page() -> str:
-    """Return the page: what all tasks share, what each kind adds, the other documents, the parts of them."""
+    """Return the page: keys of all tasks, keys by kind, the other documents, their parts."""
     definitions: Mapping[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]
     kinds = {name: one for name, one in definitions.items() if {"kind", "task"} <= one["properties"].keys()}
     first, *others = kinds
     shared = set(definitions[first]["properties"]).intersection(
         *(kinds[name]["properties"] for name in others)
     )
-    parts = [INTRODUCTION.format(note=GENERATED_NOTE).strip(), "## A task", "What tasks of every kind have:"]
+    parts = [INTRODUCTION.format(note=GENERATED_NOTE).strip(), "## A task", "Keys of all kinds:"]
     parts.append(_keys(first, kinds[first], lambda key: key in shared - {"kind"}))
     for name, one in kinds.items():
         parts.append(f"### {one['properties']['kind']['const']}")
@@ -81,7 +81,7 @@ def spec_page() -> str:
 
 
 def _keys(name: str, one: Mapping[str, Any], wanted: Callable[[str], bool] = lambda _: True) -> str:
-    """Return the table of the keys of a definition that are wanted, without columns that are empty."""
+    """Return the table of the wanted keys of a definition, without empty columns."""
     model = _models().get(name)
     said = field_comments(model) if model else {}
     rows = [
@@ -94,7 +94,7 @@ def _keys(name: str, one: Mapping[str, Any], wanted: Callable[[str], bool] = lam
         for key, value in one.get("properties", {}).items()
         if wanted(key)
     ]
-    heads = ("key", "value", "default", "what it is")
+    heads = ("key", "value", "default", "description")
     full = [place for place in range(len(heads)) if any(row[place] for row in rows)]
     return (
         table([heads[place] for place in full], [[row[place] for place in full] for row in rows])
@@ -105,9 +105,9 @@ def _keys(name: str, one: Mapping[str, Any], wanted: Callable[[str], bool] = lam
 
 @cache
 def _models() -> Mapping[str, type]:
-    """Return the models of specs by name; those of kinds are known once the kinds are loaded."""
-    from harness.api import open_session
-    from harness.specs import prompt, published, recipe  # noqa: F401  whose models are wanted, too
+    """Return the models of specs by name. Loading the kinds defines theirs."""
+    from harness.running.session import open_session
+    from harness.specs import prompt, published, recipe  # noqa: F401  they define models
     from harness.specs.schema import SpecModel
 
     assert len(open_session().registry.kinds)
@@ -121,7 +121,7 @@ def _models() -> Mapping[str, type]:
 
 
 def _type(value: Mapping[str, Any]) -> str:
-    """Return a schema in words, with links to the parts that it names."""
+    """Return a schema in words, with links to its parts."""
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"

@@ -35,6 +35,7 @@ TITLES = {
     "reporting": "Reports",
     "running": "Sessions and processes",
     "storage": "Runs",
+    "progress": "Sessions and processes",
 }
 
 
@@ -70,6 +71,7 @@ def _summary(member: object, name: str) -> str:
 
 
 ALIASES = {
+    "Code": "A language code as specs write it.",
     "FloatArray": "A numpy array of float32.",
     "Prompt": "A text, or the turns of a chat.",
     "Side": "`query` or `passage`: what an embedded text is.",

@@ -1,4 +1,4 @@
-"""Builds the examples, installs them beside the wheel in an empty environment, uses them, and takes them away again.
+"""Builds the examples, installs them next to the wheel in an empty environment, uses them, and takes them away again.
 
 ``make examples`` runs it with the environment to make as its argument; it ends with 1 at the first thing that is not
 as it should be. Needs a package registry.
@@ -27,7 +27,7 @@ LISTINGS = {
     "prompts": ("tasks", "show", "xnli"),
     "models": ("models",),
     "kinds": ("tasks", "schema"),
-    "translators": ("translate", "--tasks", "xnli:sw", "--data", "sample", "--translator", "nobody"),
+    "translators": ("translate", "--tasks", "xnli:sw", "--data", "sample", "--translator", "nothing"),
     "commands": ("--help",),
 }
 """Commands that show what is installed; `translators` fails, and names those that there are."""
@@ -36,11 +36,11 @@ SAMPLE = ("--data", "sample", "--limit", "6")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One of the packages, and how it is told that it is there."""
+    """One of the packages, and how a listing shows it."""
 
     folder: str
     shown: Mapping[str, str]
-    """Listing -> what stands in it where the package is installed, and nowhere in it otherwise."""
+    """Listing -> text that it holds only where the package is installed."""
     works: tuple[str, ...]
     """Arguments of ``harness eval`` that need this example and no other."""
 
@@ -166,9 +166,9 @@ class Trial:
         return finished.returncode, finished.stdout
 
 
-def require(fulfilled: bool, told: str) -> None:
+def require(fulfilled: bool, message: str) -> None:
     if not fulfilled:
-        raise SystemExit(f"examples: {told}")
+        raise SystemExit(f"examples: {message}")
 
 
 def built(folder: Path) -> dict[str, Path]:
@@ -189,8 +189,8 @@ def check_present(trial: Trial, present: tuple[Example, ...]) -> None:
         for name, text in example.shown.items():
             found = text in listings[name]
             wanted = example in present
-            told = "lacks" if wanted else "still has"
-            require(found is wanted, f"the listing of {name} {told} {text!r}:\n{listings[name]}")
+            state = "has no" if wanted else "still has"
+            require(found is wanted, f"the listing of {name} {state} {text!r}:\n{listings[name]}")
     for example in present:
         trial.say(f"{example.folder} works: {', '.join(trial.evaluate(*example.works))}")
 

@@ -42,9 +42,10 @@ from .errors import (
     near_names,
 )
 from .hookspecs import hookimpl
-from .kinds.kind import ReadContext, TaskKind
+from .kinds.kind import ReadContext, TaskKind, cluster_of, group_of, meta_of, read_examples, text_of
 from .kinds.methods import Method, MethodContext
 from .metrics.metric import Bounds, GroupScore, Metric, MetricContext, MetricResult
+from .metrics.pairing import check_pairs, field_of, mean_of_items
 from .models.adapters import AdapterEntry
 from .models.capabilities import (
     Adapter,
@@ -71,7 +72,7 @@ from .models.capabilities import (
     TextInput,
     TrainingSettings,
 )
-from .models.options import AdapterOptions
+from .models.options import AdapterOptions, parse_options
 from .models.requests import (
     AttentionOptions,
     ExposesHiddenStates,
@@ -82,17 +83,23 @@ from .models.requests import (
     LikelihoodRequest,
     MaskRequest,
     Prompt,
+    SubwordCount,
     TextAttention,
     Turn,
 )
+from .planning.task_audit import Finding, Note, TaskAudit
+from .planning.task_checks import CheckSetting, TaskChecks
+from .progress import Progress
 from .prompts.asking import generate_answers
 from .prompts.preset import PromptItem
-from .reporting.formats import ReportFormat
+from .reporting.formats import ReportFormat, ReportSection, SectionReport
 from .running.processes import Launcher
 from .running.session import Session, open_session
 from .specs.importer import ImportedTask, TaskImporter
-from .specs.schema import TaskSpec
+from .specs.schema import Code, TaskSpec
+from .specs.task_entry import TaskEntry
 from .specs.task_source import MadeTask, TaskSource
+from .storage.records import ItemRecord
 from .storage.run_folder import Run
 
 __all__ = [
@@ -107,10 +114,12 @@ __all__ = [
     "Bounds",
     "Capability",
     "CapabilityError",
+    "CheckSetting",
     "Choice",
     "ChoosesBest",
     "ClassificationExample",
     "Classifies",
+    "Code",
     "ContractError",
     "DataError",
     "DataRef",
@@ -123,6 +132,7 @@ __all__ = [
     "Feature",
     "FeatureContext",
     "FillsMasks",
+    "Finding",
     "FitOptions",
     "Fits",
     "FloatArray",
@@ -134,6 +144,7 @@ __all__ = [
     "Head",
     "HeadSpec",
     "ImportedTask",
+    "ItemRecord",
     "Launcher",
     "LikelihoodAnswer",
     "LikelihoodRequest",
@@ -149,19 +160,23 @@ __all__ = [
     "MissingExtraError",
     "ModelDescription",
     "MultipleChoiceExample",
+    "Note",
     "PluginError",
     "Prediction",
     "Problem",
+    "Progress",
     "Prompt",
     "PromptItem",
     "ReadContext",
     "Reader",
     "ReportFormat",
+    "ReportSection",
     "ResolvedData",
     "RetrievalPair",
     "Row",
     "Run",
     "ScoresContinuations",
+    "SectionReport",
     "Session",
     "Side",
     "SpanAnswer",
@@ -169,8 +184,12 @@ __all__ = [
     "SpanQuestion",
     "SpecError",
     "StorageError",
+    "SubwordCount",
     "TaggedSentence",
     "Tags",
+    "TaskAudit",
+    "TaskChecks",
+    "TaskEntry",
     "TaskImporter",
     "TaskKind",
     "TaskSource",
@@ -190,11 +209,20 @@ __all__ = [
     "UsageError",
     "WordPair",
     "__version__",
+    "check_pairs",
+    "cluster_of",
     "evaluate",
+    "field_of",
     "generate_answers",
+    "group_of",
     "hookimpl",
+    "mean_of_items",
+    "meta_of",
     "near_names",
     "open_session",
+    "parse_options",
+    "read_examples",
+    "text_of",
 ]
 
 __version__: str

@@ -10,30 +10,16 @@ from harness.errors import UnknownNameError
 from harness.planning.plan import RunConfig
 from harness.progress import Progress, SilentProgress
 from harness.running.launch import join_processes
-from harness.running.run import execute, published_documents
+from harness.running.run import execute
 from harness.running.session import (
-    Prepared,
-    Session,
     check_output_folder,
     data_options,
     open_session,
-    prepare,
     prepare_together,
 )
 from harness.storage.run_folder import Run
 
-__all__ = [
-    "Prepared",
-    "Session",
-    "check_output_folder",
-    "data_options",
-    "evaluate",
-    "execute",
-    "open_session",
-    "prepare",
-    "prepare_together",
-    "published_documents",
-]
+__all__ = ["evaluate"]
 
 SEVERAL = ("protocols", "train_languages", "translators", "variants")
 """Settings of `evaluate` that hold several names; one name may be given as a text."""
@@ -57,11 +43,11 @@ def evaluate(
         options: Options of the adapter.
         languages: Codes to restrict all tasks to.
         data: ``hub``, ``sample``, or folders that hold the published files.
-        progress: What is told while the run goes on; nothing by default.
+        progress: Shows the progress of the run; nothing is shown by default.
         settings: Further fields of `harness.planning.planner.RunConfig`: ``limit=100``, ``seeds=(1, 2)``, ...
 
     Raises:
-        UsageError: For names that nobody knows and for a plan without cells. A failed cell does not raise: it
+        UsageError: For unknown names and for a plan without cells. A failed cell does not raise: it
             is in the run's cells with its reason.
     """
     places = [data] if isinstance(data, str | Path) else list(data)

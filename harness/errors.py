@@ -4,7 +4,7 @@
 
     HarnessError            exit 1    one sentence a user can act on, and an optional hint (the next command)
     |- UsageError           exit 2    the command was called wrongly
-    |  |- UnknownNameError            a name nobody registered, with near names
+    |  |- UnknownNameError            a name that is not registered, with near names
     |  |- SpecError                   all problems of one spec file, with lines
     |  `- CapabilityError             a model asked for what it cannot do
     |- PluginError          exit 2    a plugin that cannot be used
@@ -90,7 +90,7 @@ class UsageError(HarnessError):
 
 
 class UnknownNameError(UsageError):
-    """Someone asked for a name that nobody registered."""
+    """A name that is not registered was asked for."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str | None = None) -> None:
         names = sorted(set(known))
@@ -127,7 +127,7 @@ class Problem:
 
 
 class SpecError(UsageError):
-    """A spec file has faults; all of them are told at once."""
+    """A spec file has faults; all of them are reported at once."""
 
     def __init__(self, source: Path | str, problems: Sequence[Problem]) -> None:
         self.source = str(source)
@@ -154,7 +154,7 @@ class BrokenPluginError(PluginError):
 class DuplicateNameError(PluginError):
     """Two plugins registered the same name, or the user gave a file that has it, too.
 
-    `given` are those of the two that are files or folders of the user, which nobody can uninstall; `kept` says that
+    `given` are those of the two that are files or folders of the user, which cannot be uninstalled; `kept` says that
     the first is the harness's own, so that it is used.
     """
 
@@ -163,13 +163,15 @@ class DuplicateNameError(PluginError):
     ) -> None:
         both = " and ".join(f"{'file' if one in given else 'plugin'} {one!r}" for one in (first, second))
         if first in given and second in given:
-            hint = "Leave one of them out (--tasks-from)."
+            hint = "Omit one of them (--tasks-from)."
         elif given:
-            hint = f"Leave the file {second if second in given else first!r} out, or rename what it has."
+            hint = f"Omit the file {second if second in given else first!r}, or rename what it has."
         else:
             what = f"That of {first!r} is used. Uninstall the other" if kept else "Uninstall one of them"
             hint = f"{what}, or run with HARNESS_DISABLE_PLUGINS={second}."
         super().__init__(f"The {kind} {name!r} is registered by both {both}.", hint=hint)
+        self.kind = kind
+        self.name = name
         self.both = (first, second)
 
 
@@ -210,7 +212,7 @@ class MissingDataError(DataError):
 
 
 class StoppedError(HarnessError):
-    """The user stopped a command; the message says how to go on."""
+    """The user stopped a command; the message says how to resume it."""
 
     exit_code = 130
 

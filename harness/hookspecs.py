@@ -19,8 +19,9 @@ Hooks are named ``harness_<verb>_<noun>``. When they are called: ``register_task
 names tasks; the other ``register`` hooks when a command first needs what they declare, always before a model is
 loaded; ``resolve_data`` while a run is planned; the ``finished`` observers while it is running.
 
-A plugin that needs hooks, or arguments of hooks, that older versions of the harness lack says so in its module with
-``HARNESS_HOOKS = 2``, the number of `HOOK_VERSION` that it was written for; an older harness then tells to upgrade.
+A plugin that needs hooks, or arguments of hooks, that older versions of the harness do not have declares this in its
+module: ``HARNESS_HOOKS = 2``, the number of `HOOK_VERSION` that it was written for. An older harness then asks the
+user to upgrade.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from harness.kinds.methods import Method
     from harness.metrics.metric import Metric
     from harness.models.adapters import AdapterEntry
-    from harness.reporting.formats import ReportFormat
+    from harness.planning.task_checks import TaskChecks
+    from harness.reporting.formats import ReportFormat, ReportSection
     from harness.running.processes import Launcher
     from harness.specs.importer import TaskImporter
     from harness.specs.task_source import TaskSource
@@ -74,7 +76,7 @@ class HookSpecs:
 
     @hookspec
     def harness_register_methods(self) -> Iterable[Method]:
-        """Return methods, for kinds of one's own or of others. Called before a run is planned."""
+        """Return methods, for the plugin's own kinds or for those of others. Called before a run is planned."""
 
     @hookspec
     def harness_register_readers(self) -> Iterable[Reader]:
@@ -124,20 +126,27 @@ class HookSpecs:
         """Return sources of tasks that are named ``PREFIX:NAME``; they name their code. Called with specs."""
 
     @hookspec
-    def harness_register_reports(self) -> Iterable[ReportFormat]:
-        """Return report formats. Called when a report is written."""
+    def harness_register_task_checks(self) -> Iterable[TaskChecks]:
+        """Return checks of tasks on their data; they name their code. Called by ``harness tasks validate --data``.
+
+        Their findings are joined with those of the task audit, so that one report shows both.
+        """
+
+    @hookspec
+    def harness_register_reports(self) -> Iterable[ReportFormat | ReportSection]:
+        """Return report formats, and sections of reports. Called when a report or a summary is written."""
 
     @hookspec(firstresult=True)
     def harness_resolve_data(self, ref: DataRef, cache: Path) -> ResolvedData | None:
         """Return the files of a split that is not in a local folder, or None where this plugin cannot get it.
 
-        Called with ``--data hub``, once a split; the first answer that is not None is taken. May download into
+        Called with ``--data hub``, once per split; the first answer that is not None is taken. May download into
         `cache`, with progress.
         """
 
     @hookspec
     def harness_cell_finished(self, cell: Mapping[str, Any]) -> None:
-        """Observe a cell as it stands in ``results.json``, once its records are on disk."""
+        """Observe a cell as it is in ``results.json``, once its records are on disk."""
 
     @hookspec
     def harness_run_finished(self, run: Path) -> None:

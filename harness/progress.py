@@ -1,4 +1,4 @@
-"""How a run tells what it is doing; the command shows bars, everything else stays silent."""
+"""How a run reports its progress; the command shows bars, Python calls stay silent by default."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ __all__ = ["Progress", "SilentProgress"]
 
 
 class Progress(Protocol):
-    """What a run reports while it goes on."""
+    """What a run reports while it works."""
 
     def announce(self, message: str) -> None:
-        """Tell one thing that happened."""
+        """Report one event."""
 
     def start(self, title: str, total: int, unit: str) -> None:
         """Begin a piece of work of `total` units."""
 
     def advance(self, count: int) -> None:
-        """Tell that `count` further units are done."""
+        """Report that `count` more units are done."""
 
     def finish(self) -> None:
-        """End the piece of work that was begun last."""
+        """End the piece of work that was started last."""
 
 
 class SilentProgress:
-    """Tells nothing."""
+    """Reports nothing."""
 
     def announce(self, message: str) -> None:
-        """Tell nothing."""
+        """Do nothing."""
 
     def start(self, title: str, total: int, unit: str) -> None:
-        """Tell nothing."""
+        """Do nothing."""
 
     def advance(self, count: int) -> None:
-        """Tell nothing."""
+        """Do nothing."""
 
     def finish(self) -> None:
-        """Tell nothing."""
+        """Do nothing."""

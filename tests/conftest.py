@@ -18,8 +18,11 @@ from typing import Any
 import hypothesis
 import pytest
 
-from harness.api import Session, open_session
+from harness.api import evaluate
 from harness.registry.registry import Registry
+from harness.running.session import Session, open_session
+from harness.storage.run_folder import Run
+from tests.builders import released_data
 
 os.environ |= {"COLUMNS": "100", "TERMINAL_WIDTH": "100", "NO_COLOR": "1", "TERM": "dumb"}
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -40,6 +43,28 @@ BROWSER_ARGUMENTS = (
     "--disable-component-update --disable-sync"
 ).split()
 _LOOPBACK = ("127.", "::1", "localhost")
+
+
+THOROUGH = Path(__file__).with_name("thorough.txt")
+THOROUGH_MARKS = {"models", "packaging", "vllm"}
+THOROUGH_FIXTURES = {"browser"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of ``make test-all``, before pytest selects by marks."""
+    lines = [line.strip() for line in THOROUGH.read_text(encoding="utf-8").splitlines()]
+    listed = tuple(line for line in lines if line and not line.startswith("#"))
+    for item in items:
+        if (
+            any(
+                item.nodeid == line or item.nodeid.startswith((f"{line}/", f"{line}::", f"{line}["))
+                for line in listed
+            )
+            or THOROUGH_MARKS & {mark.name for mark in item.iter_markers()}
+            or THOROUGH_FIXTURES & set(getattr(item, "fixturenames", ()))
+        ):
+            item.add_marker("thorough")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -69,10 +94,43 @@ def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+def _evaluate_sample(model: str, folder: Path) -> Run:
+    return evaluate(
+        ["xnli", "xquad", "udpos", "tatoeba"],
+        model,
+        languages=["en", "de", "hi", "sw", "tr", "zh", "th"],
+        data="sample",
+        recipe="quick",
+        seeds=(1,),
+        output=folder / "run",
+    )
+
+
+@pytest.fixture(scope="session")
+def sample_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Four tasks in seven languages, some skipped; shared by all tests, which only read it.
+
+    The model guesses from hashes of the items, so its scores are the same on every machine.
+    """
+    return _evaluate_sample("baseline:random", tmp_path_factory.mktemp("sample-random"))
+
+
+@pytest.fixture(scope="session")
+def trained_sample_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The tasks of `sample_run`, answered by a model that was fitted; tests only read it."""
+    return _evaluate_sample("baseline:char-ngram", tmp_path_factory.mktemp("sample-trained"))
+
+
 @pytest.fixture
 def session() -> Session:
     """What a command works with, made anew."""
     return open_session()
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """Return the folder of released data sets; tests that use it are skipped without one."""
+    return released_data()
 
 
 @pytest.fixture

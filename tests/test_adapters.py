@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.api import open_session
 from harness.errors import AdapterError, MissingExtraError, UsageError
 from harness.models.adapters import AdapterEntry, ModelReference
 from harness.models.capabilities import ModelDescription
 from harness.models.options import AdapterOptions
 from harness.planning.planner import resolve_model
+from harness.running.session import open_session
 
 InstallPlugin = Callable[..., Path]
 
@@ -38,7 +38,7 @@ def test_a_reference_is_split_at_its_first_colon() -> None:
         ("", "The model '' is not of the form ADAPTER:NAME_OR_PATH. Run 'harness models'"),
     ],
 )
-def test_a_reference_without_an_adapter_or_a_name_is_refused(text: str, message: str) -> None:
+def test_a_reference_without_an_adapter_or_a_name_is_rejected(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         ModelReference.parse(text)
     assert str(caught.value).startswith(message)
@@ -61,7 +61,7 @@ def test_a_missing_extra_names_the_command_that_installs_it(install_plugin: Inst
 def test_what_is_opened_must_be_an_adapter(install_plugin: InstallPlugin) -> None:
     install_plugin("mine", "def open(description, options): return object()\n")
     description = ModelDescription(adapter="mine", ref="x", offers=frozenset())
-    with pytest.raises(AdapterError, match=r"'mine' opened something that lacks identity\(\) or close\(\)"):
+    with pytest.raises(AdapterError, match=r"'mine'.*identity\(\).*close\(\)"):
         _entry().open(description, AdapterOptions())
 
 

@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.metadata
 import inspect
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +19,10 @@ from harness.hookspecs import HookSpecs
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE_ROOTS = ("plugins", "model_adapters", "task_specs")
 CODE = ("harness", *SOURCE_ROOTS, "tests", "benchmarks", "examples", "docs_site")
-LONGEST_FILE = 420
+LONG_FILE = 600
 LONGEST_FUNCTION = 60
-LONG_FILES: frozenset[str] = frozenset()
-"""Files that may be longer: none, and it shall stay so."""
+LONG_FILES = {"harness/running/run.py": "what a run does, from top to bottom, reads in one file"}
+"""Files of more than 600 lines, each with its reason: a module owns one noun, and few nouns need that much."""
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "misc", "stuff", "tools"}
 HOOKS = [name for name, _ in inspect.getmembers(HookSpecs, inspect.isfunction) if name.startswith("harness_")]
 
@@ -102,14 +103,27 @@ def test_names_say_what_they_own(path: Path) -> None:
     assert not {part.removesuffix(".py") for part in path.relative_to(ROOT).parts} & VAGUE_NAMES
 
 
-def test_no_file_is_long() -> None:
+def test_long_files_have_a_reason() -> None:
     long = {
-        str(path.relative_to(ROOT)): count
+        str(path.relative_to(ROOT))
         for path in _python_files(*CODE)
-        if (count := len(path.read_text(encoding="utf-8").splitlines())) > LONGEST_FILE
+        if len(path.read_text(encoding="utf-8").splitlines()) > LONG_FILE
     }
-    assert {name: count for name, count in long.items() if name not in LONG_FILES} == {}
-    assert set(LONG_FILES) <= set(long), "an exception that is needed no longer"
+    assert sorted(long - set(LONG_FILES)) == [], (
+        "split them by nouns, or add them to LONG_FILES with a reason"
+    )
+    assert sorted(set(LONG_FILES) - long) == [], "exceptions that are no longer needed"
+    assert all(LONG_FILES.values())
+
+
+def test_the_list_of_thorough_tests_names_what_is_there() -> None:
+    lines = (ROOT / "tests" / "thorough.txt").read_text(encoding="utf-8").splitlines()
+    for line in (line for line in lines if line and not line.startswith("#")):
+        path, *names = line.split("::")
+        assert (ROOT / path).exists(), line
+        if names:  # a method may be inherited, so only the class or function is looked up
+            text = (ROOT / path).read_text(encoding="utf-8")
+            assert re.search(rf"^(?:def|class) {names[0]}\(", text, flags=re.MULTILINE), line
 
 
 def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -214,11 +228,15 @@ def test_every_test_of_a_hook_has_a_hook() -> None:
 
 @pytest.mark.parametrize("package", [path.name for path in _packages()])
 def test_a_plugin_imports_nothing_heavy_when_it_is_loaded(package: str) -> None:
-    """Told of the package's ``__init__``: in a process of its own this is tested with the listings."""
+    """Check the imports of the package's ``__init__``; tests/cli/test_imports.py checks them in a new process."""
     [path] = [path for path in _packages() if path.name == package]
     tree = ast.parse((path / "__init__.py").read_text(encoding="utf-8"))
     top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     modules = {alias.name for node in top if isinstance(node, ast.Import) for alias in node.names}
     modules |= {node.module or "" for node in top if isinstance(node, ast.ImportFrom)}
     allowed = {"__future__", "collections.abc", "importlib.resources", "importlib.resources.abc", "typing"}
-    assert {name for name in modules - allowed if not name.startswith(("harness.", "pathlib"))} == set()
+    assert {
+        name
+        for name in modules - allowed
+        if name != "harness" and not name.startswith(("harness.", "pathlib"))
+    } == set()

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import evaluate, open_session
+from harness.api import evaluate
+from harness.errors import UsageError
 from harness.registry.registry import Registry
+from harness.running.auditor import open_auditor
+from harness.running.session import open_session
 from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -319,6 +322,51 @@ def test_hook_register_task_sources(declare: Declare) -> None:
     made = "TaskSource(name='x', target='builtins:print')"
     registry = declare("task_sources", "harness.specs.task_source", made)
     assert str(registry.task_sources.get("x").open()) == str(print)
+
+
+def test_hook_register_task_checks(install_plugin: InstallPlugin, cli: Cli, tmp_path: Path) -> None:
+    install_plugin(
+        "with_checks",
+        {
+            "with_checks/__init__.py": IMPORTS
+            + """
+@hookimpl
+def harness_register_task_checks():
+    from harness import TaskChecks
+    return [TaskChecks(name="loud", target="with_checks.checks:Loud", summary="texts do not shout"), "no checks"]
+""",
+            "with_checks/checks.py": """
+from harness import Finding, TaskAudit
+
+class Loud:
+    def __init__(self, setting):
+        self.setting = setting
+
+    def check(self, entry, *, only=()):
+        finding = Finding(task=entry.spec.task, languages=("en",), check="shouting", expected="a calm text",
+                          found="an exclamation mark")
+        return TaskAudit(task=entry.spec.task, languages=("en",), items=3, findings=[finding])
+""",
+        },
+    )
+    session = open_session()
+    assert session.registry.task_checks.names == ["audit", "loud"]
+    assert [plugin.name for plugin in session.registry.plugins.broken] == ["with_checks"]
+    auditor = open_auditor(session, ["sample"])
+    audit = auditor.audit(session.catalog.task("pawsx"), only=["en"])
+    assert [item.check for item in audit.findings] == ["shouting"]
+    assert (audit.languages, audit.items) == (("en",), 20)
+    status, _, err = cli("tasks", "validate", "pawsx", "--data", "sample", "--json", tmp_path / "rows.json")
+    assert (status, "with_checks" in err) == (1, True)
+    [row] = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
+    assert [item["check"] for item in row["proof"]["findings"]] == ["shouting"]
+    assert row["proof"]["items"] == 80
+
+
+def test_checking_on_data_needs_a_plugin_with_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARNESS_DISABLE_PLUGINS", "audit")
+    with pytest.raises(UsageError):
+        open_auditor(open_session(), ["sample"])
 
 
 def test_hook_register_aligners(declare: Declare) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.storage.run_folder import ItemRecord
+from harness.storage.records import ItemRecord
 
 __all__ = ["Agreement", "agreement", "answer_of", "right_items"]
 
@@ -32,9 +32,9 @@ class Agreement:
 
 
 def answer_of(record: ItemRecord) -> str | None:
-    """Return what an item was answered, as a text that can be compared; None where it could not be read.
+    """Return the answer to an item, as a text that can be compared; None where it could not be read.
 
-    That is the label, the answer's text, the nearest candidate, the first one of a ranking, or all tags or spans.
+    This is the label, the answer's text, the nearest candidate, the first one of a ranking, or all tags or spans.
     """
     prediction = record.prediction
     if record.flags.get("unparsed"):
@@ -85,7 +85,7 @@ def agreement(answers: Sequence[Sequence[Sequence[str | None]]], right: Sequence
     """Return the agreement over the items of all languages together.
 
     Args:
-        answers: By language and system, one `answer_of` an item.
+        answers: By language and system, one `answer_of` per item.
         right: By language, of shape (systems, items).
     """
     count = len(answers[0]) if answers else 0

@@ -42,7 +42,7 @@ class Attribute:
 
     feature: Feature
     values: Values
-    """One an item, or one a gold span."""
+    """One per item, or one per gold span."""
     predicted: tuple[Values, ...] = ()
     """For spans: those of each system."""
 
@@ -67,7 +67,7 @@ def cell_attributes(
 ) -> CellAttributes:
     """Return the attributes of the items that the systems have in common, which are in the same order in each."""
     items = systems[0]
-    # Kinds without spans have none of the references either.
+    # Kinds without spans have no reference spans either.
     gold = spans_of(items, items.references, "gold")
     spans = [spans_of(items, own.predictions, "predicted") for own in systems] if gold is not None else []
     found = []
@@ -96,7 +96,7 @@ def cell_attributes(
 
 
 def _checked(feature: Feature, values: Values | None, expected: int) -> Values | None:
-    """Return the values; raises `HarnessError` where they are not one an item or span."""
+    """Return the values; raises `HarnessError` where they are not one per item or span."""
     if values is not None and len(values) != expected:
         raise HarnessError(
             f"The attribute {feature.name!r} gave {len(values)} values for {expected} {feature.level}s; "
@@ -139,7 +139,7 @@ def bucket_language(
     Args:
         cell: The language.
         edges: Given edges, which come first.
-        pooled: By feature: the buckets of all languages, for features that shall have the same everywhere.
+        pooled: By feature: the buckets of all languages, for features that must have the same everywhere.
     """
     found = []
     for attribute in cell.attributes:
@@ -195,7 +195,7 @@ def _span_observations(gold: Spans, predicted: Spans, gold_codes: Integers, code
 
 
 def _keys(gold: Spans, predicted: Spans) -> tuple[Integers, Integers]:
-    """Return one number a span, the same for the same item, start, end and tag."""
+    """Return one number per span, the same for the same item, start, end and tag."""
     numbers: dict[str, int] = {}
     reach = 1 + max(int(side.ends.max(initial=0)) for side in (gold, predicted))
     tags = [
@@ -220,7 +220,7 @@ def join_languages(
     """Return the items of all languages as one block, and their attributes.
 
     Buckets are joined by name: the XS of all languages, whose edges are kept where they are the same. Attributes whose
-    values are names get buckets anew, from the values of all languages. In a parallel task the translations of an item
+    values are names get new buckets, from the values of all languages. In a parallel task the translations of an item
     are one draw.
     """
     sizes = np.cumsum([0, *(len(cell.items) for cell in cells)])

@@ -26,7 +26,7 @@ TOLERANCE: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """What one system did in the buckets of one attribute: an entry an item or, for spans, a span of either side."""
+    """What one system did in the buckets of one attribute: an entry per item or, for spans, per span of either side."""
 
     items: Integers
     """The number of the item."""
@@ -202,7 +202,7 @@ def _totals(split: Split, system: int) -> Floats:
 
 
 def _summed(own: Observations, places: Integers, size: int) -> Floats:
-    """Return the sums of the statistics by place, shape (size, k); observations in no bucket are left out."""
+    """Return the sums of the statistics by place, shape (size, k); observations in no bucket are ignored."""
     inside = own.codes >= 0
     columns = [
         np.bincount(places[inside], weights=column[inside], minlength=size) for column in own.statistics.T
@@ -228,7 +228,7 @@ def _replicates(block: Block, splits: Sequence[Split], *, systems: int) -> list[
 
 
 def _flat_sums(block: Block, splits: Sequence[Split], system: int) -> Floats:
-    """Return the sums by cluster of all splits beside each other, shape (G, sum of buckets times k)."""
+    """Return the sums by cluster of all splits next to each other, shape (G, sum of buckets times k)."""
     parts = [_cluster_sums(block, split, system) for split in splits]
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 

@@ -80,7 +80,7 @@ def _scores(items: Items) -> Floats | None:
 
 
 def confusion_rows(items: Items) -> list[dict[str, Any]]:
-    """Return the number of items by gold and predicted label, zeros too; None stands for an unreadable answer.
+    """Return the number of items by gold and predicted label, zeros too; None means an unreadable answer.
 
     For bare tags (parts of speech) the items are tokens. No rows for kinds without labels of items or tokens.
     """

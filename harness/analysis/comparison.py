@@ -2,7 +2,7 @@
 
 Cells are joined on task, language and the conditions that change the items (the variant and the axes of the spec).
 What differs otherwise, such as the protocol, the seed or the prompt, makes systems. An item is common when every
-system has it with the same inputs and the same gold answer; all others are counted and left out.
+system has it with the same inputs and the same gold answer; all others are counted and skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.errors import DataError, HarnessError, UsageError
 from harness.metrics.metric import Metric, MetricContext
 from harness.metrics.scoring import ScoreInput, score_cell
-from harness.storage.run_folder import ItemRecord, Run
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run
 
 if TYPE_CHECKING:
     from harness.table import Table
@@ -38,7 +39,7 @@ LEFT_OUT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What a system's answers lacked and took: flags of the common items, and sums over its whole cells."""
+    """Failed answers of a system and their costs: flags of the common items, and sums over its whole cells."""
 
     unparsed: int
     truncated: int
@@ -56,8 +57,8 @@ class LanguageComparison:
     ids: tuple[str, ...]
     scores: tuple[Scores, ...]
     costs: tuple[Costs, ...]
-    lacking: tuple[int, ...]
-    """By system: items that it lacks and another one has."""
+    missing: tuple[int, ...]
+    """By system: items that it does not have and another one has."""
     differing: int
     """Items that all have, with inputs that are not the same."""
     regraded: int
@@ -149,7 +150,7 @@ def compare(
             continue
         compared = _compare_task(group, chosen)
         if strict:
-            _refuse_unequal(group, compared)
+            _require_equal(group, compared)
         if compared.items:
             found.append(_with_absent(compared, runs, group))
         else:
@@ -163,7 +164,7 @@ def compare(
 def _with_absent(compared: TaskComparison, runs: Sequence[Run], group: SystemGroup) -> TaskComparison:
     present = [system.run.path for system in group.systems]
     absent = [run for run in runs if run.path not in present]
-    notes = [f"{run.manifest['model']} ({run.path}) did not finish it: left out." for run in absent]
+    notes = [f"{run.manifest['model']} ({run.path}) did not finish it: skipped." for run in absent]
     return replace(compared, notes=(*notes, *compared.notes))
 
 
@@ -171,8 +172,8 @@ def _chosen(metrics: Table[Metric], name: str | None, group: SystemGroup) -> lis
     """Return the metrics of a task: the one that was asked for where it fits, or the headline of the first system."""
     kinds = {system.spec["kind"] for system in group.systems}
     if len(kinds) > 1:
-        told = " and ".join(sorted(kinds))
-        raise DataError(f"The runs hold different tasks under the name {group.task!r}: {told}.")
+        kinds_found = " and ".join(sorted(kinds))
+        raise DataError(f"The runs hold different tasks under the name {group.task!r}: {kinds_found}.")
     names = [name] if name is not None else group.systems[0].spec["headline"]
     found = [each for each in map(metrics.get, names) if kinds <= each.kinds]
     for each in found:
@@ -253,7 +254,7 @@ def _join(code: str, systems: Sequence[System], metrics: Sequence[Metric]) -> _I
             _costs(system.cells[code], own, list(found.values()))
             for system, own, found in zip(systems, records, by_id, strict=True)
         ),
-        lacking=tuple(len(anywhere - set(found)) for found in by_id),
+        missing=tuple(len(anywhere - set(found)) for found in by_id),
         differing=len(shared) - len(same),
         regraded=len(same) - len(graded),
         unlabelled=len(graded) - len(ids),
@@ -344,9 +345,9 @@ def _total(costs: Sequence[Costs]) -> Costs:
 def _left_out_languages(systems: Sequence[System], common: Sequence[str]) -> list[str]:
     notes = []
     for system in systems:
-        lacks = sorted({code for other in systems for code in other.cells} - set(system.cells))
-        if lacks:
-            notes.append(f"{system.name} did not finish {' '.join(lacks)}: left out.")
+        unfinished = sorted({code for other in systems for code in other.cells} - set(system.cells))
+        if unfinished:
+            notes.append(f"{system.name} did not finish {' '.join(unfinished)}: skipped.")
     return notes if common or notes else ["The systems have no language in common."]
 
 
@@ -354,13 +355,13 @@ def _left_out_items(parts: Sequence[_Items], systems: Sequence[System]) -> list[
     compared = [part.comparison for part in parts]
     notes = []
     for index, system in enumerate(systems):
-        lacking = sum(part.lacking[index] for part in compared)
-        if lacking:
-            notes.append(f"Items left out that {system.name} lacks: {lacking}.")
+        missing = sum(part.missing[index] for part in compared)
+        if missing:
+            notes.append(f"Skipped items that {system.name} does not have: {missing}.")
     for name, reason in LEFT_OUT.items():
         count = sum(getattr(part, name) for part in compared)
         if count:
-            notes.append(f"Items left out {reason}: {count}.")
+            notes.append(f"Skipped items {reason}: {count}.")
     return notes
 
 
@@ -383,15 +384,15 @@ def _unequal(systems: Sequence[System]) -> list[str]:
     return notes
 
 
-def _refuse_unequal(group: SystemGroup, compared: TaskComparison) -> None:
+def _require_equal(group: SystemGroup, compared: TaskComparison) -> None:
     """Raise `UsageError` where systems do not have the same items, version of the task, and test data."""
     systems = group.systems
     found = [*_left_out_languages(systems, ["any"]), *_unequal(systems)]
     for part in compared.languages:
-        counts = {"lacking": sum(part.lacking), "differing": part.differing, "regraded": part.regraded}
-        told = [f"{count} {name}" for name, count in counts.items() if count]
-        if told:
-            found.append(f"Items in {part.language}: {', '.join(told)}.")
+        counts = {"missing": sum(part.missing), "differing": part.differing, "regraded": part.regraded}
+        differences = [f"{count} {name}" for name, count in counts.items() if count]
+        if differences:
+            found.append(f"Items in {part.language}: {', '.join(differences)}.")
         digests = {system.cells[part.language].get("data", {}).get("digest") for system in systems}
         if len(digests) > 1:
             found.append(f"The test data in {part.language} are not the same files.")

@@ -14,8 +14,9 @@ from harness.errors import Problem, SpecError, UnknownNameError
 from harness.languages.table import TABLE_SOURCE, Language, known_languages
 
 if TYPE_CHECKING:
-    from harness.specs.catalog import Catalog, Entry
+    from harness.specs.catalog import Catalog
     from harness.specs.schema import SuiteSpec
+    from harness.specs.task_entry import Entry
 
 __all__ = [
     "CoveredLanguage",
@@ -75,8 +76,8 @@ class SuiteCoverage:
 def suite_coverage(catalog: Catalog, name: str) -> SuiteCoverage:
     """Return the languages of a suite's tasks; their documents are read and not validated.
 
-    Raises `UnknownNameError` for a suite, and `SpecError` for tasks of it, that nobody registered, and an error that
-    names the code for a language that neither the language table nor the task's document describes.
+    Raises `UnknownNameError` for an unknown suite, `SpecError` for unknown tasks of it, and an error that names the
+    code for a language that neither the language table nor the task's document describes.
     """
     suite = catalog.suite(name)
     lost = [task for task in suite.tasks if task not in catalog.names("task")]
@@ -150,7 +151,8 @@ def _language(entry: Entry, code: str) -> Language:
     if isinstance(name, str) and isinstance(script, str) and isinstance(family, str):
         return Language(code=code, name=name, script=script, family=family)
     message = (
-        table.meant_by(code) or f"{code!r} needs 'name', 'script' and 'family': the language table lacks it"
+        table.meant_by(code)
+        or f"{code!r} needs 'name', 'script' and 'family': it is not in the language table"
     )
     line = entry.document.line_of(["languages", code])
     raise SpecError(entry.document.source, [Problem(message=message, key=f"languages.{code}", line=line)])

@@ -65,14 +65,14 @@ class DiagnosisOptions:
     examples: int = 3
     """Ids in each row."""
     common: bool = False
-    """Whether runs that differ are compared on what they have in common, and not refused."""
+    """Whether runs that differ are compared on what they have in common, instead of rejected."""
     vocabulary: frozenset[str] | None = None
     """The words of the training data in lower case, for the out-of-vocabulary rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What was found, as rows, and what was left out."""
+    """What was found, as rows, and what was skipped."""
 
     kind: str
     """``single``, ``pairwise`` or ``data``."""
@@ -96,7 +96,7 @@ def diagnose(
     """Return the diagnosis of one run, of two runs on their common items, or of the data of one run.
 
     Raises:
-        UsageError: For names that nobody knows, runs that differ, and runs without records.
+        UsageError: For unknown names, runs that differ, and runs without records.
         DataError: Where records are broken.
     """
     if not 1 <= len(runs) <= (1 if data_only else 2):
@@ -110,7 +110,7 @@ def diagnose(
     work = _Work(registry=registry, options=options, features=features)
     if not options.attributes:
         work.notes += [
-            f"The attribute {name!r} is declared by both {one!r} and {other!r}: left out."
+            f"The attribute {name!r} is declared by both {one!r} and {other!r}: skipped."
             for name, (one, other) in registry.features.conflicts.items()
         ]
     for group in groups:
@@ -199,13 +199,13 @@ class _Work:
     def compare(self, group: SystemGroup, runs: Sequence[Run]) -> None:
         """Add the differences of the systems of the second run from those of the first."""
         for first, second in _pairs(group, runs, self.notes):
-            told = differences_of(first, second, group.task)
-            if told and not self._options.common:
+            differences = differences_of(first, second, group.task)
+            if differences and not self._options.common:
                 raise UsageError(
-                    f"{first.name} and {second.name} cannot be compared in {group.title}: {'; '.join(told)}.",
+                    f"{first.name} and {second.name} cannot be compared in {group.title}: {'; '.join(differences)}.",
                     hint="Compare what they have in common with --common.",
                 )
-            self.notes += [f"{group.title}: {clause}." for clause in told]
+            self.notes += [f"{group.title}: {clause}." for clause in differences]
             cells = []
             for code in first.cells:
                 if code in second.cells:
@@ -239,7 +239,7 @@ class _Work:
     def _parts(
         self, group: SystemGroup, systems: Sequence[System], cells: Sequence[CellAttributes]
     ) -> list[_Part]:
-        """Return the languages and, where there are several, all of them together; constant attributes are left out."""
+        """Return the languages and, where there are several, all of them together; constant attributes are skipped."""
         names = [group.title, *(f"{own.run.results['run'].get('id')} {own.name}" for own in systems)]
         pooled = pooled_edges(cells) if self._options.edges == "pooled" else {}
         languages = [bucket_language(cell, self._given_edges(group.task), pooled) for cell in cells]
@@ -262,8 +262,8 @@ class _Work:
         shown = {own.feature.name for part in parts for own in part.bucketed}
         constant = {own.feature.name for cell in cells for own in cell.attributes} - shown
         if constant:
-            told = ", ".join(sorted(constant))
-            self.notes.append(f"{group.title}: left out, since all items have the same value: {told}.")
+            constants = ", ".join(sorted(constant))
+            self.notes.append(f"{group.title}: skipped, since all items have the same value: {constants}.")
         return parts
 
     def _given_edges(self, task: str) -> Callable[[Feature, str], Sequence[Bucket] | None]:

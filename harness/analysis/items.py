@@ -57,7 +57,7 @@ def read_items(run: Run, cell: Mapping[str, Any], spec: Mapping[str, Any], *, in
 
 
 def _language(code: str, spec: Mapping[str, Any]) -> Language:
-    """Return a language of the table or, for one that a plugin brought, what the run says of it."""
+    """Return a language of the table or, for one that a plugin brought, what the run records of it."""
     table = known_languages()
     if code in table:
         return table.get(code)
@@ -74,7 +74,7 @@ def _columns(run: Run, cell: Mapping[str, Any], *, inputs: bool) -> dict[str, li
         raise UsageError(
             f"The run {str(run.path)!r} has no records of {cell['task']!r} in {cell['language']!r}: "
             f"{str(path)!r} is not there.",
-            hint="A diagnosis needs the folder 'records' that 'harness eval' wrote beside results.json.",
+            hint="A diagnosis needs the folder 'records' that 'harness eval' wrote next to results.json.",
         )
     try:
         with pq.ParquetFile(path) as file:
@@ -85,9 +85,11 @@ def _columns(run: Run, cell: Mapping[str, Any], *, inputs: bool) -> dict[str, li
                     "what was asked, so that nothing can be diagnosed.",
                     hint="Evaluate the model again.",
                 )
-            lacking = [name for name in RECORD_COLUMNS if name not in LATER_COLUMNS.union(present)]
-            if lacking:
-                raise DataError(f"The records {str(path)!r} cannot be read: they lack {', '.join(lacking)}.")
+            missing = [name for name in RECORD_COLUMNS if name not in LATER_COLUMNS.union(present)]
+            if missing:
+                raise DataError(
+                    f"The records {str(path)!r} cannot be read: {', '.join(missing)} are missing."
+                )
             wanted = [name for name in _COLUMNS if inputs or name != "inputs"]
             found = {}
             for name in wanted:

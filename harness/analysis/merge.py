@@ -18,7 +18,7 @@ from harness.metrics.metric import Metric
 from harness.metrics.task_intervals import add_task_intervals
 from harness.running.summaries import empty_result
 from harness.storage.file_lock import FileLock
-from harness.storage.run_folder import BEGUN, Run, RunFolder
+from harness.storage.run_folder import STARTED, Run, RunFolder
 from harness.table import Table
 
 __all__ = ["merge"]
@@ -30,9 +30,9 @@ _DIGEST = re.compile(r"[0-9a-f]{4,64}")
 def merge(
     paths: Sequence[Path], output: Path, metrics: Table[Metric], *, incomplete: bool = False
 ) -> list[str]:
-    """Write a run folder that holds the cells of all runs, and return what is to be told about it.
+    """Write a run folder that holds the cells of all runs, and return the notes about it.
 
-    The folder appears whole or not at all. Baselines beside the runs are merged too. A cell that several runs
+    The folder appears whole or not at all. Their baselines are merged too. A cell that several runs
     have is taken from the first that finished it.
 
     Args:
@@ -47,39 +47,38 @@ def merge(
         DataError: For records that are missing.
         StorageError: Where the output cannot be written.
     """
-    _refuse_output(output)
+    _check_output(output)
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError("A run was named twice; each run can be merged once.")
     for path in paths:
-        _refuse_busy(path)
+        _check_ended(path)
     runs = [Run(path) for path in paths]
     merged = _merge(runs, output.absolute().name, metrics, incomplete=incomplete)
     baselines = {
-        name: _merge(beside, name, metrics, incomplete=incomplete)
-        for name, beside in _baselines(runs).items()
+        name: _merge(parts, name, metrics, incomplete=incomplete) for name, parts in _baselines(runs).items()
     }
     try:
         _place(merged, baselines, output.absolute())
     except OSError as error:
         raise StorageError(
-            f"The merged run {str(output)!r} cannot be written: {error}.", hint="Nothing of it was kept."
+            f"The merged run {str(output)!r} cannot be written: {error}.", hint="Nothing was written."
         ) from error
-    return merged.told
+    return merged.notes
 
 
-def _refuse_busy(path: Path) -> None:
-    """Raise `UsageError` for a run that is still going on."""
+def _check_ended(path: Path) -> None:
+    """Raise `UsageError` for a run that has not ended."""
     if not (path / "run.lock").is_file():
         return
     lock = FileLock(path / "run.lock")
     if not lock.acquire():
         raise UsageError(
-            f"The run {str(path)!r} is still going on: {lock.holder()}.", hint="Merge it once it has ended."
+            f"The run {str(path)!r} is still running: {lock.holder()}.", hint="Merge it once it has ended."
         )
     lock.release()
 
 
-def _refuse_output(output: Path) -> None:
+def _check_output(output: Path) -> None:
     RunFolder(output).check_usable()
     if output.is_dir() and any(output.iterdir()):
         raise UsageError(f"The folder {str(output)!r} is not empty.", hint="Give a new folder with --output.")
@@ -104,7 +103,7 @@ class _Merged:
     """By the digest of the cell: the run that it comes from."""
     manifest: dict[str, Any]
     results: dict[str, Any]
-    told: list[str]
+    notes: list[str]
 
 
 def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete: bool) -> _Merged:
@@ -119,7 +118,7 @@ def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete
             f"The shards {named} of the plan are missing.",
             hint="Name their runs too, or give --incomplete to merge without them.",
         )
-    taken, told = _taken(runs)
+    taken, found_notes = _taken(runs)
     cells = _ordered(taken)
     absent = [_absent(cell, count) for cell in lost]
     if plan:
@@ -142,13 +141,13 @@ def _merge(runs: Sequence[Run], name: str, metrics: Table[Metric], *, incomplete
         lambda cell: _records(origins[cell["digest"]], cell),
         metrics,
     )
-    told += notes + _told_of_stopped(cells)
+    found_notes += notes + _stopped_notes(cells)
     return _Merged(
         runs=runs,
         taken=origins,
         manifest=manifest,
         results=results,
-        told=told,
+        notes=found_notes,
     )
 
 
@@ -210,7 +209,7 @@ def _absent(cell: Cell, count: int) -> dict[str, Any]:
 
 
 def _taken(runs: Sequence[Run]) -> tuple[dict[str, tuple[Cell, Run]], list[str]]:
-    """Return by digest every cell with its run, a finished one where there is one, and what is told of repetitions."""
+    """Return by digest every cell with its run, a finished one where there is one, and notes on repetitions."""
     taken: dict[str, tuple[Cell, Run]] = {}
     repeated: dict[str, int] = {}
     for run in runs:
@@ -224,7 +223,7 @@ def _taken(runs: Sequence[Run]) -> tuple[dict[str, tuple[Cell, Run]], list[str]]
                         f"The runs {str(before[1].path)!r} and {str(run.path)!r} have different scores of "
                         f"{cell['task']}:{cell['language']} ({cell['protocol']}): {_scores(before[0])} and "
                         f"{_scores(cell)}.",
-                        hint="Leave one of them out; harness compare RUN RUN shows the items that differ.",
+                        hint="Omit one of them; harness compare RUN RUN shows the items that differ.",
                     )
                 repeated[str(run.path)] = repeated.get(str(run.path), 0) + 1
     return taken, [f"{count} cells of {path} are in an earlier run, too" for path, count in repeated.items()]
@@ -265,7 +264,7 @@ def _does(run: Run, skipped: Cell) -> bool:
     )
 
 
-def _told_of_stopped(cells: Iterable[Cell]) -> list[str]:
+def _stopped_notes(cells: Iterable[Cell]) -> list[str]:
     stopped = sum("data" in cell and cell["status"] == "skipped" for cell in cells)
     return [f"{stopped} cells were never run: their run was stopped before them"] if stopped else []
 
@@ -281,7 +280,7 @@ def _results(
     for head in heads:
         for kind, count in head.get("requests", {}).items():
             requests[kind] = requests.get(kind, 0) + count
-    told = [note for run in runs for note in run.results.get("notes", []) if not _is_of_a_merge(note)]
+    kept = [note for run in runs for note in run.results.get("notes", []) if not _is_of_a_merge(note)]
     return {
         **runs[0].results,
         "run": {
@@ -293,7 +292,7 @@ def _results(
         },
         "model": _opened(runs).results["model"],
         "fits": _fits(runs, cells),
-        "notes": list(dict.fromkeys([*told, *notes])),
+        "notes": list(dict.fromkeys([*kept, *notes])),
         "cells": cells,
         "tasks": aggregate_tasks(cells, manifest["tasks"]),
     }
@@ -319,7 +318,7 @@ def _opened(runs: Sequence[Run]) -> Run:
 
 
 def _place(merged: _Merged, baselines: Mapping[str, _Merged], output: Path) -> None:
-    """Write everything beside the output folder and move it there as the last step."""
+    """Write everything next to the output folder and move it there as the last step."""
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.merging-") as scratch:
         folder = Path(scratch) / "run"
@@ -350,7 +349,7 @@ def _copy_cell(run: Run, cell: Cell, folder: RunFolder) -> None:
                 f"The records {str(source)!r} of a finished cell are missing, so the run is not whole."
             )
         _copy(source, folder.records_path(cell["task"], cell["language"], digest))
-    for name in (f"failures/{digest}.txt", f"cells/{digest}.json", f"cells/{digest}{BEGUN}"):
+    for name in (f"failures/{digest}.txt", f"cells/{digest}.json", f"cells/{digest}{STARTED}"):
         if (run.path / name).is_file():
             _copy(run.path / name, folder.path / name)
 

@@ -21,7 +21,7 @@ def merged_manifest(
     """Return the ``manifest.json`` of a merged run.
 
     Args:
-        runs: The parts; the first one's versions and machine stand for all, `merged_from` names the others.
+        runs: The parts; the versions and the machine are the first one's, `merged_from` names the others.
         cells: The cells of the merged run, in order.
         incomplete: The plan that the runs are shards of, where some shards are missing.
     """

@@ -1,4 +1,4 @@
-"""Brings two systems to the same items, in the same order; what differs is refused or, on request, left out."""
+"""Brings two systems to the same items, in the same order; what differs is an error or, on request, skipped."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ COLUMNS = ("ids", "digests", "fields", "predictions", "references", "clusters", 
 
 def differences_of(first: System, second: System, task: str) -> list[str]:
     """Return in what two systems of a task differ so that their scores may not mean the same, as clauses."""
-    told = []
+    clauses = []
     versions = [sorted({str(cell.get("version")) for cell in own.cells.values()}) for own in (first, second)]
     if versions[0] != versions[1]:
-        told.append(
+        clauses.append(
             f"they are of version {' and '.join(versions[0])} and {' and '.join(versions[1])} of {task!r}"
         )
     data = [own.run.results["run"].get("data") for own in (first, second)]
     if "sample" in data and data[0] != data[1]:
-        told.append(f"they are on the data {data[0]!r} and {data[1]!r}")
+        clauses.append(f"they are on the data {data[0]!r} and {data[1]!r}")
     for name in ("protocol", "method"):
         names = [sorted({str(cell[name]) for cell in own.cells.values()}) for own in (first, second)]
         if names[0] != names[1]:
-            told.append(f"their {name}s are {' and '.join(names[0])} and {' and '.join(names[1])}")
-    lacking = [sorted(set(own.cells) - set(other.cells)) for own, other in ((first, second), (second, first))]
-    for own, codes in zip((first, second), lacking, strict=True):
+            clauses.append(f"their {name}s are {' and '.join(names[0])} and {' and '.join(names[1])}")
+    only_in = [sorted(set(own.cells) - set(other.cells)) for own, other in ((first, second), (second, first))]
+    for own, codes in zip((first, second), only_in, strict=True):
         if codes:
-            told.append(f"only {own.name} has {' '.join(codes)}")
-    return told
+            clauses.append(f"only {own.name} has {' '.join(codes)}")
+    return clauses
 
 
 def common_items(first: Items, second: Items, *, common: bool) -> tuple[Items, Items, list[str]]:
-    """Return the items of two systems that are the same, in the order of the first, and what was left out.
+    """Return the items of two systems that are the same, in the order of the first, and notes on what was skipped.
 
     Items are the same when they have the same id, what was asked and the gold answer.
 
     Args:
         first: Those of the one system.
         second: Those of the other.
-        common: Whether items that are not the same are left out; else they are refused.
+        common: Whether items that are not the same are skipped; else they are an error.
 
     Raises:
         UsageError: Where items differ and `common` is false, and where no item is left.
@@ -61,18 +61,22 @@ def common_items(first: Items, second: Items, *, common: bool) -> tuple[Items, I
         "were asked something else": len(rows) - len(asked),
         "have another gold answer": len(asked) - len(same),
     }
-    told = [f"{count} {reason}" for reason, count in counts.items() if count]
+    differences = [f"{count} {reason}" for reason, count in counts.items() if count]
     where = f"{first.task!r} in {first.language.code!r}"
-    if told and not common:
+    if differences and not common:
         raise UsageError(
-            f"The items of {where} are not the same: of {max(len(first), len(second))}, {', '.join(told)}.",
+            f"The items of {where} are not the same: of {max(len(first), len(second))}, {', '.join(differences)}.",
             hint="Diagnose the common ones with --common.",
         )
     if not same:
         raise UsageError(
-            f"No item of {where} is common to the two runs: {', '.join(told) or 'there are none'}."
+            f"No item of {where} is common to the two runs: {', '.join(differences) or 'there are none'}."
         )
-    notes = [f"{first.task} {first.language.code}: items left out: {', '.join(told)}."] if told else []
+    notes = (
+        [f"{first.task} {first.language.code}: skipped items: {', '.join(differences)}."]
+        if differences
+        else []
+    )
     return _taken(first, [row for row, _ in same]), _taken(second, [row for _, row in same]), notes
 
 

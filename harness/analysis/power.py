@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.analysis.comparison import compare
-from harness.data.sampling import draw
+from harness.data.sampling import LIMIT_SEED, draw
 from harness.errors import UsageError
 from harness.planning.plan import Cell
 from harness.registry.registry import Registry
 from harness.running.cell_reader import CellReader
-from harness.running.run import LIMIT_SEED
 from harness.statistics import detectable_difference, draw_codes, paired_sd
 from harness.storage.run_folder import Run
 
@@ -36,10 +35,10 @@ class Assumption:
     correlation: float = 0.5
     """Of their item scores."""
     runs: tuple[Run, ...] = ()
-    """One run, whose items tell the spread of each system's scores; or two, whose paired differences are taken."""
+    """One run, whose items give the spread of each system's scores; or two, whose paired differences are taken."""
 
     def __post_init__(self) -> None:
-        """Refuse numbers that mean nothing; raises `UsageError`."""
+        """Raise `UsageError` for numbers that have no meaning."""
         if not 0 < self.score < 1:
             raise UsageError(
                 f"--score {self.score:g} is no expected score; expected more than 0 and less than 1."
@@ -66,7 +65,7 @@ class Detectable:
     sd: float | None
     """Standard deviation of the paired difference of one draw; None for a mean."""
     assumed: bool
-    """Whether the deviation is assumed, for this language or for one of the task; False where runs told it."""
+    """Whether the deviation is assumed, for this language or for one of the task; False where runs give it."""
     difference: float | None
     """As a fraction, at 80 % power and 5 % two-sided; None without items."""
 
@@ -183,7 +182,7 @@ def _examples(cell: Cell, reader: CellReader, limit: int | None) -> Iterator[Any
 
 
 def _measured(assumption: Assumption, registry: Registry) -> Deviations:
-    """Return the deviations that runs tell, of the first headline metric of each task."""
+    """Return the measured deviations of runs, of the first headline metric of each task."""
     if len(assumption.runs) == 2:
         return {
             (task.task, part.language): own.se * math.sqrt(own.groups)

@@ -37,7 +37,7 @@ def relabel(
     Raises:
         UsageError: Where the gold fits no task of the run, the run has a corrected gold already, or the output
             cannot be written.
-        DataError: For labels of items that a cell lacks, and for broken records.
+        DataError: For labels of items that a cell does not have, and for broken records.
     """
     gold = read_gold(gold_path)
     run = Run(path)
@@ -52,7 +52,7 @@ def relabel(
                 _write(one, gold, made / one.path.relative_to(run.path), output.name)
             rescore(made, registry, further)
             if output.is_dir():
-                output.rmdir()  # an empty one; a folder that holds something is refused
+                output.rmdir()  # an empty one; a folder that holds something is an error
             made.rename(output)
     except OSError as error:
         raise FileNotWrittenError(output, error) from error
@@ -136,7 +136,7 @@ def _cell(
         while chunk := list(itertools.islice(records, CHUNK)):
             writer.add(chunk)
         writer.close()
-    if cell.get("size", cell["n"]) == cell["n"]:  # of the items that a limit left out, nobody knows
+    if cell.get("size", cell["n"]) == cell["n"]:  # items beyond a limit are unknown
         own.check_known(seen, f"{cell['task']}:{cell['language']}")
     return {**new, "gold": {"name": gold.name, **counts.to_json()}}
 

@@ -25,7 +25,7 @@ CHUNK = 2_048
 
 
 def rescore(path: Path, registry: Registry, further: Sequence[str] = ()) -> None:
-    """Compute all metrics of a run anew, the run's own and `further` ones, and write its results.
+    """Compute all metrics of a run again, the run's own and `further` ones, and write its results.
 
     Raises `UsageError` when a further metric fits no task of the run, `DataError` where records are broken; then
     nothing is written.

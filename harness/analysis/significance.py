@@ -62,7 +62,7 @@ class Difference:
     p_holm: float | None = None
     """The same, adjusted for the number of systems that are compared with the first."""
     mcnemar: float | None = None
-    """Exact p of McNemar's test; only for 0/1 items of one language that stand alone."""
+    """Exact p of McNemar's test; only for 0/1 items of one language without clusters."""
     won: int | None = None
     """Items with a higher score than the first system's; None for set-level metrics."""
     lost: int | None = None
@@ -80,9 +80,9 @@ class Scores:
     ranks: tuple[tuple[int, int], ...] | None = None
     """By system: the middle 95 % of its ranks in a joint bootstrap; 1 is the best."""
     best: tuple[bool, ...] | None = None
-    """By system: whether it cannot be told from the best one after Holm; None for a single language of several."""
+    """By system: whether it does not differ from the best one after Holm; None for a single language of several."""
     out_of_reach: tuple[bool, ...] | None = None
-    """By system: whether so few clusters differ from the best one's that no scores of theirs could tell them apart."""
+    """By system: whether so few clusters differ from the best one's that no scores of theirs could be significant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ def assess(
         parts: The common items, language by language; at least one.
         task: Seeds the resamples, with the metric.
         linked: Whether items of the same id in several languages are one draw.
-        unpaired: Languages that are left out of that: their ids name other items.
+        unpaired: Languages that this does not hold for: their ids name other items.
     """
     values = [tuple(fmean(column) for column in zip(*(part.values for part in parts), strict=True))]
     values += [part.values for part in parts]
@@ -146,19 +146,19 @@ def bound_note(scores: Scores, systems: Sequence[str]) -> str | None:
     ]
     if not bounded:
         return None
-    told = " and ".join(f"{bound:.3f} for {name}" for bound, name in bounded)
+    bounds = " and ".join(f"{bound:.3f} for {name}" for bound, name in bounded)
     tests = len(systems) - 1
     adjusted = f" (after Holm {min(1.0, min(bounded)[0] * tests):.3f})" if tests > 1 else ""
     return (
         f"{scores.metric}: so few clusters differ from those of {systems[0]} that p cannot be smaller than "
-        f"{told}{adjusted}, whatever the scores. An interval can leave out 0 all the same."
+        f"{bounds}{adjusted}, whatever the scores. An interval can exclude 0 all the same."
     )
 
 
 def _out_of_reach(counts: Sequence[int | None]) -> list[bool]:
     """Return for which tests, of so many clusters that differ, even the smallest p would not be significant.
 
-    Systems that differ nowhere are not meant: they are the same. None stands where there is no test.
+    Systems that differ nowhere are not meant: they are the same. None where there is no test.
     """
     bounds = [least_p(count) for count in counts if count is not None]
     # Holm rejects nothing unless the smallest of all p is below ALPHA divided by their number.

@@ -24,7 +24,7 @@ class System:
 
     run: Run
     name: str
-    """The model, with what tells it from other systems of that model."""
+    """The model, with what distinguishes it from other systems of that model."""
     cells: Mapping[str, Cell]
     spec: Mapping[str, Any]
     """What the run's manifest says of the task."""
@@ -60,7 +60,7 @@ def group_systems(
     Raises:
         UsageError: For names that no run has, for a run named twice, and where no task was finished by so many
             systems.
-        DataError: Where nothing tells two cells of a run apart.
+        DataError: Where nothing distinguishes two cells of a run.
     """
     paths = [run.path.resolve() for run in runs]
     for run, path in zip(runs, paths, strict=True):
@@ -69,7 +69,7 @@ def group_systems(
     finished = [
         (number, cell) for number, run in enumerate(runs) for cell in run.cells if cell["status"] == "ok"
     ]
-    _refuse_unknown([cell for _, cell in finished], tasks, languages)
+    _check_names([cell for _, cell in finished], tasks, languages)
     wanted = [
         (number, cell)
         for number, cell in finished
@@ -84,7 +84,7 @@ def group_systems(
     return groups
 
 
-def _refuse_unknown(cells: Sequence[Cell], tasks: Sequence[str], languages: Sequence[str]) -> None:
+def _check_names(cells: Sequence[Cell], tasks: Sequence[str], languages: Sequence[str]) -> None:
     names = {cell["task"] for cell in cells}
     for pattern in tasks:
         if not any(fnmatchcase(name, pattern) for name in names):
@@ -118,7 +118,7 @@ def _grouped(runs: Sequence[Run], cells: Sequence[tuple[int, Cell]]) -> list[Sys
         if cell["language"] in by_language:
             raise DataError(
                 f"The run {str(runs[number].path)!r} has two cells of {cell['task']!r} in "
-                f"{cell['language']!r} that nothing tells apart."
+                f"{cell['language']!r} that nothing distinguishes."
             )
         by_language[cell["language"]] = cell
     return [
@@ -138,21 +138,21 @@ def _systems(runs: Sequence[Run], task: str, group: Mapping[Key, Mapping[str, Ce
 def _names(runs: Sequence[Run], keys: Sequence[Key]) -> dict[Key, str]:
     """Return the model of every system, with what differs among the systems of that model.
 
-    The folder is named only where nothing else tells two of them apart.
+    The folder is named only where nothing else distinguishes two of them.
     """
     described = {key: _description(runs[key[0]], key) for key in keys}
     names = {}
     for key, (model, parts, folder) in described.items():
         others = [other for name, other, _ in described.values() if name == model]
-        told = [
+        shown = [
             part for index, part in enumerate(parts) if len({other[index] for other in others}) > 1 and part
         ]
-        told += [folder] if others.count(parts) > 1 else []
-        names[key] = f"{model} ({', '.join(told)})" if told else model
+        shown += [folder] if others.count(parts) > 1 else []
+        names[key] = f"{model} ({', '.join(shown)})" if shown else model
     return names
 
 
 def _description(run: Run, key: Key) -> tuple[str, tuple[str, ...], str]:
     _, protocol, method, seed, conditions = key
-    told = ", ".join(f"{name}={value}" for name, value in json.loads(conditions).items())
-    return str(run.manifest["model"]), (protocol, method, told, f"seed={seed}"), str(run.path)
+    view = ", ".join(f"{name}={value}" for name, value in json.loads(conditions).items())
+    return str(run.manifest["model"]), (protocol, method, view, f"seed={seed}"), str(run.path)

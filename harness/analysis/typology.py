@@ -32,12 +32,13 @@ SYNTAX = "S_"
 def typology_index(languages: Sequence[Language], feature_set: str = "syntax_knn") -> float:
     """Return the typology index of languages, in [0, ln 2].
 
-    Raises `MissingExtraError` without lang2vec, and `DataError` where URIEL lacks a language or a feature's values.
+    Raises `MissingExtraError` without lang2vec, and `DataError` where URIEL has no such language or no values of a
+    feature.
     """
     nameless = [language.code for language in languages if not language.iso639_3]
     if nameless or not languages:
         raise DataError(
-            f"URIEL names languages by ISO 639-3 codes, and {', '.join(nameless) or 'no language'} has none here."
+            f"URIEL uses ISO 639-3 codes, and {', '.join(nameless) or 'no language'} has no such code here."
         )
     values = syntax_shares([language.iso639_3 for language in languages], feature_set)
     return mean_entropy([float(share) for share in values.mean(axis=0)])
@@ -59,10 +60,10 @@ def syntax_shares(codes: Sequence[str], feature_set: str = "syntax_knn") -> npt.
     with np.load(path, allow_pickle=False) as archive:
         known = {str(code): index for index, code in enumerate(archive["langs"])}
         columns = [index for index, name in enumerate(archive["feats"]) if str(name).startswith(SYNTAX)]
-        lacking = [code for code in codes if code not in known]
-        if lacking:
+        unknown = [code for code in codes if code not in known]
+        if unknown:
             raise DataError(
-                f"URIEL has no language {', '.join(map(repr, lacking))}; "
+                f"URIEL has no language {', '.join(map(repr, unknown))}; "
                 "expected individual ISO 639-3 codes such as 'arb' and 'cmn'."
             )
         rows = [known[code] for code in codes]
@@ -91,5 +92,5 @@ def _data_file(name: str) -> Path:
         raise MissingExtraError("The typology index", "typology", "lang2vec") from error
     path = Path(str(distribution.locate_file(f"lang2vec/data/{name}")))
     if not path.is_file():
-        raise DataError(f"The package lang2vec {distribution.version} lacks the file {str(path)!r}.")
+        raise DataError(f"The package lang2vec {distribution.version} has no file {str(path)!r}.")
     return path

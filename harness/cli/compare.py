@@ -28,7 +28,7 @@ def compare(
         str | None, typer.Option("--metric", help="Score with this one, not with the tasks' own.")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse systems whose items, data or version of a task differ.")
+        bool, typer.Option("--strict", help="Reject systems whose items, data or version of a task differ.")
     ] = False,
     items_file: Annotated[
         Path | None, typer.Option("--items", help="Write the ids that all or none have right, as JSON.")
@@ -43,9 +43,10 @@ def compare(
     Example: harness compare runs/e5-small runs/smollm2 --tasks xnli
     """
     from harness.analysis.comparison import compare as compare_runs
-    from harness.api import open_session
-    from harness.cli.display import check_output_file, reporting_broken_plugins, stdout, write_rows
+    from harness.cli.display import stdout
+    from harness.cli.output import check_output_file, reporting_broken_plugins, write_rows
     from harness.reporting.comparison import comparison_rows, item_rows, render_comparison
+    from harness.running.session import open_session
     from harness.specs.selection import split_names
     from harness.storage.run_folder import Run
 

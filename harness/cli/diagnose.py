@@ -59,8 +59,8 @@ def diagnose(
     """
     from harness.analysis.diagnosis import DiagnosisOptions
     from harness.analysis.diagnosis import diagnose as diagnose_runs
-    from harness.api import open_session
-    from harness.cli.display import check_output_file, reporting_broken_plugins, write_rows
+    from harness.cli.output import check_output_file, reporting_broken_plugins, write_rows
+    from harness.running.session import open_session
     from harness.specs.selection import split_names
     from harness.storage.run_folder import Run
 
@@ -93,7 +93,8 @@ def _show(found: object, form: str, output: Path | None, *, each_language: bool)
     from rich.console import Console
 
     from harness.analysis.diagnosis import Diagnosis
-    from harness.cli.display import stdout, write_file
+    from harness.cli.display import stdout
+    from harness.cli.output import write_file
     from harness.reporting.diagnosis import render_diagnosis
 
     assert isinstance(found, Diagnosis)

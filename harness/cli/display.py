@@ -13,24 +13,15 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
-from harness.cli.output import check_output_file, reporting_broken_plugins, write_file, write_rows
-from harness.cli.table import PLAIN_WIDTH, print_table
+from harness.cli.output import write_rows
+from harness.cli.table import PLAIN_WIDTH
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from harness.planning.plan import Plan, Skip
 
-__all__ = [
-    "ConsoleProgress",
-    "check_output_file",
-    "print_table",
-    "reporting_broken_plugins",
-    "show_plan",
-    "show_run",
-    "write_file",
-    "write_rows",
-]
+__all__ = ["ConsoleProgress", "show_plan", "show_run"]
 
 PLAIN_EVERY = 10.0
 """Seconds between two lines about the same piece of work where there is no terminal."""
@@ -61,7 +52,7 @@ class ConsoleProgress:
         self._bars = Progress(*columns, console=self._console, transient=True, disable=not self._live)
         self._task: TaskID | None = None
         self._title, self._unit, self._total, self._done = "", "", 0, 0
-        self._started = self._told = 0.0
+        self._started = self._last_line_at = 0.0
 
     def __enter__(self) -> ConsoleProgress:
         return self
@@ -69,7 +60,7 @@ class ConsoleProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._live:  # where nothing was drawn, older versions of rich end the line that nobody began
+        if self._live:  # where nothing was drawn, older versions of rich end a line that was never started
             self._bars.stop()
 
     def announce(self, message: str) -> None:
@@ -79,7 +70,7 @@ class ConsoleProgress:
     def start(self, title: str, total: int, unit: str) -> None:
         """Begin a bar."""
         self._title, self._unit, self._total, self._done = title, unit, total, 0
-        self._started = self._told = time.monotonic()
+        self._started = self._last_line_at = time.monotonic()
         if self._live:
             # Only while a bar is needed: a model that is being trained shows its own.
             self._bars.start()
@@ -91,8 +82,8 @@ class ConsoleProgress:
         rate = self._done / max(time.monotonic() - self._started, 1e-6)
         if self._task is not None:
             self._bars.update(self._task, advance=count, rate=f"{rate:,.0f} {self._unit}/s")
-        elif time.monotonic() - self._told > PLAIN_EVERY:
-            self._told = time.monotonic()
+        elif time.monotonic() - self._last_line_at > PLAIN_EVERY:
+            self._last_line_at = time.monotonic()
             self.announce(f"{self._title}: {self._done:,} of {self._total:,} {self._unit}, {rate:,.0f}/s")
 
     def finish(self) -> None:
@@ -108,7 +99,7 @@ class ConsoleProgress:
 
 
 def show_plan(plan: Plan, *, brief: bool) -> None:
-    """Print what will be run, fitted and skipped; the brief form leaves the table of cells out."""
+    """Print what will be run, fitted and skipped; the brief form skips the table of cells."""
     console = Console(stderr=True, highlight=False, emoji=False) if brief else stdout()
     cells = f"{len(plan.cells)} {'cell' if len(plan.cells) == 1 else 'cells'}"
     fits = f"{len(plan.fits)} {'model' if len(plan.fits) == 1 else 'models'} to fit"
@@ -157,12 +148,13 @@ def show_run(folder: Path, json_file: Path | None = None) -> int:
     """Print the summary of a run folder and of its baselines; return 1 where a cell failed, else 0."""
     from harness.reporting.console import render_summary
     from harness.reporting.rows import cell_rows
+    from harness.reporting.sections import installed_sections
     from harness.reporting.summary import summarise
     from harness.storage.run_folder import Run, with_baselines
 
     console = stdout()
     runs = with_baselines(Run(folder))
-    console.print(render_summary(summarise(runs), width=console.width))
+    console.print(render_summary(summarise(runs, sections=installed_sections()), width=console.width))
     console.print(escape(f"Run folder: {folder}   Show it again: harness report {folder}"), soft_wrap=True)
     if json_file is not None:
         write_rows(json_file, cell_rows(runs))

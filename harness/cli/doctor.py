@@ -28,13 +28,15 @@ _MARKS = {"broken": "!", "outdated": "!", "missing": "-", "disabled": "-"}
 
 @app.command()
 def doctor(
-    devices: Annotated[bool, typer.Option("--devices", help="Also import torch and ask it.")] = False,
+    devices: Annotated[
+        bool, typer.Option("--devices", help="Also import torch and list its devices.")
+    ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the rows to this file.")
     ] = None,
 ) -> None:
     """Show versions, devices, plugins and caches, and what is missing for which feature; changes nothing."""
-    from harness.cli.display import write_rows
+    from harness.cli.output import write_rows
     from harness.registry.discovery import discover
     from harness.registry.doctor import examine
 
@@ -56,9 +58,9 @@ def doctor(
 
 
 def _lines(row: Finding, width: int) -> Iterator[str]:
-    """Give a finding's lines: wrapped in a terminal, one line elsewhere; commands are never broken."""
-    told = row.state == "missing" or row.area == "feature"
-    detail = f"{row.state:7}  {row.detail}" if told else row.detail or row.state
+    """Yield a finding's lines: wrapped in a terminal, one line elsewhere; commands are never broken."""
+    shows_state = row.state == "missing" or row.area == "feature"
+    detail = f"{row.state:7}  {row.detail}" if shows_state else row.detail or row.state
     text = f"{_MARKS.get(row.state, ' ')} {row.name:{width}}  {detail}".rstrip()
     indent = " " * (width + 4)
     if _in_terminal():

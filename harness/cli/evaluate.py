@@ -67,18 +67,14 @@ def evaluate(
 
 
 def _run(run_config: Any, resume: Path | None, json_file: Path | None) -> int:
-    from harness.api import check_output_folder, execute, open_session, prepare, prepare_together
-    from harness.cli.display import (
-        ConsoleProgress,
-        check_output_file,
-        reporting_broken_plugins,
-        show_plan,
-        show_run,
-    )
+    from harness.cli.display import ConsoleProgress, show_plan, show_run
+    from harness.cli.output import check_output_file, reporting_broken_plugins
     from harness.errors import StoppedError
     from harness.progress import SilentProgress
     from harness.running.launch import join_processes, start_processes
     from harness.running.processes import launched
+    from harness.running.run import execute
+    from harness.running.session import check_output_folder, open_session, prepare, prepare_together
     from harness.running.signals import Interrupted
 
     if resume is None:
@@ -88,7 +84,7 @@ def _run(run_config: Any, resume: Path | None, json_file: Path | None) -> int:
     session = open_session(run_config.tasks_from, allow_code=run_config.allow_code)
     if wanted is not None and wanted > 1 and not launched():
         with reporting_broken_plugins(session.registry.plugins, session.catalog):
-            prepare(run_config, session)  # what is wrong is told once, before processes are started
+            prepare(run_config, session)  # errors are reported once, before processes are started
         return start_processes(session.registry, sys.argv[1:], wanted)
     processes = join_processes(session.registry, wanted=wanted, cpu=run_config.options.get("device") == "cpu")
     try:

@@ -39,7 +39,7 @@ class Contents:
     sources: Counter[str] = field(default_factory=Counter)
     """Answers by source, in hexadecimal digits."""
     identities: dict[str, Any] = field(default_factory=dict)
-    """What the sources stand for."""
+    """What the sources mean."""
 
     def add(self, other: Contents) -> None:
         """Add what another log holds; keys in common are not known here."""
@@ -70,7 +70,8 @@ class Contents:
 @app.command()
 def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
     """Count the answers of each log: by ability, by source, and those that were asked more than once."""
-    from harness.cli.display import check_output_file, print_table, write_rows
+    from harness.cli.output import check_output_file, write_rows
+    from harness.cli.table import print_table
     from harness.storage.journal_index import KeyIndex
 
     check_output_file(json_file)
@@ -97,7 +98,7 @@ def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
 @app.command()
 def verify(folder: RunArgument, json_file: JsonFile = None) -> int:
     """Read all logs, and name the bytes that are no good records; exit status 1 where there are any."""
-    from harness.cli.display import check_output_file, write_rows
+    from harness.cli.output import check_output_file, write_rows
     from harness.storage.journal_log import DESCRIPTION, KEY_BYTES, Log
 
     check_output_file(json_file)

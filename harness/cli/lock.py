@@ -32,11 +32,11 @@ def lock(
     ] = Path("harness.lock.json"),
     json_file: o.JsonFile = None,
 ) -> None:
-    """Write the revisions and digests of all data and specs; eval --locked FILE refuses anything else.
+    """Write the revisions and digests of all data and specs; eval --locked FILE rejects anything else.
 
     Example: harness lock xnli --data hub --output xnli.lock.json
     """
-    from harness.cli.display import check_output_file, write_file, write_rows
+    from harness.cli.output import check_output_file, write_file, write_rows
     from harness.planning.lock_file import lock_run
     from harness.storage.run_folder import Run
 
@@ -77,13 +77,13 @@ def _names_a_run(named: list[str]) -> bool:
 
 
 def _lock_tasks(named: list[str], given: dict[str, Any]) -> tuple[Lock, list[str]]:
-    from harness.api import data_options, open_session
-    from harness.cli.display import reporting_broken_plugins
+    from harness.cli.output import reporting_broken_plugins
     from harness.data.sources import DataFinder
     from harness.planning.lock_file import Lock
     from harness.planning.resolution import TasksResolver
-    from harness.running.fit_store import cache_folder
+    from harness.running.session import data_options, open_session
     from harness.specs.selection import select, split_names
+    from harness.storage.files import cache_folder
 
     session = open_session(given["--tasks-from"] or ())
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
@@ -103,7 +103,8 @@ def _lock_tasks(named: list[str], given: dict[str, Any]) -> tuple[Lock, list[str
 def _show(found: Lock, missing: list[str], output: Path) -> None:
     from rich.markup import escape
 
-    from harness.cli.display import print_table, stdout
+    from harness.cli.display import stdout
+    from harness.cli.table import print_table
 
     rows = []
     for origin in sorted({entry.origin for entry in found.data}):
@@ -113,10 +114,10 @@ def _show(found: Lock, missing: list[str], output: Path) -> None:
         rows.append([origin, *map(str, (len(entries), files, pinned, len(entries) - pinned))])
     print_table(("data", "splits", "files", "pinned", "unpinned"), rows)
     model = "no model" if found.model is None else f"the model {found.model.ref}"
-    told = [f"{output}: {len(found.data)} splits, {len(found.specs)} documents, {model}"]
-    told += [f"unpinned, no revision is known: {entry.title}" for entry in found.data if not entry.pinned]
-    told += [f"not found and not locked: {title}" for title in missing]
-    for line in told:
+    lines = [f"{output}: {len(found.data)} splits, {len(found.specs)} documents, {model}"]
+    lines += [f"unpinned, no revision is known: {entry.title}" for entry in found.data if not entry.pinned]
+    lines += [f"not found and not locked: {title}" for title in missing]
+    for line in lines:
         stdout().print(escape(line), soft_wrap=True)
 
 

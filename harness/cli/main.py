@@ -40,14 +40,14 @@ SHIPPED = {
     "annotate": "Let people label items again, blind; agreement, kappa, a corrected gold.",
     "board": "Write a board of systems, tasks and languages: pages that need no server.",
     "checklist": "Behavioural tests: generate, import, lint, translate, score.",
-    "gap": "Tell whether a benchmark's translations, not the model, cost the score.",
+    "gap": "Show whether a benchmark's translations, not the model, cost the score.",
     "new": "Write a package to begin with: plugin, task, language, adapter, metric.",
     "overlap": "Compare what a classifier attends to in a text and its translation.",
     "treebank": "Colorless-green and code-switched treebanks: make, check, split.",
     "translate": "Translate the texts that variants of tasks need; ship them as a data set.",
     "submission": "Score, export and import the public XTREME-R submission files.",
 }
-"""Help of the commands that our own plugins bring: told without importing them."""
+"""Help of the commands that first-party plugins bring, shown without importing them."""
 GROUP = "harness.commands"
 INTERRUPTED = 130
 HELP = """\
@@ -77,20 +77,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(given)
     except StoppedError as error:
-        _tell(str(error), debug=debug)
+        _print_error(str(error), debug=debug)
         return error.exit_code
     except HarnessError as error:
-        _tell(f"Error: {error}", debug=debug)
+        _print_error(f"Error: {error}", debug=debug)
         return error.exit_code
     except KeyboardInterrupt:
-        _tell("Stopped. What was finished is kept in the run folder.", debug=debug)
+        _print_error("Stopped. What was finished is kept in the run folder.", debug=debug)
         return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
         return 0
-    except Exception as error:  # a fault of ours or of a plugin still ends in one line
-        told = "" if debug else " This is a fault of the harness or of a plugin; --debug shows where."
-        _tell(f"Error: {type(error).__name__}: {error}.{told}", debug=debug)
+    except Exception as error:  # an internal error or one of a plugin still ends in one line
+        advice = "" if debug else " This is a fault of the harness or of a plugin; --debug shows where."
+        _print_error(f"Error: {type(error).__name__}: {error}.{advice}", debug=debug)
         return 1
     finally:
         DEBUG.reset(token)
@@ -126,7 +126,7 @@ def _load(name: str) -> Any:
     from harness.registry.deadline import Watch, patience
 
     def hangs(name: str) -> None:
-        _tell(
+        _print_error(
             f"Still loading the command {name!r}. If it hangs, press Ctrl-C, and repair or uninstall {owners[0]!r}."
         )
 
@@ -172,7 +172,7 @@ def _invoke(app: Any, name: str, arguments: list[str]) -> int:
         if not message:  # a group without a command: its help was printed
             return 2
         end = "" if message.endswith((".", "?")) else "."
-        _tell(f"Error: {message}{end} Run '{path} --help' to see its options.")
+        _print_error(f"Error: {message}{end} Run '{path} --help' to see its options.")
         return 2
     if status == INTERRUPTED:  # what typer makes of Ctrl-C
         raise KeyboardInterrupt
@@ -189,7 +189,7 @@ def _help() -> str:
 
 
 def _entry_points(name: str) -> list[importlib.metadata.EntryPoint]:
-    """Return what brings a command: our own alone where there is one, so that nobody takes its place."""
+    """Return the entry points of a command; ours alone where there is one, so that no package replaces it."""
     found = [item for item in find_entry_points(GROUP)[0] if item.name == name]
     ours = [item for item in found if name in SHIPPED and package_of(item.dist)[0] == DISTRIBUTION]
     return ours or found
@@ -199,7 +199,7 @@ def _plugin_commands() -> dict[str, importlib.metadata.EntryPoint]:
     return {entry_point.name: entry_point for entry_point in find_entry_points(GROUP)[0]}
 
 
-def _tell(message: str, *, debug: bool = False) -> None:
+def _print_error(message: str, *, debug: bool = False) -> None:
     if debug:
         traceback.print_exc()
     rank = os.environ.get("RANK", "0")

@@ -28,8 +28,9 @@ def merge(
     Example: harness merge runs/part-1 runs/part-2 --output runs/whole
     """
     from harness.analysis.merge import merge as merge_runs
-    from harness.api import open_session
-    from harness.cli.display import check_output_file, show_run
+    from harness.cli.display import show_run
+    from harness.cli.output import check_output_file
+    from harness.running.session import open_session
 
     check_output_file(json_file)
     for line in merge_runs(runs, output, open_session().registry.metrics, incomplete=incomplete):

@@ -25,7 +25,8 @@ def models(
     ] = None,
 ) -> None:
     """List the model adapters; with a name, show its options, or what a model can do."""
-    from harness.cli.display import print_table, reporting_broken_plugins, write_rows
+    from harness.cli.output import reporting_broken_plugins, write_rows
+    from harness.cli.table import print_table
     from harness.registry.discovery import discover
     from harness.registry.registry import Registry
 

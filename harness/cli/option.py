@@ -75,11 +75,11 @@ Data = Annotated[
 ]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", help="At most so many items a cell, drawn by a seed.", rich_help_panel=DATA),
+    typer.Option("--limit", help="At most N items per cell, drawn by a seed.", rich_help_panel=DATA),
 ]
 TrainLimit = Annotated[
     int | None,
-    typer.Option("--train-limit", help="At most so many training items a stage.", rich_help_panel=DATA),
+    typer.Option("--train-limit", help="At most N training items per stage.", rich_help_panel=DATA),
 ]
 Seeds = Annotated[
     str | None, typer.Option("--seeds", help="Training seeds, e.g. 1,2,3.", rich_help_panel=TRAINING)
@@ -131,7 +131,7 @@ LiteralsPolicy = Annotated[
     str | None,
     typer.Option(
         "--literals",
-        help="Where a prompt lacks a language: english (default) or fail.",
+        help="Where a prompt has no words in a language: english (default) or fail.",
         rich_help_panel=PROMPTS,
     ),
 ]
@@ -206,7 +206,7 @@ Output = Annotated[
 ]
 NumProcesses = Annotated[
     int | None,
-    typer.Option("--num-processes", min=1, help="Share the work among so many.", rich_help_panel=MACHINES),
+    typer.Option("--num-processes", min=1, help="Run in N processes.", rich_help_panel=MACHINES),
 ]
 ShardName = Annotated[
     str | None,
@@ -222,18 +222,18 @@ BatchTokens = Annotated[
     typer.Option(
         "--batch-tokens",
         min=1,
-        help="Tokens in a batch; halved where memory lacks.",
+        help="Tokens in a batch; halved when memory runs out.",
         rich_help_panel=MACHINES,
     ),
 ]
 Reuse = Annotated[
     list[Path] | None,
-    typer.Option("--reuse", metavar="RUN", help="Take over answers of this run.", rich_help_panel=MACHINES),
+    typer.Option("--reuse", metavar="RUN", help="Reuse answers of this run.", rich_help_panel=MACHINES),
 ]
 Resume = Annotated[
     Path | None,
     typer.Option(
-        "--resume", metavar="RUN", help="Go on with this run, as it was begun.", rich_help_panel=OUTPUT
+        "--resume", metavar="RUN", help="Resume this run with its own options.", rich_help_panel=OUTPUT
     ),
 ]
 Locked = Annotated[
@@ -241,7 +241,7 @@ Locked = Annotated[
     typer.Option(
         "--locked",
         metavar="FILE",
-        help="Refuse data, specs and models that FILE does not name.",
+        help="Reject data, specs and models that FILE does not name.",
         rich_help_panel=DATA,
     ),
 ]
@@ -267,9 +267,9 @@ def key_values(items: list[str] | None) -> dict[str, str]:
 
 def make_config(given: dict[str, Any], config_file: Path | None) -> Any:
     """Return the `RunConfig` of a command: what was given, over what the configuration file says."""
-    from harness.api import data_options
     from harness.cli.configuration import read_configuration
     from harness.planning.plan import RunConfig
+    from harness.running.session import data_options
     from harness.specs.selection import split_names
 
     known = {*given, *OF_EVAL}
@@ -354,7 +354,7 @@ WITH_RESUME = frozenset({"model", "options", "num_processes", "batch_tokens", "r
 
 
 def resumed_config(given: dict[str, Any], config_file: Path | None, folder: Path) -> Any:
-    """Return the configuration of a run that is gone on with; raises `UsageError` for options that it has already."""
+    """Return the configuration of a run that is resumed; raises `UsageError` for options that it has already."""
     from dataclasses import replace
 
     from harness.running.resume import read_configuration_of
@@ -368,7 +368,7 @@ def resumed_config(given: dict[str, Any], config_file: Path | None, folder: Path
     if further or config_file is not None:
         name = SINGULAR.get(further[0], further[0]) if further else "config"
         raise UsageError(
-            f"--resume goes on with a run as it was begun: --{name.replace('_', '-')} cannot be given with it."
+            f"--resume keeps the options of the run: --{name.replace('_', '-')} cannot be given with it."
         )
     own = read_configuration_of(Run.read_manifest(folder), folder)
     return replace(

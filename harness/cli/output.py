@@ -23,7 +23,7 @@ __all__ = ["check_output_file", "print_problem", "reporting_broken_plugins", "wr
 
 @contextmanager
 def reporting_broken_plugins(plugins: Plugins, catalog: Catalog | None = None) -> Iterator[None]:
-    """Tell, after what is done inside, which plugins are broken and which specs cannot be read.
+    """Warn, after what is done inside, about broken plugins and specs that cannot be read.
 
     Also when it raised: an unknown name may be one that a broken plugin would have brought.
     """
@@ -49,7 +49,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def write_file(path: Path, text: str) -> None:
     """Write a file that the user named; raises `UsageError` where it cannot be written."""
-    from harness.storage.run_folder import write_atomically
+    from harness.storage.files import write_atomically
 
     try:
         write_atomically(path, text)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness.running.session import Prepared
 
 Power = Annotated[
-    bool, typer.Option("--power", help="Show the smallest difference that each test set can tell.")
+    bool, typer.Option("--power", help="Show the smallest difference that each test set can detect.")
 ]
 Assume = Annotated[
     list[Path] | None,
@@ -69,9 +69,10 @@ def plan(
     given = dict(locals())
     for name in ("config", "json_file", "power", "assume", "score", "correlation"):
         del given[name]
-    from harness.api import open_session, prepare
-    from harness.cli.display import reporting_broken_plugins, show_plan, stdout, write_rows
+    from harness.cli.display import show_plan, stdout
+    from harness.cli.output import reporting_broken_plugins, write_rows
     from harness.reporting.power import power_rows, render_power
+    from harness.running.session import open_session, prepare
 
     run_config = o.make_config(given, config)
     session = open_session(run_config.tasks_from)

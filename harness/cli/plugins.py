@@ -17,14 +17,14 @@ app = typer.Typer(add_completion=False)
 
 TABLES = (
     *("adapters", "aligners", "features", "importers", "kinds", "launchers", "methods", "metrics"),
-    *("readers", "reports", "translators", "transliterators"),
+    *("readers", "report_sections", "reports", "task_checks", "translators", "transliterators"),
 )
 
 
 @app.command()
 def plugins(
     check: Annotated[
-        bool, typer.Option("--check", help="Also call every hook, and tell names that two plugins register.")
+        bool, typer.Option("--check", help="Also call every hook, and show names that two plugins register.")
     ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the rows to this file.")
@@ -42,9 +42,9 @@ def plugins(
     catalog = Catalog(
         registry.task_spec_folders(), kind_models={}, drop_shadowed_names=found.drop_shadowed_names
     )
-    told = [*_commands(), *_double_documents(catalog), *catalog.lost_fragments()]
-    told += _double_names(registry) if check else ()
-    told += found.taken
+    conflicts_found = [*_commands(), *_double_documents(catalog), *catalog.lost_fragments()]
+    conflicts_found += _double_names(registry) if check else ()
+    conflicts_found += found.taken
     broken = {(plugin.name, plugin.module) for plugin in found.broken}
     rows: list[dict[str, Any]] = [
         {
@@ -77,11 +77,11 @@ def plugins(
             f"{plugin.name} ({plugin.module}): {plugin.error}{plugin.stop} {plugin.problem.hint}",
             plugin.problem,
         )
-    for problem in (*catalog.problems, *told):
+    for problem in (*catalog.problems, *conflicts_found):
         print_problem(str(problem), problem)
     if json_file is not None:
         write_rows(json_file, rows)
-    return int(bool(found.broken or catalog.problems or told))
+    return int(bool(found.broken or catalog.problems or conflicts_found))
 
 
 def _commands() -> Iterator[HarnessError]:
@@ -109,7 +109,7 @@ def _commands() -> Iterator[HarnessError]:
 
 def _double_documents(catalog: Catalog) -> Iterator[HarnessError]:
     from harness.errors import DuplicateNameError
-    from harness.specs.catalog import SORTS
+    from harness.specs.folder import SORTS
 
     for sort in SORTS[:-1]:
         for name in catalog.names(sort):

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from harness.reporting.formats import ReportSection
     from harness.storage.run_folder import Run
+    from harness.table import Table
 
 app = typer.Typer(add_completion=False)
+PROBING = "probing"
+"""The name of a plugin's section."""
 
 
 @app.command()
 def report(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run folders; the first one foremost.")
-    ],
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, the main one first.")],
     format_name: Annotated[
         str, typer.Option("--format", "-f", help="console, markdown, html, latex, csv, json, or a plugin's.")
     ] = "console",
@@ -41,13 +43,13 @@ def report(
         bool, typer.Option("--with-published", help="Show published scores of the run's suites.")
     ] = False,
 ) -> None:
-    """Print or write the report of a run; baselines that were run beside it are shown too."""
-    from harness.api import open_session, published_documents
-    from harness.cli.display import reporting_broken_plugins, write_file, write_rows
+    """Print or write the report of a run; baselines that were run with it are shown too."""
+    from harness.cli.output import reporting_broken_plugins, write_file, write_rows
     from harness.reporting.equity.formats import equity_format
     from harness.reporting.equity.rows import equity_rows
-    from harness.reporting.probing.rows import probe_rows
     from harness.reporting.rows import cell_rows
+    from harness.running.manifest import published_documents
+    from harness.running.session import open_session
     from harness.storage.run_folder import Run, with_baselines
 
     session = open_session()
@@ -58,8 +60,11 @@ def report(
     if with_published:
         runs[0].manifest["published"] = published_documents(session.catalog, runs[0].manifest["suites"])
     if json_file is not None:
-        rows = equity_rows if equity else probe_rows if probing else cell_rows
-        write_rows(json_file, rows(runs))
+        if probing and not equity:
+            section = registry.report_sections.get(PROBING).read(runs)
+            write_rows(json_file, [] if section is None else section.rows())
+        else:
+            write_rows(json_file, (equity_rows if equity else cell_rows)(runs))
     render = equity_format(format_name, chosen.render) if equity else chosen.render
     if output is not None and chosen.write is not None:
         for path in chosen.write(runs, output):
@@ -67,15 +72,16 @@ def report(
     elif output is not None:
         write_file(output, render(runs))
     elif format_name == "console":
-        _print(runs, part="matrices" if matrices else "equity" if equity else "probing" if probing else "")
+        part = "matrices" if matrices else "equity" if equity else PROBING if probing else ""
+        _print(runs, registry.report_sections, part=part)
     else:
         typer.echo(render(runs), nl=False)
 
 
-def _print(runs: Sequence[Run], *, part: str) -> None:
+def _print(runs: Sequence[Run], sections: Table[ReportSection], *, part: str) -> None:
     """Print the report, or one part of it alone, in all its tables."""
     from harness.cli.display import stdout
-    from harness.reporting.console import render_matrices, render_probes, render_summary
+    from harness.reporting.console import render_matrices, render_section, render_summary
     from harness.reporting.equity.console import render_equity
     from harness.reporting.equity.report import equity_report
     from harness.reporting.summary import summarise
@@ -84,10 +90,10 @@ def _print(runs: Sequence[Run], *, part: str) -> None:
     if part == "equity":
         console.print(render_equity(equity_report(runs), width=console.width))
         return
-    summary = summarise(runs)
+    summary = summarise(runs, sections=tuple(sections))
     if part == "matrices":
         console.print(render_matrices(summary))
-    elif part == "probing":
-        console.print(render_probes(summary, width=console.width))
+    elif part:
+        console.print(render_section(summary, sections.get(part), width=console.width))
     else:
         console.print(render_summary(summary, width=console.width))

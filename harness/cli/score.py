@@ -35,9 +35,10 @@ def score(
     """
     from harness.analysis.relabelling import relabel
     from harness.analysis.rescoring import rescore
-    from harness.api import open_session
-    from harness.cli.display import reporting_broken_plugins, show_run
+    from harness.cli.display import show_run
+    from harness.cli.output import reporting_broken_plugins
     from harness.errors import UsageError
+    from harness.running.session import open_session
     from harness.specs.selection import split_names
 
     if (gold is None) is not (output is None):

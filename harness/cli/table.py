@@ -51,7 +51,7 @@ def render_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, width: 
 
 
 def _cleaned(field: str) -> str:
-    """Return a field without what would steer a terminal: names and licences come from strangers' files."""
+    """Return a field without control characters: names and licences come from files of third parties."""
     return _CONTROL.sub("", field).expandtabs(8)
 
 

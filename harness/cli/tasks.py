@@ -12,10 +12,11 @@ import typer
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.api import Session
     from harness.registry.discovery import Plugins
-    from harness.specs.catalog import Catalog, TaskEntry
+    from harness.running.session import Session
+    from harness.specs.catalog import Catalog
     from harness.specs.schema import TaskSpec
+    from harness.specs.task_entry import TaskEntry
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="List, show, validate and import task specs."
@@ -87,7 +88,7 @@ def list_tasks(
 
 
 def _suite_tasks(catalog: Catalog, pattern: str | None) -> dict[str, list[str]]:
-    """Return the tasks of every suite; one that two plugins bring is told as a problem of the catalogue."""
+    """Return the tasks of every suite; one that two plugins bring becomes a problem of the catalogue."""
     from fnmatch import fnmatch
 
     from harness.errors import DuplicateNameError
@@ -103,7 +104,7 @@ def _suite_tasks(catalog: Catalog, pattern: str | None) -> dict[str, list[str]]:
 
 
 def task_rows(catalog: Catalog, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield what the list shows of every task; one that cannot be had is told as a problem of the catalogue."""
+    """Yield what the list shows of every task; one that cannot be read becomes a problem of the catalogue."""
     from harness.errors import HarnessError
 
     for name in names:
@@ -139,9 +140,10 @@ def show(
     json_file: JsonFile = None,
 ) -> None:
     """Show a task: what it is, how it is scored, trained and prompted, and where its data come from."""
-    from harness.api import open_session
-    from harness.cli.display import print_table, reporting_broken_plugins, write_rows
+    from harness.cli.output import reporting_broken_plugins, write_rows
+    from harness.cli.table import print_table
     from harness.planning.spec_checks import check_task
+    from harness.running.session import open_session
 
     session = open_session(tasks_from or ())
     if render is not None:
@@ -187,8 +189,8 @@ def show(
 def _further_rows(spec: TaskSpec) -> list[list[str]]:
     """Return what only some tasks have: a pool, axes, variants, known releases."""
     apart = f", but in {' '.join(spec.unpaired)}" if spec.unpaired else ""
-    told = f"yes: an id is the same item in every language{apart}" if spec.parallel else "no"
-    rows = [["parallel", told]]
+    parallel = f"yes: an id is the same item in every language{apart}" if spec.parallel else "no"
+    rows = [["parallel", parallel]]
     if spec.pool_source is not None:
         files = " | ".join(" + ".join(item.paths) for item in spec.pool_source.alternatives)
         rows.append(["candidates", f"{files}{', of all languages' if spec.pools_languages else ''}"])
@@ -209,25 +211,25 @@ def _word_rows(entry: TaskEntry, catalog: Catalog) -> list[list[str]]:
     rows = []
     for code in dict.fromkeys([*entry.added, *(code for _, code in entry.words)]):
         own = [preset for preset, language in entry.words if language == code]
-        lacking = [
+        without = [
             preset
             for preset in catalog.presets(entry.spec.task)
             if preset not in own and is_missing_words(catalog.prompt(entry.spec.task, preset), catalog, code)
         ]
-        told = [f"{preset} ({entry.words[preset, code].words.provenance})" for preset in own]
-        if lacking and code in entry.added:
+        words = [f"{preset} ({entry.words[preset, code].words.provenance})" for preset in own]
+        if without and code in entry.added:
             place = place_of_words(entry, code, "NAME")
-            told.append(f"English in {', '.join(lacking)} (write them in {place})")
-        rows.append([f"words in {code}", ", ".join(told)])
+            words.append(f"English in {', '.join(without)} (write them in {place})")
+        rows.append([f"words in {code}", ", ".join(words)])
     return rows
 
 
 def _render(session: Session, task: str, language: str, preset: str, data: Sequence[str]) -> None:
-    from harness.api import data_options
-    from harness.cli.display import reporting_broken_plugins
+    from harness.cli.output import reporting_broken_plugins
     from harness.data.sources import DataFinder
     from harness.planning.first_item import render_first_item
-    from harness.running.fit_store import cache_folder
+    from harness.running.session import data_options
+    from harness.storage.files import cache_folder
 
     with reporting_broken_plugins(session.registry.plugins, session.catalog):
         finder = DataFinder(data_options(data), session.registry, cache_folder() / "data")
@@ -273,20 +275,20 @@ def validate(
     tasks_from: TasksFrom = None,
     data: Annotated[
         list[str] | None,
-        typer.Option("--data", "-d", help="Also prove the tasks on data: sample, hub, or folders."),
+        typer.Option("--data", "-d", help="Also check the tasks on data: sample, hub, or folders."),
     ] = None,
     locked: Annotated[
         Path | None,
         typer.Option("--locked", metavar="FILE", help="With --data: the data must be those of FILE."),
     ] = None,
     variants: Annotated[
-        str | None, typer.Option("--variants", help="With --data: also prove tt, te, bt, comma-separated.")
+        str | None, typer.Option("--variants", help="With --data: also check tt, te, bt, comma-separated.")
     ] = None,
     translator: Annotated[
         list[str] | None, typer.Option("--translator", metavar="NAME[:REF]", help="Makes the --variants.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="With --variants: translate N items a language.")
+        int | None, typer.Option("--limit", min=1, help="With --variants: translate N items per language.")
     ] = None,
     prompts: Annotated[
         bool, typer.Option("--prompts", help="With --data: print all that every prompt shows of one item.")
@@ -295,18 +297,21 @@ def validate(
 ) -> int:
     """Check specs: schema, names, labels. All faults of a file are shown, with lines; exit status 2 where one is.
 
-    With --data the tasks are proved on it: gold scores 100, trivial answers no more than chance, prompts and data are
+    With --data the tasks are checked on it: gold scores 100, trivial answers no more than chance, prompts and data are
     what they say. Exit status 1 where they are not, or where a named task has no test items there.
     """
-    from harness.api import open_session
-    from harness.cli.display import reporting_broken_plugins, write_rows
-    from harness.cli.proving import print_checked, prove_checked
+    from harness.cli.auditing import audit_checked, print_checked
+    from harness.cli.output import reporting_broken_plugins, write_rows
     from harness.planning.spec_validation import validate_specs
-    from harness.running.session import open_prover
+    from harness.running.auditor import open_auditor
+    from harness.running.session import open_session
 
     session = open_session(tasks_from or ())
     with reporting_broken_plugins(session.registry.plugins):
         checked = validate_specs(session.registry, session.catalog, targets or [])
+        if data:
+            # Fills the table here, so that faulty declarations of checks are reported with the other problems.
+            len(session.registry.task_checks)
     print_checked(checked, spec_alone=not data)
     broken = any(item["problems"] for item in checked)
     found = False
@@ -314,10 +319,12 @@ def validate(
     if locked is not None and not data:
         raise UsageError("--locked compares data with a lock file: name the data with --data.")
     if (names or translator) and not data:
-        raise UsageError("--variants are proved on test items: name the data with --data.")
+        raise UsageError("--variants are checked on test items: name the data with --data.")
     if data:
-        prover = open_prover(session, data, locked, variants=names, translators=translator or (), limit=limit)
-        found = prove_checked(session, checked, prover, named=bool(targets), prompts=prompts)
+        auditor = open_auditor(
+            session, data, locked, variants=names, translators=translator or (), limit=limit
+        )
+        found = audit_checked(session, checked, auditor, named=bool(targets), prompts=prompts)
     if json_file is not None:
         write_rows(json_file, checked)
     return 2 if broken else int(found)
@@ -328,9 +335,9 @@ def schema(
     output: Annotated[Path | None, typer.Option("--output", "--out", help="Write to this file.")] = None,
 ) -> None:
     """Print the JSON schema of spec files; editors use it to complete and check them."""
-    from harness.api import open_session
-    from harness.cli.display import write_file
+    from harness.cli.output import write_file
     from harness.planning.spec_validation import spec_schema
+    from harness.running.session import open_session
 
     text = json.dumps(spec_schema(open_session().registry), indent=1, ensure_ascii=False) + "\n"
     if output is None:
@@ -348,11 +355,11 @@ def import_task(
         str | None, typer.Option("--language", "-l", help="Code of the task's language.")
     ] = None,
 ) -> int:
-    """Write a task of another harness as a spec and a prompt of ours, or tell what cannot be taken, by line."""
-    from harness.api import open_session
-    from harness.cli.display import reporting_broken_plugins, write_file
+    """Write a task of another harness as a spec and a prompt of ours, or list what cannot be imported, by line."""
+    from harness.cli.output import reporting_broken_plugins, write_file
     from harness.errors import UsageError
     from harness.planning.spec_validation import validate_specs
+    from harness.running.session import open_session
 
     session = open_session()
     with reporting_broken_plugins(session.registry.plugins):

@@ -1,4 +1,4 @@
-"""Where tokens stand in a text: found in the text that is given, or in one that is put together from them.
+"""Where tokens are in a text: found in a given text, or in one that is put together from them.
 
 Offsets count Unicode code points, ``text[start:end]``.
 """
@@ -26,9 +26,9 @@ _PHRASE_SPACED = frozenset({"my"})
 def locate(tokens: Sequence[str], text: str) -> Offsets:
     """Return the (start, end) of every token in a text that holds them in their order and nothing else.
 
-    White space and U+200C (zero width non-joiner) may stand between the tokens, and inside of a token on one side
+    White space and U+200C (zero width non-joiner) may be between the tokens, and inside of a token on one side
     only: the preparation of XTREME deletes both from tokens. Raises `ValueError`, which names the token and what
-    stands there instead, where the text goes on with something else.
+    is there instead, where the text continues with something else.
     """
     offsets = []
     position = 0
@@ -39,7 +39,7 @@ def locate(tokens: Sequence[str], text: str) -> Offsets:
             if found is None:
                 if _is_skipped(character):
                     continue
-                raise ValueError(f"token {number}, {token!r}, does not stand at {_ahead(text, before)}")
+                raise ValueError(f"token {number}, {token!r}, is not at {_ahead(text, before)}")
             start = found if start is None else start
             position = found + 1
         if start is None:
@@ -72,12 +72,13 @@ def _ahead(text: str, position: int) -> str:
 def detokenise(tokens: Sequence[str], language: str) -> tuple[str, Offsets]:
     """Return a text made of tokens, and the (start, end) of every token in it.
 
-    The tokens stand in it unchanged, so the text can be taken apart again by the offsets. There is no space at all
+    The tokens are unchanged in it, so the text can be taken apart again by the offsets. There is no space at all
     in languages whose `segmentation` is ``character``, Burmese excepted, whose tokens in WikiANN are the phrases
     between spaces. In other languages one space separates tokens, except before a token of closing punctuation
-    (``. , ; : ! ? ) ] }`` ``%`` and its like in other scripts) and after a token of opening punctuation (``( [ {``).
-    Straight quotes tell no side and keep both spaces. In a language that the table lacks, two tokens have no space
-    between them where letters of a script without spaces meet. Raises `ValueError` for an empty token.
+    (``. , ; : ! ? ) ] }`` ``%`` and similar signs of other scripts) and after a token of opening punctuation
+    (``( [ {``). Straight quotes open or close and keep both spaces. In a language that the table does not have,
+    two tokens have no space between them where letters of a script without spaces meet. Raises `ValueError` for an
+    empty token.
     """
     pieces: list[str] = []
     offsets: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""Buckets of an attribute: intervals that hold about as many items each, or one bucket a value.
+"""Buckets of an attribute: intervals that hold about as many items each, or one bucket per value.
 
 Source: Ruder et al. (2021), XTREME-R, appendix K and Tables 25 and 26: N = 4 buckets XS, S, L and XL, closed on the
 right, the first one closed on both sides; equal values are never separated, so that there may be fewer. The rule for
@@ -57,8 +57,8 @@ def equal_count(values: Floats, names: Sequence[str] = NAMES) -> tuple[Bucket, .
     where no value is finite.
 
     Args:
-        values: Shape (n,); those that are not finite are left out.
-        names: The names, one a bucket.
+        values: Shape (n,); those that are not finite are ignored.
+        names: The names, one per bucket.
     """
     finite = values[np.isfinite(values)]
     if not len(finite):

@@ -19,12 +19,12 @@ __all__ = ["Feature", "FeatureContext", "Items", "Spans", "Values"]
 
 Values = Any
 """An array of float64, shape (n,), for a continuous feature (NaN where an item has no value); a list of n texts
-(None where it has none) for a discrete one."""
+(None where an item has no value) for a discrete one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """The labelled items of one cell, column by column: every column has one entry an item, in the order of records."""
+    """The labelled items of one cell, by column: every column has one entry per item, in the order of records."""
 
     task: str
     kind: str
@@ -79,7 +79,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
-    """The tagged spans of all items, gold ones or predicted ones; each column has one entry a span."""
+    """The tagged spans of all items, gold ones or predicted ones; each column has one entry per span."""
 
     side: Literal["gold", "predicted"]
     unit: Literal["token", "character"]
@@ -111,7 +111,7 @@ class FeatureContext:
 class Feature:
     """One attribute, declared by a plugin.
 
-    `compute` gets all labelled items of a cell and returns `Values`, one an item or, for the level ``span``, one a
+    `compute` gets all labelled items of a cell and returns `Values`, one per item or, for the level ``span``, one per
     span of the context; or None where it does not apply to these items (no such field, no model at hand).
     """
 

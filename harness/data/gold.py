@@ -23,7 +23,7 @@ VIEW: Final = "gold"
 NEEDED: Final = ("task", "language", "id", "label")
 VERSION: Final = ("variant", "translator")
 ANY: Final = "*"
-"""A variant or translator that stands for all of them."""
+"""As a variant or translator: all of them."""
 Item = tuple[str, str, str, str, str]
 """Task, language, variant, translator and id; the own text of a task has no variant."""
 
@@ -37,7 +37,7 @@ class GoldCounts:
     changed: int = 0
     """Of them: those with another label than the inherited one."""
     inherited: int = 0
-    """Items that kept their label, since the file lacks them."""
+    """Items that kept their label, since they are not in the file."""
 
     def to_json(self) -> dict[str, int]:
         """Return the counts as results hold them."""
@@ -101,7 +101,7 @@ class GoldFile:
         return CellGold(name=self.name, labels=own)
 
     def check_labels(self, task: str, kind: str, allowed: Sequence[str]) -> None:
-        """Raise `UsageError` where items of a task have no single label, `SpecError` for labels that it lacks."""
+        """Raise `UsageError` where items of a task have no single label, `SpecError` for unknown labels."""
         if kind not in {"sequence_classification", "multiple_choice"}:
             raise UsageError(
                 f"The gold {str(self.path)!r} labels items of {task!r}, whose kind {kind!r} has no labels of items."
@@ -133,7 +133,7 @@ def gold_note(task: str, name: str, labels: Mapping[str, int]) -> str:
 def _no_label(label: str, allowed: Sequence[str]) -> str:
     near = near_names(label, allowed)
     meant = f"; did you mean {near[0]!r}?" if near else ""
-    return f"the label {label!r} is none of {', '.join(allowed)}{meant}"
+    return f"unknown label {label!r}; expected one of {', '.join(allowed)}{meant}"
 
 
 def read_gold(path: Path) -> GoldFile:
@@ -159,7 +159,7 @@ def read_gold(path: Path) -> GoldFile:
         item = (row["task"], row["language"], *(str(row.get(name) or "") for name in VERSION), row["id"])
         if item in lines:
             title = f"{row['task']}:{row['language']}"
-            message = f"the item {row['id']!r} of {title} stands twice, first on line {lines[item]}"
+            message = f"the item {row['id']!r} of {title} occurs twice, first on line {lines[item]}"
             problems.append(Problem(message=message, line=line))
             continue
         labels[item], lines[item] = row["label"], line
@@ -175,8 +175,8 @@ def read_gold(path: Path) -> GoldFile:
 def _fault(row: Any) -> str | None:
     if not isinstance(row, Mapping):
         return f"expected an object with {', '.join(NEEDED)}"
-    lacking = [name for name in NEEDED if not isinstance(row.get(name), str) or not row[name]]
-    return f"lacks the text {' and '.join(map(repr, lacking))}" if lacking else None
+    missing = [name for name in NEEDED if not isinstance(row.get(name), str) or not row[name]]
+    return f"expected the text {' and '.join(map(repr, missing))}, found none" if missing else None
 
 
 def _rows(path: Path, text: str, problems: list[Problem]) -> Iterator[tuple[int, Any]]:

@@ -41,7 +41,7 @@ class CandidatePool:
         for row, candidate in enumerate(candidates):
             if self.row_of.setdefault(candidate.id, row) != row:
                 raise DataError(
-                    f"The candidate id {candidate.id!r} of {owner!r} stands twice in its pool, as candidates "
+                    f"The candidate id {candidate.id!r} of {owner!r} occurs twice in its pool, as candidates "
                     f"{self.row_of[candidate.id] + 1} and {row + 1}; ids must be unique."
                 )
 

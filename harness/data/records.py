@@ -49,7 +49,7 @@ class Example:
     id: str
     """Unique within a task, language and split; for parallel tasks the same in every language."""
     cluster: str | None = None
-    """Items that share it are resampled together; None means that the item stands alone."""
+    """Items that share it are resampled together; None means that the item is its own cluster."""
     group: str | None = None
     """A subset that is also scored by itself, such as the test of a checklist or a candidate language."""
     meta: Mapping[str, str] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanExample(Example):
-    """A question about a context; `answers` is empty where the published file has none."""
+    """A question about a context; `answers` is empty where the published file has no answers."""
 
     question: str
     context: str
@@ -100,7 +100,7 @@ class SpanExample(Example):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedSentence(Example):
-    """A tokenised sentence; `tags` is None where the published file has none."""
+    """A tokenised sentence; `tags` is None where the published file has no tags."""
 
     tokens: tuple[str, ...]
     tags: tuple[str, ...] | None
@@ -116,12 +116,12 @@ class LabelledWords(Example):
     targets: tuple[int, ...]
     """0-based positions of the words with a label, rising."""
     labels: tuple[str, ...] | None
-    """The gold label of every target; None where the published file has none."""
+    """The gold label of every target; None where the published file has no labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormChoice(Example):
-    """A sentence with a gap, ``before + form + after``, and the forms of one word that may stand there."""
+    """A sentence with a gap, ``before + form + after``, and the forms of one word that may fill it."""
 
     before: str
     """All that precedes the form, up to the space before it included."""
@@ -145,7 +145,7 @@ class RankedQuery(Example):
 
     query: str
     targets: tuple[str, ...]
-    """Ids of the right candidates; empty where the published file has none."""
+    """Ids of the right candidates; empty where the published file has no answers."""
     languages: tuple[str, ...] = ()
     """The language of every target, in their order."""
 
@@ -180,7 +180,7 @@ class TaggedSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedText(Example):
-    """A raw text whose tagged spans are to be found; `spans` is None where the published file has none."""
+    """A raw text whose tagged spans are to be found; `spans` is None where the published file has no spans."""
 
     text: str
     spans: tuple[TaggedSpan, ...] | None
@@ -188,7 +188,7 @@ class MarkedText(Example):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPair(Example):
-    """A text and what a model shall write for it: what a text-to-text model is trained on."""
+    """A text and what a model must write for it: what a text-to-text model is trained on."""
 
     source: str
     target: str
@@ -213,8 +213,8 @@ class Prediction:
     tied: bool = False
     """Whether the cut-off of a ranking separates candidates of equal similarity."""
     dropped_shots: int = 0
-    """Shots that were left out, since the prompt would have been too long."""
+    """Shots that were dropped, since the prompt would have been too long."""
     tokens: int = 0
     """Tokens that were generated."""
     prompt_tokens: int | None = None
-    """Tokens of its prompt, of a method that asks with prompts; None where the adapter cannot tell."""
+    """Tokens of its prompt, of a method that asks with prompts; None where the adapter does not count them."""

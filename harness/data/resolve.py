@@ -53,9 +53,9 @@ class LocalFiles(Reading):
     """Files that are read together: one alternative of a source."""
 
     paths: tuple[str, ...]
-    """Relative to a data folder, with ``/``; ``*`` stands for any part of a name, matches sorted by name."""
+    """Relative to a data folder, with ``/``; ``*`` means any part of a name, matches sorted by name."""
     split: str | None = None
-    """The split that the files really are, where they stand in for the one that was asked for."""
+    """The split that the files really are, where they replace the one that was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +162,11 @@ def _is_made(ref: DataRef) -> bool:
 
 def check_relative(path: str) -> PurePosixPath:
     """Return a path of a spec; raises `DataError` where it would leave the data folder."""
-    _refuse_outside(path)
+    _check_inside(path)
     return PurePosixPath(path)
 
 
-def _refuse_outside(path: str) -> None:
+def _check_inside(path: str) -> None:
     parts = set(path.split("/"))
     outside = path.startswith("/") or ".." in parts or parts <= {"", "."}
     if outside or "**" in path or _UNSAFE.search(path):
@@ -182,12 +182,12 @@ def _refuse_outside(path: str) -> None:
 def _local(ref: DataRef, folders: Sequence[Path]) -> ResolvedData:
     for files in ref.local:
         for path in files.paths:
-            _refuse_outside(path)
-    # A split that stands in for another one is the last resort, wherever it lies.
-    for standing_in in (False, True):
+            _check_inside(path)
+    # A split that replaces another one is the last resort, whatever folder has it.
+    for replacing in (False, True):
         for folder in folders:
             for files in ref.local:
-                if (files.split is not None) is not standing_in:
+                if (files.split is not None) is not replacing:
                     continue
                 found = _files_in(folder, files.paths)
                 if found is not None:
@@ -241,7 +241,7 @@ def _other_way(ref: DataRef) -> str:
     if ref.hub is not None:
         return f"Put it there, or run with --data hub ({_hub_name(ref.hub)})."
     way = "Put it there, or give the folder that has it with --data"
-    # What is trained on may be a training set, which 'tasks show' does not know; its paths were just told.
+    # What is trained on may be a training set, which 'tasks show' does not know; the message names its paths.
     return f"{way} ('harness tasks show {ref.owner}' has the paths)." if ref.split == "test" else f"{way}."
 
 
@@ -252,7 +252,7 @@ def _sample(ref: DataRef) -> ResolvedData:
     if ref.sample is None or ref.sample_root is None:
         hint = "Run with --data hub or --data DIR."
         if _is_made(ref):
-            hint = "Leave --data sample out: where its data are is said in its own file."
+            hint = "Omit --data sample: the spec itself says where its data are."
         raise MissingDataError(f"No embedded sample of {ref} exists.", hint=hint)
     root = ref.sample_root
     if not isinstance(root, Path):
@@ -261,7 +261,7 @@ def _sample(ref: DataRef) -> ResolvedData:
             hint="Install the package unpacked, with pip.",
         )
     for path in ref.sample.paths:
-        _refuse_outside(path)
+        _check_inside(path)
     found = _files_in(root, ref.sample.paths)
     if found is None:
         raise MissingDataError(

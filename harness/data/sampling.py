@@ -10,7 +10,10 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-__all__ = ["draw", "draw_items"]
+__all__ = ["LIMIT_SEED", "draw", "draw_items"]
+
+LIMIT_SEED = 0
+"""Which items a limit keeps never depends on the training seed, so that seeds are compared on the same items."""
 
 
 def draw(ids: Sequence[str], limit: int | None, *, seed: int, task: str, language: str | None) -> list[int]:
@@ -48,7 +51,7 @@ def draw_items(
     stream = iter(items)
     keyed = ((_key(seed, task, language, identify(item)), index, item) for index, item in enumerate(stream))
     kept = heapq.nsmallest(limit, keyed)
-    for _ in stream:  # A limit of 0 takes nothing, but what checks the items on their way shall see them all.
+    for _ in stream:  # A limit of 0 takes nothing, but the checks of the items must see them all.
         pass
     return sorted(((index, item) for _, index, item in kept), key=lambda pair: pair[0])
 

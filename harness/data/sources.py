@@ -25,7 +25,16 @@ from harness.specs.schema import HubSource, LocalSource, Source
 if TYPE_CHECKING:
     from harness.table import Table
 
-__all__ = ["DataFinder", "DrawnRows", "FoundData", "Pins", "columns_option", "data_ref", "find_split"]
+__all__ = [
+    "DataFinder",
+    "Declared",
+    "DrawnRows",
+    "FoundData",
+    "Pins",
+    "columns_option",
+    "data_ref",
+    "find_split",
+]
 
 Columns = Sequence[str] | Mapping[str, str] | None
 Pins = Mapping[tuple[str, str | None, str], str]
@@ -43,7 +52,7 @@ def data_ref(
 ) -> DataRef:
     """Return where a split may be found, with the language's codes filled into paths and configs.
 
-    `conditions` are further names that may stand in braces: the axes of a cell.
+    `conditions` are further names for braces: the axes of a cell.
     """
     codes = {**_codes(language), **(conditions or {})}
     return DataRef(
@@ -246,11 +255,11 @@ class DataFinder:
 
     def find(self, source: Source, ref: DataRef) -> FoundData:
         """Return the files of a split; raises `MissingDataError` with the way to get them."""
-        lacks = {} if source.hub is None else source.hub.lacks
+        unusable = {} if source.hub is None else source.hub.lacks
         ref = _pinned(ref, self._pins)
-        if self.options.mode == "hub" and ref.language in lacks:
+        if self.options.mode == "hub" and ref.language in unusable:
             raise MissingDataError(
-                f"The Hub dataset of {ref} cannot be used: {lacks[ref.language]}.",
+                f"The Hub dataset of {ref} cannot be used: {unusable[ref.language]}.",
                 hint="Get the published files and name their folder with --data DIR.",
             )
         files = resolve(ref, self.options, lambda wanted: self._declared.resolve_data(wanted, self._cache))
@@ -260,14 +269,14 @@ class DataFinder:
     def rows(self, found: FoundData) -> Iterator[Row]:
         """Return the rows of a split, with the field names of the spec; raises `DataError`.
 
-        Texts that are to be translated are taken from the store of translations, and translated where it lacks them.
+        Texts that are to be translated are taken from the store of translations, or translated where it is incomplete.
         """
         if found.change is None:
             return self._read(found)
         return self.translations.rows(found.change, self.rows_before(found), found.ref.owner)
 
     def translate(self, splits: Iterable[FoundData], progress: Progress) -> None:
-        """Translate all texts of splits that the store lacks; raises what `Translations.prepare` does."""
+        """Translate all texts of splits that are not in the store; raises what `Translations.prepare` does."""
         wanted = [(found.change, self.rows_before(found)) for found in splits if found.change is not None]
         self.translations.prepare(wanted, progress)
 
@@ -281,10 +290,10 @@ class DataFinder:
     def rows_before(self, found: FoundData) -> list[Row]:
         """Return the rows that are translated: those that the language's own items have, or a share of them."""
         rows = list(self._read(found))
-        _refuse_doubled(rows)
+        _check_unique_ids(rows)
         if found.aligned is not None:
             own = list(self._read(found.aligned))
-            _refuse_doubled(own)
+            _check_unique_ids(own)
             rows = _aligned(rows, own, found)
         # Items without ids are named by their number, which they must keep.
         rows = [
@@ -306,7 +315,7 @@ class DataFinder:
         unknown = sorted(set(options) - set(reader.options))
         if unknown:
             raise UnknownNameError(f"option of the reader {reader.name!r}", unknown[0], reader.options)
-        return _told(reader, found, options, self._declared)
+        return _checked_rows(reader, found, options, self._declared)
 
 
 def find_split(
@@ -323,8 +332,10 @@ def find_split(
     return finder.find(source, ref)
 
 
-def _told(reader: Reader, found: FoundData, options: Mapping[str, str], declared: Declared) -> Iterator[Row]:
-    """Yield the rows of a reader; what it says of its options is told with the data that it should read."""
+def _checked_rows(
+    reader: Reader, found: FoundData, options: Mapping[str, str], declared: Declared
+) -> Iterator[Row]:
+    """Yield the rows of a reader; an error about its options also names the data that it reads."""
     try:
         yield from reader.read(found.files.paths, options)
     except UsageError as error:
@@ -334,14 +345,14 @@ def _told(reader: Reader, found: FoundData, options: Mapping[str, str], declared
         ) from error
 
 
-def _refuse_doubled(rows: Sequence[Row]) -> None:
-    """Raise `DataError` for the first id that stands twice: variants are compared item by item."""
+def _check_unique_ids(rows: Sequence[Row]) -> None:
+    """Raise `DataError` for the first id that occurs twice: variants are compared item by item."""
     first: dict[Any, Row] = {}
     for row in rows:
         other = first.setdefault(row.fields.get("id", row.where), row)
         if other is not row:
             raise DataError(
-                f"{row.where}: the id {str(row.fields['id'])!r} stands there already in {other.where}; items that are "
+                f"{row.where}: the id {str(row.fields['id'])!r} is already in {other.where}; items that are "
                 "translated need ids of their own."
             )
 
@@ -349,7 +360,7 @@ def _refuse_doubled(rows: Sequence[Row]) -> None:
 def _aligned(rows: list[Row], own: Sequence[Row], found: FoundData) -> list[Row]:
     """Return the rows that have the ids of the language's own items, or all where none has ids.
 
-    A field that they lack, such as a label that was never published with the source, is that of the own item.
+    A field that is missing in them, such as a label that was never published with the source, is that of the own item.
 
     Raises `DataError` where the two are not the same items: their scores could not be compared item by item.
     """
@@ -366,7 +377,8 @@ def _aligned(rows: list[Row], own: Sequence[Row], found: FoundData) -> list[Row]
         pairs = [(row, by_id[row.fields["id"]]) for row in rows if row.fields["id"] in by_id]
         if len(pairs) != len(own):
             raise DataError(
-                f"{found.ref} lacks {len(own) - len(pairs):,} of the {len(own):,} items of the language's own file."
+                f"Items of {found.ref} are missing: {len(own) - len(pairs):,} of the {len(own):,} items of the "
+                "language's own file."
             )
     return [replace(row, fields={**other.fields, **row.fields}) for row, other in pairs]
 

@@ -16,7 +16,8 @@ from harness.data.records import BitextExample, Prediction, Row
 from harness.kinds.embedding import EmbeddingSpec, checked_vectors, embed_options
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
 from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
-from harness.models.capabilities import Capability, Embeds, FloatArray
+from harness.models.capabilities import Capability, Embeds
+from harness.models.requests import FloatArray
 from harness.specs.schema import ProtocolName, TaskSpec
 
 __all__ = ["KIND", "METHODS", "BitextRetrievalSpec", "nearest"]

@@ -7,7 +7,8 @@ from typing import Any
 
 from harness.data.records import Prediction
 from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
-from harness.models.capabilities import Capability, GenerateOptions, Generates, ScoresContinuations
+from harness.models.capabilities import Capability, Generates, ScoresContinuations
+from harness.models.requests import GenerateOptions
 from harness.prompts.asking import generate_answers, rank_choices
 from harness.prompts.parsing import read_choice, read_letter
 from harness.prompts.preset import LETTERS

@@ -8,14 +8,15 @@ from typing import Literal, cast
 import numpy as np
 
 from harness.errors import ContractError
-from harness.models.capabilities import EmbedOptions, FloatArray
+from harness.models.capabilities import EmbedOptions
+from harness.models.requests import FloatArray
 from harness.specs.schema import ProtocolName, SpecModel
 
 __all__ = ["EmbeddingSpec", "checked_vectors", "embed_options"]
 
 
 class EmbeddingSpec(SpecModel):
-    """How texts are embedded under one protocol; keys that are left out are the adapter's choice."""
+    """How texts are embedded under one protocol; the adapter chooses the values of missing keys."""
 
     pooling: Literal["mean", "cls", "last", "pooler"] | None = None
     """How the states of a text become one vector."""

@@ -15,14 +15,8 @@ from harness.data.records import FormChoice, Prediction, Row
 from harness.errors import ContractError, DataError
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
 from harness.kinds.methods import Method, MethodContext
-from harness.models.capabilities import (
-    Capability,
-    FillsMasks,
-    LikelihoodAnswer,
-    LikelihoodRequest,
-    MaskRequest,
-    ScoresContinuations,
-)
+from harness.models.capabilities import Capability, FillsMasks, ScoresContinuations
+from harness.models.requests import LikelihoodAnswer, LikelihoodRequest, MaskRequest
 from harness.specs.schema import TaskSpec
 
 __all__ = ["KIND", "METHODS", "FormPreferenceSpec"]
@@ -54,7 +48,7 @@ def _wrong_forms(row: Row, right: str, context: ReadContext) -> tuple[str, ...]:
     """Return the wrong forms: one, or a list of them.
 
     One that is the right form is kept: the released Italian set has such a pair. No model is right there, since equal
-    forms are equally likely, and Gulordava et al. count that as wrong; the proof of a task tells of it.
+    forms are equally likely, and Gulordava et al. count that as wrong; the task audit reports such items.
     """
     given = row.fields.get("wrong")
     wrong = tuple(given) if isinstance(given, list) else (text_of(row, "wrong", context),)

@@ -119,19 +119,19 @@ def read_examples(kind: TaskKind, rows: Iterable[Row], context: ReadContext) -> 
 
 
 def iter_examples(kind: TaskKind, rows: Callable[[], Iterable[Row]], context: ReadContext) -> Iterator[Any]:
-    """Yield the examples of a scored split, in memory that hardly grows: 8 bytes an item.
+    """Yield the examples of a scored split, in memory that hardly grows: 8 bytes per item.
 
-    Raises what `read_examples` does, in the same words; that an id repeats is told after the last item, or before
+    Raises what `read_examples` does, in the same words; a repeated id is reported after the last item, or before
     another fault. A run must therefore go through all of them before it uses the first one.
 
     Args:
         kind: Whose examples they are.
-        rows: Called for the rows, and once more where an id seems to repeat, to tell the two places.
+        rows: Called for the rows, and once more where an id seems to repeat, to name the two places.
         context: Of a split that is not ``train``, whose ids may repeat.
     """
     if context.split == "train":
         raise ValueError("The ids of training data may repeat; read them with 'read_examples'.")
-    # Hashes of equal ids are equal; that those of others may be too is settled by `_refuse_repeated`.
+    # Hashes of equal ids are equal; that those of others may be too is settled by `_check_repeated`.
     hashes = array("q")
     labels = _LabelCheck(kind)
     try:
@@ -141,14 +141,14 @@ def iter_examples(kind: TaskKind, rows: Callable[[], Iterable[Row]], context: Re
             labels.add(row, example)
             yield example
     except DataError:
-        _refuse_repeated(kind, rows, context, hashes)
+        _check_repeated(kind, rows, context, hashes)
         raise
     if not hashes:
         raise _nothing_in(context)
-    _refuse_repeated(kind, rows, context, hashes)
+    _check_repeated(kind, rows, context, hashes)
 
 
-def _refuse_repeated(
+def _check_repeated(
     kind: TaskKind, rows: Callable[[], Iterable[Row]], context: ReadContext, hashes: array[int]
 ) -> None:
     """Raise `DataError` at the first item whose id an earlier one has; `hashes` are those of the items to look at."""
@@ -169,7 +169,7 @@ def _refuse_repeated(
 
 
 class _LabelCheck:
-    """Refuses a file of which some items are labelled and others not."""
+    """Rejects a file in which some items are labelled and others are not."""
 
     def __init__(self, kind: TaskKind) -> None:
         self._kind = kind
@@ -221,7 +221,8 @@ def label_of(row: Row, context: ReadContext, *, name: str = "label") -> str | No
         near = near_names(label, context.labels)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         raise DataError(
-            f"{row.where}: the label {raw!r} is none of {', '.join(context.labels)} (task {context.owner!r}).{meant}"
+            f"{row.where}: unknown label {raw!r}; expected one of {', '.join(context.labels)} "
+            f"(task {context.owner!r}).{meant}"
         )
     return label
 
@@ -229,8 +230,8 @@ def label_of(row: Row, context: ReadContext, *, name: str = "label") -> str | No
 def cluster_of(row: Row, context: ReadContext) -> str | None:
     """Return the value that marks items to be resampled together; long texts as a short digest.
 
-    None where the spec names no such field, or the field is null. Raises `DataError` where the row lacks it: the
-    items would be taken for independent, and the intervals would be too narrow.
+    None where the spec names no such field, or the field is null. Raises `DataError` where the row has no such field:
+    the items would be taken for independent, and the intervals would be too narrow.
     """
     if context.cluster is None:
         return None
@@ -238,7 +239,7 @@ def cluster_of(row: Row, context: ReadContext) -> str | None:
         near = near_names(context.cluster, row.fields)
         meant = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(sorted(row.fields))}."
         raise DataError(
-            f"{row.where}: this item lacks the field {context.cluster!r}, which 'cluster' of {context.owner!r} "
+            f"{row.where}: this item has no field {context.cluster!r}, which 'cluster' of {context.owner!r} "
             f"names.{meant}"
         )
     if row.fields[context.cluster] is None:

@@ -21,10 +21,10 @@ from harness.specs.schema import TaskSpec
 __all__ = ["FITTING_PROTOCOLS", "LearnedSplit", "Method", "MethodContext", "Pairing", "choose_pairings"]
 
 FITTING_PROTOCOLS = frozenset({"zero_shot_transfer", "translate_train", "translate_train_all", "in_language"})
-"""Protocols that fine-tune; `frozen` and `prompted` take the model as it stands."""
+"""Protocols that fine-tune; `frozen` and `prompted` use the model as it is."""
 
 LearnedSplit = Literal["train", "validation"]
-"""A split that a method may learn from by itself, beside a model that stays as it is."""
+"""A split that a method may learn from by itself, while the model stays as it is."""
 
 
 def _nothing() -> None:
@@ -37,14 +37,14 @@ def _no_split(name: LearnedSplit) -> list[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodContext:
-    """What a method knows about the cell besides its examples."""
+    """What a method knows about the cell, apart from its examples."""
 
     spec: TaskSpec
     language: Language
     protocol: str
     seed: int
     pool: Sequence[Any] = field(default_factory=tuple)
-    """All examples of the split, also those that a limit left out: the candidates of bitext retrieval."""
+    """All examples of the split, also those that a limit skips: the candidates of bitext retrieval."""
     candidates: CandidatePool | None = None
     """The pool of a kind that has one of its own."""
     cache: MutableMapping[str, Any] = field(default_factory=dict)
@@ -87,15 +87,15 @@ class Method:
     protocols: frozenset[str]
     """The protocols that it can serve."""
     predict: Callable[[Any, Sequence[Any], MethodContext], list[Prediction]]
-    """Called with an adapter that has the capability and some examples; one prediction an example, in order."""
+    """Called with an adapter that has the capability and some examples; one prediction per example, in order."""
     prepare: Callable[[Any, MethodContext], None] | None = None
-    """Called once a cell before `predict`, for work that is not done item by item; may fill the context's cache."""
+    """Called once per cell before `predict`, for work that is not done item by item; may fill the context's cache."""
     prompted: bool = False
     """Whether it asks with prompts."""
     needs_all: bool = False
     """Whether it must see all examples in one call (retrieval); others are called in chunks."""
     splits: frozenset[LearnedSplit] = frozenset()
-    """Splits that it learns from by itself, beside a model that stays as it is (probing)."""
+    """Splits that it learns from by itself, while the model stays as it is (probing)."""
     seeds: tuple[int, ...] = ()
     """Of a method that learns: one cell each where the user names none."""
     on_request: bool = False
@@ -169,7 +169,7 @@ def _default_protocols(
     }
     if on_request:
         return tuple(name for name in spec.protocols if name in on_request) or tuple(sorted(on_request))
-    # Every encoder embeds and every text-to-text model writes: only a head that adds an ability tells that a
+    # Every encoder embeds and every text-to-text model writes: only a head that adds an ability shows that a
     # checkpoint was fine-tuned for the task.
     adds_nothing = head in {None, Head.DUAL_ENCODER, Head.TEXT_TO_TEXT}
     already_fitted = head is not None and not adds_nothing and HEAD_CAPABILITY[head] in description.offers
@@ -178,8 +178,8 @@ def _default_protocols(
     if Capability.FITS in description.offers:
         return spec.protocols
     able = [method for method in methods if method.requires in description.offers]
-    as_it_stands = sorted({name for method in able for name in method.protocols} - FITTING_PROTOCOLS)
-    return tuple(as_it_stands) or spec.protocols
+    without_fit = sorted({name for method in able for name in method.protocols} - FITTING_PROTOCOLS)
+    return tuple(without_fit) or spec.protocols
 
 
 def _is_able(method: Method, protocol: str, description: ModelDescription, head: Head | None) -> bool:

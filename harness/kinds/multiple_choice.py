@@ -29,7 +29,7 @@ class MultipleChoiceSpec(TaskSpec):
     labels: Annotated[tuple[str, ...], Field(min_length=2)]
     """The fields of the choices; the gold label names one of them."""
     phrases: Phrases = Field(default_factory=dict)
-    """Field of the context -> its value in the file -> the words that stand for it."""
+    """Field of the context -> its value in the file -> the words that replace it."""
 
     @property
     def label_names(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ class Pretoken:
     start: int
     end: int
     unspaced: bool
-    """Whether it is one character of a script without spaces, so that a word may go on in the next one."""
+    """Whether it is one character of a script without spaces, so a word may continue in the next one."""
 
 
 def pretokens(text: str) -> list[Pretoken]:
@@ -25,7 +25,7 @@ def pretokens(text: str) -> list[Pretoken]:
     A maximal run of letters and numbers is one. In scripts that put no space between words (Han, Hiragana,
     Katakana, Thai, Lao, Khmer, Myanmar) every letter is one. Every other character that is not white space is one.
     Marks and format characters (joiners, direction marks) stay with what they follow; where they follow nothing,
-    they begin the run of letters that comes next, and format characters with no such run are left out. A symbol
+    they begin the run of letters that comes next, and format characters with no such run are skipped. A symbol
     that follows a zero width joiner stays with the symbol before it (emoji).
 
     Source: categories of the Unicode Character Database; the attachment of marks and formats is rule WB4 of Unicode

@@ -21,7 +21,8 @@ from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
 from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.kinds.search import search
 from harness.metrics.retrieval import CUT_OFF
-from harness.models.capabilities import Capability, Embeds, FloatArray, Head
+from harness.models.capabilities import Capability, Embeds, Head
+from harness.models.requests import FloatArray
 from harness.specs.schema import ProtocolName, Source, TaskSpec
 
 __all__ = ["KIND", "METHODS", "RankedRetrievalSpec"]
@@ -37,7 +38,7 @@ class RankedRetrievalSpec(TaskSpec):
     candidates: Source
     """The pool; its rows have ``id``, ``text``, and may have ``language`` and ``answers`` (ids of queries)."""
     pool: Literal["one", "languages"] = "one"
-    """``languages``: one file a language, joined into one pool; ``one``: one file for all."""
+    """``languages``: one file per language, joined into one pool; ``one``: one file for all."""
     embedding: dict[ProtocolName, EmbeddingSpec] = Field(default_factory=dict)
     """By protocol."""
 
@@ -162,7 +163,7 @@ def _predict_by_embedding(
         len(examples),
         "query",
     )
-    # "Limit to one target" ranks each right candidate as if the others were not there: it may stand behind them.
+    # "Limit to one target" ranks each right candidate as if the others were not there: they may rank before it.
     # The number is that of all queries, not of the chunk: a limit must not change what is kept.
     further = max((len(example.targets) for example in context.pool), default=1) - 1
     further = max(further, 0)

@@ -6,7 +6,7 @@ half to even. Equal texts have equal vectors, so ties are the rule in pools of s
 the float32 products of two matrix libraries, or of two block sizes of one library, differ in the seventh decimal.
 
 How it is kept. With faiss, a shortlist a little longer than asked for is found in float32 and ordered by products
-in double precision. The shortlist is complete if whatever it left out would, with the largest error that float32
+in double precision. The shortlist is complete if everything that it skips would, with the largest error that float32
 can make, still be rounded below the last candidate needed; the queries for which that is not so (many equal
 candidates, say) are searched again in double precision, against all candidates. Without faiss, all are.
 
@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.errors import ContractError, MissingExtraError
-from harness.models.capabilities import FloatArray
+from harness.models.requests import FloatArray
 
 __all__ = ["BACKENDS", "Neighbours", "search"]
 

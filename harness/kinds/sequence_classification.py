@@ -27,7 +27,7 @@ class SequenceClassificationSpec(TaskSpec):
     inputs: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
     labels: Annotated[tuple[str, ...], Field(min_length=2)]
     mask_word: Annotated[str, Field(pattern=r"^\S+$")] | None = None
-    """The word of the input that stands for a masked one: what reads words gives the model its own mask there."""
+    """The word of the input that marks a masked one: methods that read words put the model's own mask there."""
 
     @property
     def label_names(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def _example(row: Row, number: int, context: ReadContext) -> SpanExample:
 
 
 def _answers(row: Row, passage: str, *, trained: bool) -> tuple[Answer, ...]:
-    """Return the gold answers; one at character -1 stands nowhere in its context, and cannot be trained on."""
+    """Return the gold answers; one at character -1 is not in its context, and cannot be trained on."""
     answers: list[Answer] = []
     for item in row.fields.get("answers") or ():
         text, start = str(item["text"]), int(item["start"])
@@ -97,7 +97,7 @@ def _predict_by_generation(
 
 
 def _read(example: SpanExample, text: str) -> tuple[dict[str, Any], bool]:
-    """Return the first line of a text, with its place in the context where it stands there exactly."""
+    """Return the first line of a text, with its place in the context where it occurs there exactly."""
     answer = read_answer(text)
     if answer is None:
         return {"text": "", "start": -1, "end": -1, "score": 0.0}, False

@@ -44,7 +44,7 @@ class TextMarkingSpec(TaskSpec):
     def _labels_keep_the_scheme(self) -> TextMarkingSpec:
         if self.scheme == "bio" and not _is_bio(self.labels):
             raise ValueError(
-                "the scheme 'bio' needs 'O' and, besides it, labels such as 'B-PER' and 'I-PER' only"
+                "the scheme 'bio' needs the label 'O', and all others must look like 'B-PER' and 'I-PER'"
             )
         if self.scheme == "flat" and _is_bio(self.labels):
             raise ValueError("these labels are BIO tags, so 'scheme' must be 'bio'")
@@ -161,7 +161,8 @@ def _given_span(given: Any, text: str, item: str, context: ReadContext) -> Tagge
         near = near_names(tag, allowed)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         raise DataError(
-            f"{item}: the tag {raw!r} of a span is none of {', '.join(allowed)} (task {context.owner!r}).{meant}"
+            f"{item}: unknown tag {raw!r} of a span; expected one of {', '.join(allowed)} "
+            f"(task {context.owner!r}).{meant}"
         )
     return TaggedSpan(start=start, end=end, tag=tag)
 

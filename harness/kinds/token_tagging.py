@@ -13,14 +13,15 @@ from harness.data.records import Prediction, Row, TaggedSentence
 from harness.errors import ContractError, DataError, near_names
 from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, meta_of
 from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
-from harness.models.capabilities import Capability, GenerateOptions, Generates, Head, Tags
+from harness.models.capabilities import Capability, Generates, Head, Tags
+from harness.models.requests import GenerateOptions
 from harness.prompts.asking import generate_answers
 from harness.prompts.preset import PromptItem
 from harness.prompts.tagged import entity_text, read_entities, read_tagged, tagged_text
 from harness.specs.schema import TaskSpec
 
 TOKENS_A_WORD = 16
-"""Generated tokens that one word with its tag may take; scripts that a vocabulary lacks need several a character."""
+"""Generated tokens that one word with its tag may take; scripts outside a vocabulary need several per character."""
 
 __all__ = ["KIND", "METHODS", "TokenTaggingSpec"]
 
@@ -64,7 +65,7 @@ def _tag(raw: str, row: Row, at: int, context: ReadContext) -> str:
         near = near_names(tag, context.labels)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         raise DataError(
-            f"{row.where}: token {at + 1}, {row.fields['tokens'][at]!r}: the tag {raw!r} in this sentence is none of "
+            f"{row.where}: token {at + 1}, {row.fields['tokens'][at]!r}: unknown tag {raw!r}; expected one of "
             f"{', '.join(context.labels)} (task {context.owner!r}).{meant}"
         )
     return tag

@@ -75,7 +75,7 @@ def _label(raw: str, row: Row, context: ReadContext) -> str:
         near = near_names(label, context.labels)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         raise DataError(
-            f"{row.where}: the label {raw!r} in this sentence is none of {'; '.join(context.labels)} "
+            f"{row.where}: unknown label {raw!r}; expected one of {'; '.join(context.labels)} "
             f"(task {context.owner!r}).{meant}"
         )
     return label

@@ -56,7 +56,7 @@ def is_wordlike(character: str) -> bool:
 
 
 def splits_combination(text: str, offset: int) -> bool:
-    """Return whether an offset lies inside a combined character: before a mark on a base, or beside a joiner.
+    """Return whether an offset lies inside a combined character: before a mark on a base, or next to a joiner.
 
     A mark that follows white space or begins the text has no base, so that nothing is split before it.
     """

@@ -34,7 +34,7 @@ _NO_LETTER: Final = len(SCRIPTS)
 _UNKNOWN: Final = 255
 BLOCK: Final = 200_000
 _OF_LANGUAGES: Final = {"Hira": "Jpan", "Kana": "Jpan", "Hang": "Kore"}
-"""Scripts that stand together in one writing system."""
+"""Scripts that one writing system uses together."""
 _SIGNS: Final = ("Hani", "Hira", "Kana", "Hang")
 
 

@@ -4,8 +4,8 @@ The table lists the 50 languages of XTREME-R and Hausa (which MultiCheckList add
 collection codes are those of Ruder et al. (2021), Table 7, and of the released data; scripts are ISO 15924
 codes of the text that the data sets hold, where the paper prints a tradition (`printed_script`).
 
-A code has one meaning: ours. The codes of other collections (`cmn`, `zho`, ``zh_``, ``iw``) are refused with the
-code to use, because two names for one language would split its rows in every table.
+A code has one meaning: ours. The codes of other collections (`cmn`, `zho`, ``zh_``, ``iw``) are rejected, and the
+error names the code to use: two names for one language would split its rows in every table.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class LanguageTable:
         raise UnknownNameError("language", code, self._languages, hint="Run 'harness languages' to see all.")
 
     def meant_by(self, code: str) -> str | None:
-        """Return what a code is elsewhere and which one to use, as a clause; None where nobody knows it or it is ours.
+        """Return what an unknown code means elsewhere and which one to use, as a clause; None for any other code.
 
         ``'cmn' is the Tatoeba code and ISO 639-3 code of Mandarin Chinese: use 'zh'``
         """

@@ -1,1 +1,1 @@
-"""Metrics as published: pure functions over predictions and references, one family a file."""
+"""Metrics as published: pure functions over predictions and references, one family per file."""

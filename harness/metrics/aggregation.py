@@ -24,7 +24,7 @@ NORMAL = 1.959963984540054
 
 
 def cell_value(cell: Mapping[str, Any], metric: str) -> float | None:
-    """Return the value of a metric in a cell of ``results.json``, or None where it has none."""
+    """Return the value of a metric in a cell of ``results.json``, or None where the cell has no such metric."""
     found = cell["metrics"].get(metric)
     return None if found is None else float(found["value"])
 
@@ -120,7 +120,7 @@ def _row(cells: Sequence[Mapping[str, Any]], metric: str, spec: Mapping[str, Any
 def _interval(
     cells: Sequence[Mapping[str, Any]], metric: str, value: float, *, linked: bool
 ) -> dict[str, Any]:
-    """Return the interval of a mean over languages as far as the cells' own tell it.
+    """Return the interval of a mean over languages as far as it follows from the cells' own intervals.
 
     Items of parallel languages are drawn jointly, and those of several seeds are the same: both need the records, and
     are left to `harness.metrics.task_intervals`.
@@ -232,7 +232,7 @@ def aggregate_suites(
                 row for row in headline if (row["protocol"], json.dumps(row["view"])) == (protocol, view)
             ]
             row = _suite_row(suite, members)
-            # A variant that only some tasks have makes no suite of its own beside the usual one.
+            # A variant that only some tasks have makes no suite of its own next to the usual one.
             is_usual = protocol == suite["protocol"] and (view == "{}" or (protocol, "{}") not in conditions)
             if is_usual or not row["missing"]:
                 found.append({"suite": suite["suite"], "protocol": protocol, "view": json.loads(view), **row})
@@ -290,7 +290,7 @@ def _task_errors(rows: Iterable[Mapping[str, Any]]) -> dict[str, float | None]:
     """Return the standard error of each task's score, which is the mean of its headline metrics.
 
     Metrics of one task are computed from the same answers: their mean has at most the mean of their errors. None
-    where one of them has none, unless all its items score the same.
+    where one of them has no error, unless all its items score the same.
     """
     found: dict[str, list[float | None]] = {}
     for row in rows:

@@ -18,7 +18,7 @@ AnswerScore = Callable[[str, str], float]
 def answer_text(prediction: Any, index: int) -> str | None:
     """Return the text of one predicted answer: a string, or a mapping with the key ``text``.
 
-    None stands for a question without an answer, which the published scripts give 0. Raises `ValueError`,
+    None means a question without an answer, which the published scripts give 0. Raises `ValueError`,
     naming the item's 0-based `index`, for anything else.
     """
     text = field_of(prediction, "text", index)

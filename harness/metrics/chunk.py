@@ -42,9 +42,9 @@ Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 _OUTSIDE: Final = "O"
-"""The tag that follows every sentence, and the prefix of what stands before one."""
+"""The tag that follows every sentence, and the prefix of what precedes one."""
 _NO_TYPE: Final = 0
-"""The number of the empty type, which is that of what stands before a sentence."""
+"""The number of the empty type, which is that of what precedes a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class _Chunks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkTable:
-    """The chunks of a corpus; each column has one entry a chunk."""
+    """The chunks of a corpus; each column has one entry per chunk."""
 
     sentences: Integers
     """Number of the sentence, counted from 0."""

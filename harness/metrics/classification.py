@@ -16,7 +16,7 @@ Label = str | int
 def accuracy(predictions: Sequence[Any], references: Sequence[Label], context: MetricContext) -> MetricResult:
     """Return the share of items whose predicted label equals the reference; `items` holds 0.0 or 1.0.
 
-    A prediction is a label or a mapping with the key ``label``; None stands for no answer and counts as
+    A prediction is a label or a mapping with the key ``label``; None means no answer and counts as
     wrong. A label is a string or an integer, the same for both sides: raises `ValueError` when they differ in
     type, because ``"1"`` never equals ``1`` and every item would silently be wrong.
 

@@ -127,7 +127,7 @@ def _first_number(result: Any, *, percent: bool) -> float:
 def _columns(
     module: Any, predictions: Sequence[Any], references: Sequence[Any], labels: Sequence[str]
 ) -> tuple[list[Any], list[Any]]:
-    """Return predictions and references as the module gets them; raises `ValueError` for labels nobody knows."""
+    """Return predictions and references as the module gets them; raises `ValueError` for unknown labels."""
     if isinstance(references[0], str):
         answers = [field_of(prediction, "label", index) for index, prediction in enumerate(predictions)]
         given = [NO_ANSWER if answer is None else _position(answer, labels) for answer in answers]
@@ -142,7 +142,7 @@ def _columns(
 
 def _position(label: Any, labels: Sequence[str]) -> int:
     if label not in labels:
-        raise ValueError(f"the label {label!r} is none of {', '.join(labels)}")
+        raise ValueError(f"unknown label {label!r}; expected one of {', '.join(labels)}")
     return list(labels).index(label)
 
 

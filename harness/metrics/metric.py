@@ -52,7 +52,7 @@ class MetricResult:
     """The value of a metric over a set of items, as a fraction in [0, 1].
 
     A metric that is the mean of its items gives `items`; a set-level metric gives `counts`: one row of
-    sufficient statistics an item, whose column sums `Metric.from_counts` turns into the value.
+    sufficient statistics per item, whose column sums `Metric.from_counts` turns into the value.
     """
 
     value: float
@@ -91,7 +91,7 @@ class Metric:
     of `items` or the column sums of `counts`. Then a cell is scored chunk by chunk, in memory that does not grow;
     False is always right, and keeps all predictions of a cell until its end."""
     outcome_by_cluster: bool = False
-    """Whether `counts` are (1 or 0, 1) once a cluster and zeros for its other items: an outcome of the whole cluster,
+    """Whether `counts` are (1 or 0, 1) once per cluster and zeros for its other items: an outcome of the whole cluster,
     as that of a test case. Systems are then compared by won and lost clusters, with McNemar's test."""
     higher_is_better: bool = True
     options: tuple[str, ...] = ()

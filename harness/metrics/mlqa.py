@@ -44,7 +44,7 @@ def _is_punctuation(character: str) -> bool:
 def mixed_segmentation(text: str) -> list[str]:
     """Return the tokens of Chinese text.
 
-    Each character of U+4E00-U+9FA5 and each punctuation mark is a token; what stands between them is split at
+    Each character of U+4E00-U+9FA5 and each punctuation mark is a token; the text between them is split at
     whitespace.
     """
     tokens: list[str] = []

@@ -1,4 +1,4 @@
-"""Predictions beside their references: the checks and the mean that every family of metrics shares."""
+"""Predictions paired with their references: the checks and the mean that every family of metrics shares."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def field_of(prediction: Any, name: str, index: int) -> Any:
     """Return ``prediction[name]`` of a prediction that is a mapping, and the prediction itself otherwise.
 
     Model outputs are mappings that hold more than the answer (scores, offsets); files of predictions hold the
-    bare answer. Raises `ValueError`, naming the item's 0-based `index`, when a mapping lacks the field.
+    bare answer. Raises `ValueError`, naming the item's 0-based `index`, when a mapping has no such field.
     """
     if not isinstance(prediction, Mapping):
         return prediction

@@ -101,7 +101,7 @@ def one_target_map_at_20(
     XTREME-R's "limit to one target" (Table 14, Figure 4): for a question and a target language the right answers
     in the other languages leave the pool; with one right candidate average precision is 1 / its rank. `groups`
     holds the score by language of the target, so that all cells of a task give its question x answer matrix. With
-    one target a query (Mewsli-X) it equals `map_at_20`.
+    target per query (Mewsli-X) it equals `map_at_20`.
 
     A prediction is as in `map_at_20`; its key ``further`` holds the candidates after the first 20, without which a
     target behind others cannot be found. A reference has ``targets`` and their ``languages``. Raises `ValueError`

@@ -67,13 +67,13 @@ class CellScores:
 
     metrics: Mapping[str, MetricScore]
     items: Mapping[str, list[Any]] = field(default_factory=dict)
-    """By metric: a float an item, or its list of sufficient statistics."""
+    """By metric: a float per item, or its list of sufficient statistics."""
 
 
 class CellScorer:
     """Scores a cell whose items come chunk by chunk, in their order.
 
-    Of a metric that is declared `by_item` it keeps 8 bytes an item, or 4 bytes for each count of an item, which are
+    Of a metric that is declared `by_item` it keeps 8 bytes per item, or 4 bytes for each count of an item, which are
     exact up to 2^24; it is also given by group. For the others it keeps the predictions and references of the cell as
     JSON, and computes them at the end.
 
@@ -99,7 +99,7 @@ class CellScorer:
     def add(self, items: Sequence[ScoreInput]) -> Mapping[str, list[Any]]:
         """Return what the labelled ones of the next items contribute to the metrics that are `by_item`.
 
-        By metric: a float an item, or its list of sufficient statistics. Raises `HarnessError` where predictions do
+        By metric: a float per item, or its list of sufficient statistics. Raises `HarnessError` where predictions do
         not fit references, or where a metric is no mean of its items although it is declared so.
         """
         labelled = [item for item in items if item.reference is not None]
@@ -151,11 +151,11 @@ class CellScorer:
         first = None if self._count == 0 else items[0].id
         result = _computed(metric, predictions, references, self._context, first=first)
         if result.items is not None:
-            _refuse_whole(metric, result, float(result.items.mean()))
+            _check_item_mean(metric, result, float(result.items.mean()))
             self._means.setdefault(metric.name, []).append(result.items)
             own = result.items
         elif result.counts is not None and metric.from_counts is not None:
-            _refuse_whole(metric, result, metric.from_counts(result.counts.sum(axis=0)))
+            _check_item_mean(metric, result, metric.from_counts(result.counts.sum(axis=0)))
             before = self._sums.get(metric.name)
             rows = result.counts if before is None else np.vstack([before, result.counts])
             self._sums[metric.name] = rows.sum(axis=0)
@@ -239,7 +239,7 @@ def _computed(
         ) from error
 
 
-def _refuse_whole(metric: Metric, result: MetricResult, value: float) -> None:
+def _check_item_mean(metric: Metric, result: MetricResult, value: float) -> None:
     if result.groups:
         raise _wrongly_declared(metric, "it gives groups")
     if not abs(result.value - value) <= ROUNDING:

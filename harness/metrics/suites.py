@@ -1,4 +1,4 @@
-"""From task scores to a suite's overall score: the mean of category means, and the plain mean beside it.
+"""From task scores to a suite's overall score: the mean of category means, and the plain mean next to it.
 
 XTREME-R's ``Avg`` is the mean of four category means, in which a question-answering task counts with the mean of
 its F1 and exact match (Ruder et al. 2021, Table 4); the public scoring script takes the plain mean over tasks. Both
@@ -32,8 +32,8 @@ class Overall:
 
 def task_score(metrics: Mapping[str, float], headline: Sequence[str]) -> float:
     """Return the score of a task: the mean of its headline metrics; raises `UsageError` where one is missing."""
-    lacking = [name for name in headline if name not in metrics]
-    if lacking or not headline:
+    missing = [name for name in headline if name not in metrics]
+    if missing or not headline:
         found = ", ".join(metrics) or "nothing"
         raise UsageError(
             f"A task's score is the mean of {', '.join(headline) or 'its headline metrics'}; found {found}."

@@ -2,7 +2,7 @@
 
 In a parallel task an item's translations are drawn together, so that what makes the item hard counts once. Several
 seeds of a model answer the same items: their mean is that of item scores averaged over seeds, and how much seeds
-differ stands apart (``seed_sd``).
+differ is reported apart (``seed_sd``).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def add_task_intervals(
     locate: Locate,
     metrics: Table[Metric],
 ) -> dict[str, Any]:
-    """Return results whose rows of tasks and suites have all intervals that the records tell.
+    """Return results whose rows of tasks and suites have all intervals that follow from the records.
 
     Args:
         results: What ``results.json`` holds; its cells have their records on disk.

@@ -1,4 +1,4 @@
-"""BLEU and chrF of answers, through sacrebleu: set-level, with its sufficient statistics an item.
+"""BLEU and chrF of answers, through sacrebleu: set-level, with sufficient statistics per item.
 
 Source: Papineni et al. (2002) and Post (2018) for BLEU; Popovic (2015) for chrF (characters to 6, beta 2). The
 package is an extra of the installation (``metrics``) and is imported when a metric is computed.
@@ -45,7 +45,7 @@ def bleu(
     """Return corpus BLEU as a fraction; predictions and references are those of `chrf`.
 
     The tokenizer is the one that sacrebleu recommends for the language (``13a``, for Chinese ``zh``), or that of the
-    option ``bleu_tokenizer``. Raises `ValueError` where sacrebleu lacks it, which holds for Japanese and Korean
+    option ``bleu_tokenizer``. Raises `ValueError` where sacrebleu has no such tokenizer: for Japanese and Korean,
     unless MeCab is installed.
     """
     require_sacrebleu()

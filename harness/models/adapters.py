@@ -61,7 +61,7 @@ class AdapterEntry:
     """
 
     name: str
-    """What stands before the colon of ``--model``: ``hf``, ``hf-encoder``, ``baseline``."""
+    """The part before the colon of ``--model``: ``hf``, ``hf-encoder``, ``baseline``."""
     target: str
     describe: str
     options: str
@@ -70,23 +70,23 @@ class AdapterEntry:
     examples: tuple[str, ...] = ()
     """Values of ``--model`` that a user can try."""
     baselines: tuple[str, ...] = ()
-    """Values of ``--model`` that ``--with-baselines`` runs beside any model."""
+    """Values of ``--model`` that ``--with-baselines`` runs next to any model."""
     extra: str | None = None
     """The extra that installs what the adapter needs."""
 
     def load(self, target: str) -> Any:
         """Return what a ``module:attribute`` of this entry names; raises `MissingExtraError`."""
         module_name, _, attribute = target.partition(":")
-        with self._missing_told(target):
+        with self._missing_extra_named(target):
             return getattr(importlib.import_module(module_name), attribute)
 
-    def _missing_told(self, target: str) -> AbstractContextManager[None]:
+    def _missing_extra_named(self, target: str) -> AbstractContextManager[None]:
         return require_extra(f"The adapter {self.name!r}", self.extra, target)
 
     def describe_model(self, ref: str, options: AdapterOptions) -> ModelDescription:
         """Return what the model offers, without loading it; raises `MissingExtraError` where it must be downloaded."""
         function: Callable[[str, AdapterOptions], ModelDescription] = self.load(self.describe)
-        with self._missing_told(self.describe):
+        with self._missing_extra_named(self.describe):
             return function(ref, options)
 
     def make_ready(self) -> None:
@@ -98,11 +98,12 @@ class AdapterEntry:
         """Load the model; raises `MissingExtraError` or `AdapterError`."""
         with gc_paused():
             factory: Callable[[ModelDescription, AdapterOptions], Adapter] = self.load(self.target)
-            with self._missing_told(self.target):
+            with self._missing_extra_named(self.target):
                 adapter = factory(description, options)
-        if not (hasattr(adapter, "identity") and hasattr(adapter, "close")):
+        missing = [name for name in ("identity", "close") if not hasattr(adapter, name)]
+        if missing:
             raise AdapterError(
-                f"The adapter {self.name!r} opened something that lacks identity() or close()."
+                f"The adapter {self.name!r} opened an object without {' and '.join(f'{name}()' for name in missing)}."
             )
         return adapter
 

@@ -14,69 +14,43 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from harness.models.requests import (
     AttentionOptions,
-    CountsSubwords,
-    CoversWords,
-    CutsTexts,
     ExposesHiddenStates,
     FloatArray,
     Generated,
     GenerateOptions,
-    HasUntrained,
     LikelihoodAnswer,
     LikelihoodRequest,
     MaskRequest,
     Prompt,
-    SegmentAttention,
-    SubwordCount,
     TextAttention,
-    Turn,
-    WordCoverage,
 )
 
 __all__ = [
     "HEAD_CAPABILITY",
     "Adapter",
-    "AttentionOptions",
     "Capability",
     "Choice",
     "ChoosesBest",
     "Classifies",
-    "CountsSubwords",
     "CountsTokens",
-    "CoversWords",
-    "CutsTexts",
     "EmbedOptions",
     "Embeds",
     "ExposesAttentions",
-    "ExposesHiddenStates",
     "ExtractsSpans",
     "FillsMasks",
     "FitOptions",
     "Fits",
-    "FloatArray",
-    "GenerateOptions",
-    "Generated",
     "Generates",
-    "HasUntrained",
     "Head",
     "HeadSpec",
-    "LikelihoodAnswer",
-    "LikelihoodRequest",
-    "MaskRequest",
     "ModelDescription",
-    "Prompt",
     "ScoresContinuations",
-    "SegmentAttention",
     "Side",
     "SpanAnswer",
     "SpanQuestion",
-    "SubwordCount",
     "Tags",
-    "TextAttention",
     "TextInput",
     "TrainingSettings",
-    "Turn",
-    "WordCoverage",
     "capability_protocols",
 ]
 
@@ -176,7 +150,7 @@ class HeadSpec:
 
     head: Head
     labels: tuple[str, ...] = ()
-    """Label names in the order of the head's outputs; empty where the head has none."""
+    """Label names in the order of the head's outputs; empty where the head has no labels."""
     inputs: tuple[str, ...] = ()
     """Names of the input fields, in the order they are given to the model."""
 
@@ -214,7 +188,7 @@ class TrainingSettings:
     max_target_length: int = 128
     """Tokens that the target of a text pair is cut at, its end token included."""
     lr_schedule: Literal["linear", "constant"] = "linear"
-    """How the learning rate goes on after the warm-up: down to zero, or as it is."""
+    """The learning rate after the warm-up: it falls to zero, or stays as it is."""
     optimizer: Literal["adamw", "adafactor"] = "adamw"
 
 
@@ -260,7 +234,7 @@ class ChoosesBest(Protocol):
     """Scores the choices of multiple-choice items."""
 
     def choose(self, items: Sequence[Choice]) -> list[tuple[float, ...]]:
-        """Return one tuple of scores an item, in the order of its choices."""
+        """Return one tuple of scores per item, in the order of its choices."""
 
 
 @runtime_checkable
@@ -289,7 +263,7 @@ class Embeds(Protocol):
 
 @runtime_checkable
 class ExposesAttentions(Protocol):
-    """Streams how much attention the pieces of texts get, and where they stand in them."""
+    """Streams how much attention the pieces of texts get, and where these pieces are."""
 
     def attentions(
         self, inputs: Sequence[TextInput], options: AttentionOptions | None = None
@@ -324,7 +298,7 @@ class Generates(Protocol):
     """Writes text."""
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
-        """Return one text a prompt; raises `CapabilityError` for a constraint or conversation it cannot do."""
+        """Return one text per prompt; raises `CapabilityError` for a constraint or conversation it cannot do."""
 
 
 @runtime_checkable

@@ -61,7 +61,7 @@ class LikelihoodAnswer:
     """Log-probabilities (natural logarithm) of one continuation, or of one form in its place."""
 
     token_logprobs: tuple[float, ...]
-    """One number a token that belongs to the continuation, a token that straddles the boundary included."""
+    """One number per token that belongs to the continuation, a token that straddles the boundary included."""
     is_greedy: bool
     """Whether every token is the likeliest one."""
     byte_length: int
@@ -86,7 +86,7 @@ class Turn:
 
 
 Prompt = str | tuple[Turn, ...]
-"""A text to go on from, or a conversation that the model's chat template turns into one."""
+"""A text to continue, or a conversation that the model's chat template turns into one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,18 +120,18 @@ class GenerateOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionOptions:
-    """How the attention of all layers and heads becomes one score a piece."""
+    """How the attention of all layers and heads becomes one score per piece."""
 
     over: Literal["max", "mean"] = "max"
     """How layers and heads are joined: the largest weight of any of them, or their mean."""
     row: Literal["first", "mean"] = "first"
     """Whose attention is read: that of the first position (the classification token), or of all positions on average,
-    padding left out."""
+    without padding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentAttention:
-    """The pieces of one text in their order, without special pieces: where each stands, and its score."""
+    """The pieces of one text in their order, without special pieces: where each is, and its score."""
 
     starts: tuple[int, ...]
     """Offset of every piece's first character in the text, in Unicode code points."""
@@ -169,15 +169,15 @@ class ExposesHiddenStates(Protocol):
         """Yield (index of the sentence, vectors of shape (layers, words, dimension)), in any order.
 
         A word's vector is that of its first piece; a word without a piece gets zeros. None is a masked word, whose
-        piece is the mask token: raises `CapabilityError` where the tokenizer has none. With `sentence_vector` one
-        vector more stands before those of the words: that of the first special token, or of the last piece in models
-        that read from left to right.
+        piece is the mask token: raises `CapabilityError` where the tokenizer has no mask token. With
+        `sentence_vector` one more vector precedes those of the words: that of the first special token, or of the last
+        piece in models that read from left to right.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordCoverage:
-    """What of a sentence its hidden states do not show."""
+    """Which parts of a sentence its hidden states do not show."""
 
     empty: tuple[int, ...] = ()
     """Numbers of the words that have no piece."""
@@ -189,20 +189,20 @@ class WordCoverage:
 
 @runtime_checkable
 class CoversWords(Protocol):
-    """Says what of sentences their hidden states do not show; an adapter that exposes these may have it."""
+    """Reports which parts of sentences their hidden states do not show; an adapter that exposes these may have it."""
 
     def word_coverage(self, sentences: Sequence[Sequence[str | None]]) -> list[WordCoverage]:
-        """Return one record a sentence; runs the tokenizer only."""
+        """Return one record per sentence; runs the tokenizer only."""
 
 
 @runtime_checkable
 class HasUntrained(Protocol):
-    """Can be had with random weights; an adapter that exposes hidden states may have it."""
+    """Can return itself with random weights; an adapter that exposes hidden states may have it."""
 
     def untrained(self, seed: int) -> Adapter:
         """Return a model of the same architecture and tokenizer, its weights drawn by `seed`.
 
-        Its `identity` tells it from the trained one and from those of other seeds. Raises `CapabilityError` where
+        Its `identity` differs from those of the trained model and of other seeds. Raises `CapabilityError` where
         the model is divided over several devices.
         """
 
@@ -214,7 +214,7 @@ class SubwordCount:
     tokens: int
     """Without special tokens, templates, prefixes and padding, before anything is cut."""
     unknown: int | None = None
-    """How many of them are the unknown token; None where the adapter cannot tell."""
+    """How many of them are the unknown token; None where the adapter does not know."""
 
 
 @runtime_checkable
@@ -222,12 +222,12 @@ class CountsSubwords(Protocol):
     """Counts the sub-words of texts by themselves, as fertility does (Ács 2019; Rust et al. 2021, section 3.3)."""
 
     def subword_counts(self, texts: Sequence[str]) -> list[SubwordCount]:
-        """Return one count a text; runs the tokenizer only. An empty text has no token."""
+        """Return one count per text; runs the tokenizer only. An empty text has no token."""
 
 
 @runtime_checkable
 class CutsTexts(Protocol):
-    """Says how long texts may be that `classify`, `choose` or `embed` read whole: their answers do not tell.
+    """Reports how long a text may be that `classify`, `choose` or `embed` reads whole: their answers do not show it.
 
     Where such an adapter tags, it splits long sentences between words and cuts none.
     """
@@ -240,14 +240,14 @@ class CutsTexts(Protocol):
             options: How the one text is embedded as a query; None where a head reads the sequence.
 
         Returns:
-            The most sub-words of all texts together of which none is cut; None where there is no limit.
+            The most sub-words of all texts together that are not cut; None where there is no limit.
         """
 
 
 Ability = Literal[
     "classify", "choose", "tag", "extract_spans", "embed", "loglikelihood", "generate", "fill_masks"
 ]
-"""The methods of capabilities whose answers are kept and shared: one answer a request, whatever stands beside it."""
+"""The methods of capabilities whose answers are kept and shared: one answer per request, whatever the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +258,7 @@ class Call:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """What all requests have in common: ``labels`` of `classify`; ``side`` and ``options`` of `embed`."""
     stopping: Callable[[], bool] = lambda: False
-    """Whether the user wants the run to stop: no further batch shall begin, those under way are answered."""
+    """Whether the user wants the run to stop: no further batch starts, those under way are answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +268,7 @@ class Answered:
     indices: Sequence[int]
     """Numbers of the requests, counted through all blocks from 0."""
     answers: Sequence[Any]
-    """As the method of the capability returns them, one a request: a row of its array, or an item of its list."""
+    """As the capability's method returns them, one per request: a row of its array, or an item of its list."""
 
 
 @runtime_checkable
@@ -292,7 +292,7 @@ class Streams(Protocol):
 
 @runtime_checkable
 class HasNotices(Protocol):
-    """Has to say how its answers were made."""
+    """Has notes on how its answers were made."""
 
     def notices(self) -> Sequence[str]:
-        """Return sentences for the run's notes, in order: that batches were made smaller for want of memory."""
+        """Return sentences for the run's notes, in order, such as that batches were made smaller to save memory."""

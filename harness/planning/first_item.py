@@ -11,7 +11,8 @@ from harness.kinds.kind import ReadContext, TaskKind, read_examples
 from harness.prompts.preset import LiteralPolicy
 from harness.prompts.preview import Rendering, render_item
 from harness.registry.registry import Registry
-from harness.specs.catalog import Catalog, TaskEntry
+from harness.specs.catalog import Catalog
+from harness.specs.task_entry import TaskEntry
 
 __all__ = ["render_first_item"]
 

@@ -15,9 +15,10 @@ from harness.planning.plan import Cell, FitPlan, PromptPlan, RunConfig, StagePla
 from harness.planning.spec_checks import check_training
 from harness.planning.train_variants import TRANSLATE_TRAIN, TrainVariants
 from harness.registry.registry import Registry
-from harness.specs.catalog import Catalog, TaskEntry, described_languages
+from harness.specs.catalog import Catalog
 from harness.specs.recipe_settings import resolve_settings
 from harness.specs.schema import TaskSpec, TrainingSpec
+from harness.specs.task_entry import TaskEntry, described_languages
 
 __all__ = ["FitPlanner", "Origin", "without_selection_on_test"]
 
@@ -55,7 +56,7 @@ class FitPlanner:
 
     @property
     def notes(self) -> list[str]:
-        """What is to be told about the stages."""
+        """Sentences about the stages for the run's notes."""
         fits = [fit for fit in self._fits.values() if isinstance(fit, FitPlan)]
         return [stage.note for fit in fits for stage in fit.stages if stage.note]
 
@@ -96,7 +97,7 @@ class FitPlanner:
         return protocol in {"in_language", "translate_train"}
 
     def view(self, protocol: str) -> dict[str, str]:
-        """Return the conditions of a cell that its fit makes; what is usual is left out."""
+        """Return the conditions of a cell that its fit makes; what is usual is not listed."""
         view = self._translated.view(protocol)
         if self._config.select_on:
             view["select_on"] = self._config.select_on
@@ -173,7 +174,7 @@ class FitPlanner:
         )
 
     def _prompt(self, stage: str) -> PromptPlan:
-        """Return the text format of a stage; raises `MissingDataError` where it has none."""
+        """Return the text format of a stage; raises `MissingDataError` where it has no such format."""
         preset = self._config.prompt or "mt5"
         try:
             spec = self._catalog.prompt(stage, preset)
@@ -218,7 +219,7 @@ def _separate(
     """Return the dev set of a stage unless the stage also trains on it, and a note where no checkpoint is chosen."""
     trained = {path for _, found in train for path in found.files.paths}
     if validation is not None and trained & set(validation[1].files.paths):
-        return None, f"{name}: its dev set stands in for the training set, so the last checkpoint is kept"
+        return None, f"{name}: its dev set is used as the training set, so the last checkpoint is kept"
     if validation is None and select_best:
         return None, f"{name}: no dev set was found, so the last checkpoint is kept"
     return validation, ""
@@ -238,7 +239,7 @@ def _own_origin(entry: TaskEntry) -> Origin:
 def without_selection_on_test(cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:
     """Return the cells with fits that choose no checkpoint on files which the run also tests on.
 
-    A dev file that stands in for a missing test file would otherwise choose the checkpoint and score it.
+    A dev file that replaces a missing test file would otherwise choose the checkpoint and score it.
     """
     tested = {path for cell in cells for path in cell.test.files.paths}
     notes: list[str] = []
@@ -259,7 +260,7 @@ def _last_checkpoint(stage: StagePlan, tested: set[Path], notes: list[str]) -> S
     if stage.validation is None or not tested & set(stage.validation[1].files.paths):
         return stage
     note = (
-        f"{stage.name}: its dev set in {stage.validation[0]!r} stands in for a test set of this run, so the last "
+        f"{stage.name}: its dev set in {stage.validation[0]!r} is used as a test set of this run, so the last "
         "checkpoint is kept and none is chosen on it"
     )
     notes.append(note)

@@ -13,8 +13,8 @@ from harness.data.sources import DataFinder, FoundData, find_split
 from harness.errors import HarnessError, MissingDataError
 from harness.kinds.kind import ReadContext, TaskKind, iter_examples
 from harness.registry.registry import Registry
-from harness.specs.catalog import TaskEntry
 from harness.specs.schema import Source, TaskSpec
+from harness.specs.task_entry import TaskEntry
 
 __all__ = [
     "AlignmentCheck",
@@ -36,7 +36,7 @@ class ItemIds:
 
     ids: Sequence[str]
     numbered: bool
-    """Whether the file has none, so that items are named by their number."""
+    """Whether the file has no ids, so that items are named by their number."""
 
 
 def pairing_order(entry: TaskEntry) -> list[str]:
@@ -65,9 +65,9 @@ def read_ids(found: FoundData, spec: TaskSpec, kind: TaskKind, finder: DataFinde
 
 
 def stands_for_source(spec: TaskSpec, language: str) -> bool:
-    """Return whether every item of a task is one of a language's: of the source, or of any where the task lacks it.
+    """Return whether every item of a task is also in a language: in the source, or in any if the task has no source.
 
-    Of two other languages each may have items that the other lacks, as in MLQA.
+    Of two other languages each may have items that the other does not have, as in MLQA.
     """
     source = _source(spec)
     return language == source or source not in spec.languages
@@ -80,7 +80,7 @@ def _source(spec: TaskSpec) -> str:
 def misalignment(own: ItemIds, other: ItemIds, other_language: str, *, whole: bool = True) -> str | None:
     """Return how ids fail to be those of another language's items, as a clause; None where they do not.
 
-    A language may have fewer items than the other where its file has ids; where either file has none, a number means
+    A language may have fewer items than the other where its file has ids; where either file has no ids, a number means
     the same item only if both have as many.
 
     Args:
@@ -110,7 +110,7 @@ def _named(ids: Iterable[str]) -> str:
 
 
 class AlignmentCheck:
-    """Tells, before a run, the languages of fragments whose items are not those that they would be paired with."""
+    """Finds, before a run, languages of fragments whose items are not those that they would be paired with."""
 
     def __init__(self, registry: Registry, finder: DataFinder) -> None:
         self._registry = registry
@@ -128,7 +128,7 @@ class AlignmentCheck:
         """Return why a language cannot be paired with the others, and what to do; None where it can.
 
         Only languages that fragments added are looked at: each is compared with the first of `pairing_order` whose
-        items are found. Where those cannot be read, their own cells tell it.
+        items are found. Where those cannot be read, their own cells report it.
         """
         if code not in entry.added or not entry.spec.pairs(code):
             return None
@@ -137,11 +137,11 @@ class AlignmentCheck:
             theirs = None if other == code else self._read(entry, other, variant, conditions)
             if own is None or theirs is None:
                 continue
-            told = misalignment(own, theirs, other, whole=stands_for_source(entry.spec, other))
+            fault = misalignment(own, theirs, other, whole=stands_for_source(entry.spec, other))
             return (
                 None
-                if told is None
-                else f"{_opening(entry, code, other)}: {told}. {_advice(entry, code, other)}"
+                if fault is None
+                else f"{_opening(entry, code, other)}: {fault}. {_advice(entry, code, other)}"
             )
         return None
 

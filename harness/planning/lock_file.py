@@ -1,11 +1,10 @@
-"""The lock file: the data, documents and model that a run resolved, and the refusal of anything else."""
+"""The lock file: the data, documents and model that a run resolved, and the errors for anything else."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from harness.planning.resolution import (
     read_resolution,
     resolve_plan,
 )
+from harness.registry.requirement import installed_version
 from harness.specs.catalog import Catalog
 from harness.storage.run_folder import Run
 
@@ -41,10 +41,10 @@ __all__ = [
 ]
 
 FORMAT = 1
-RENEW = "To accept what is found now, write the lock file anew: harness lock RUN|TASKS --output {path}"
+RENEW = "To accept what is found now, rewrite the lock file: harness lock RUN|TASKS --output {path}"
 READ_OTHERWISE = "the same files are read in another way"
 ORDER = ("task", "training", "extends", "prompt", "recipe")
-"""What is told first where several documents are not the locked ones."""
+"""The order in which differences are reported where several documents are not the locked ones."""
 WORDS = {"training": "training set", "extends": "added language"}
 """What the sorts of `LockedDocument` are called, where that is another word."""
 
@@ -73,7 +73,12 @@ class Lock(Resolution):
     @classmethod
     def of(cls, resolution: Resolution, model: LockedModel | None = None) -> Lock:
         """Return the lock of what was resolved."""
-        return cls(data=resolution.data, specs=resolution.specs, harness=_version(), model=model)
+        return cls(
+            data=resolution.data,
+            specs=resolution.specs,
+            harness=installed_version("multilingual-harness"),
+            model=model,
+        )
 
     def to_text(self) -> str:
         """Return the text of the file: sorted JSON, the same for the same content."""
@@ -104,7 +109,7 @@ class LockFile:
 
 
 def lock_run(run: Run) -> Lock:
-    """Return the lock of a run: its data, documents and model, without the baselines beside it.
+    """Return the lock of a run: its data, documents and model, without its baselines.
 
     Raises `UsageError` for a run whose manifest does not say what was resolved.
     """
@@ -160,7 +165,7 @@ def read_lock(path: Path) -> LockFile:
 def _broken(path: Path, reason: str) -> UsageError:
     return UsageError(
         f"The lock file {str(path)!r} cannot be used: {reason.rstrip('.')}.",
-        hint="Write it anew with: harness lock RUN|TASKS --output FILE",
+        hint="Rewrite it with: harness lock RUN|TASKS --output FILE",
     )
 
 
@@ -269,10 +274,3 @@ def _other_model(
 def _first(error: ValidationError) -> str:
     fault = error.errors()[0]
     return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-
-
-def _version() -> str | None:
-    try:
-        return version("multilingual-harness")
-    except PackageNotFoundError:
-        return None

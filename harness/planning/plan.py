@@ -93,7 +93,7 @@ class RunConfig:
     shard: str | None = None
     """``2/4``: only the second of four parts of the cells."""
     reuse: tuple[Path, ...] = ()
-    """Run folders whose answers are taken over where they are answers to the same requests of the same model."""
+    """Run folders whose answers are reused where they are answers to the same requests of the same model."""
     locked: Path | None = None
     """Lock file that data, specs and model must agree with."""
     gold: Path | None = None
@@ -127,7 +127,7 @@ class StagePlan:
     settings: TrainingSettings
     limit: int | None
     labels: tuple[str, ...] = ()
-    """Names that the data are read with; a multiple-choice head has none of its own."""
+    """Names that the data are read with; a multiple-choice head has no names of its own."""
     phrases: Phrases = field(default_factory=dict)
     prompt: PromptPlan | None = None
     """How examples become text pairs, where a text-to-text model is trained."""
@@ -179,7 +179,7 @@ def _stage_identity(stage: StagePlan) -> list[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningPlan:
-    """What a method learns from by itself, beside a model that stays as it is."""
+    """What a method itself is trained on, next to a model that stays as it is."""
 
     owner: str
     """The task or training set whose splits these are."""
@@ -308,7 +308,7 @@ class Cell:
 
     @property
     def provenance(self) -> str | None:
-        """How the texts of its items were made: by the spec, or a translator; None where nobody says so."""
+        """How the texts of its items were made: by the spec, or a translator; None where it is not known."""
         if self.test.change is not None:
             return "machine-translated"
         return None if "variant" in self.view else self.spec.provenance(self.language.code)
@@ -340,7 +340,7 @@ class Cell:
 
 
 def identity_digest(identity: Mapping[str, Any]) -> str:
-    """Return the twelve hexadecimal digits that stand for a cell's identity."""
+    """Return the twelve hexadecimal digits that identify a cell."""
     text = json.dumps(identity, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -354,15 +354,15 @@ class Skip:
     reason: str
     protocol: str | None = None
     view: Mapping[str, str] = field(default_factory=dict)
-    lacking: bool = False
+    missing_language: bool = False
     """Whether the task does not have the language at all, so that someone could add it."""
 
 
 def reason_without_language(reason: str, language: str) -> str:
     """Return what is the same in the reasons of several languages, so that reports can group them."""
     start, _, _ = reason.partition(":")
-    lacking, has_no, _ = start.partition(" has no ")
-    return lacking if has_no else start.replace(repr(language), "?")
+    subject, has_no, _ = start.partition(" has no ")
+    return subject if has_no else start.replace(repr(language), "?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,16 +405,18 @@ def require_cells(plan: Plan) -> None:
         raise UsageError("Nothing is left to run. No language is both in --tasks and in --languages.")
     alike: dict[tuple[str, str], dict[str, str]] = {}
     for skip in plan.skipped:
-        shape = skip.reason if skip.lacking else reason_without_language(skip.reason, skip.language)
+        shape = skip.reason if skip.missing_language else reason_without_language(skip.reason, skip.language)
         alike.setdefault((skip.task, shape), {}).setdefault(skip.reason, skip.language)
     reasons = []
-    for told, *others in (found.items() for found in alike.values()):
-        reasons.append(told[0] + (f" (Likewise: {', '.join(code for _, code in others)}.)" if others else ""))
-    shown = " ".join(f"({number}) {reason}" for number, reason in enumerate(reasons[:3], start=1))
+    for shown_first, *others in (found.items() for found in alike.values()):
+        reasons.append(
+            shown_first[0] + (f" (Likewise: {', '.join(code for _, code in others)}.)" if others else "")
+        )
+    listed = " ".join(f"({number}) {reason}" for number, reason in enumerate(reasons[:3], start=1))
     more = f" and {len(reasons) - 3} more reasons" if len(reasons) > 3 else ""
-    if (first := plan.skipped[0]).lacking:
+    if (first := plan.skipped[0]).missing_language:
         more += ". If a file adds it, give that file or its folder with --tasks-from."
-        more += f" Run 'harness new language {first.language} --task {first.task}' to begin adding it."
+        more += f" Run 'harness new language {first.language} --task {first.task}' to start adding it."
     elif all(" needs " in skip.reason and " offers " in skip.reason for skip in plan.skipped):
         more += ". Run 'harness models' to see what the models of other adapters can do."
-    raise CapabilityError(f"Nothing is left to run. {shown}{more}")
+    raise CapabilityError(f"Nothing is left to run. {listed}{more}")

@@ -1,4 +1,4 @@
-"""From what a user asked to a plan: cells to run, models to fit, and what is skipped with its reason.
+"""Makes a plan of what a user asked for: cells to run, models to fit, and what is skipped with its reason.
 
 Pure: reads specs, small model configs and the presence of data files, and changes nothing.
 """
@@ -34,9 +34,10 @@ from harness.planning.prompts import PromptPlanner
 from harness.planning.spec_checks import check_task
 from harness.planning.translations import VariantPlanner
 from harness.registry.registry import Registry
-from harness.specs.catalog import Catalog, TaskEntry
+from harness.specs.catalog import Catalog
 from harness.specs.schema import Source, TaskSpec
 from harness.specs.selection import SelectedTask, select
+from harness.specs.task_entry import TaskEntry
 from harness.table import Table
 
 __all__ = ["make_plan", "resolve_model"]
@@ -68,7 +69,7 @@ def make_plan(
     _check_config(config, catalog)
     planner = _Planner(config, registry, catalog, finder, model)
     for selected in select(catalog, config.tasks, config.languages, shots=config.shots):
-        _refuse_prompting(config, selected.entry.spec.task, catalog)
+        _check_prompt_options(config, selected.entry.spec.task, catalog)
         planner.add(selected)
     return planner.plan()
 
@@ -76,16 +77,16 @@ def make_plan(
 def _check_config(config: RunConfig, catalog: Catalog) -> None:
     for name, value in (("--limit", config.limit), ("--train-limit", config.train_limit)):
         if value is not None and value < 1:
-            raise UsageError(f"{name} {value} asks for no items; expected 1 or more.")
+            raise UsageError(f"{name} must be at least 1, got {value}.")
     if config.shots < 0:
-        raise UsageError(f"--shots {config.shots} is not a number of examples; expected 0 or more.")
+        raise UsageError(f"--shots must be at least 0, got {config.shots}.")
     for name, chosen, allowed in (
         ("--shots-from", config.shots_from, ("train", "validation")),
         ("--shots-language", config.shots_language, ("source", "target")),
         ("--literals", config.literals, ("english", "fail")),
     ):
         if chosen not in allowed:
-            raise UsageError(f"{name} {chosen} is none of {', '.join(allowed)}.")
+            raise UsageError(f"{name} must be one of {', '.join(allowed)}, got {chosen!r}.")
     known = catalog.language_codes()
     for code in (
         *config.train_languages,
@@ -97,8 +98,8 @@ def _check_config(config: RunConfig, catalog: Catalog) -> None:
             known_languages().get(code)
 
 
-def _refuse_prompting(config: RunConfig, task: str, catalog: Catalog) -> None:
-    """Raise `UsageError` where a task that brings its prompts along would have to be asked in another way."""
+def _check_prompt_options(config: RunConfig, task: str, catalog: Catalog) -> None:
+    """Raise `UsageError` for options that a task with prompts of its own cannot follow."""
     for option, given in (("--chat", config.chat), ("--constrained", config.constrained)):
         if given and catalog.is_made(task):
             raise UsageError(
@@ -139,12 +140,12 @@ class _Planner:
     def add(self, selected: SelectedTask) -> None:
         spec = selected.entry.spec
         check_task(selected.entry, self._registry, self._catalog)
-        for code in selected.lacking:
+        for code in selected.missing:
             named = (
                 f"{known_languages().get(code).name} ({code})" if code in known_languages() else repr(code)
             )
             reason = f"task {spec.task!r} has no {named}"
-            self._skipped.append(Skip(task=spec.task, language=code, reason=reason, lacking=True))
+            self._skipped.append(Skip(task=spec.task, language=code, reason=reason, missing_language=True))
         kind = self._registry.kinds.get(spec.kind)
         pairings = self._pairings(spec, kind, selected)
         self._suites |= dict.fromkeys(selected.suites)
@@ -198,7 +199,7 @@ class _Planner:
             fits=head is Head.TEXT_TO_TEXT and self._config.protocols != ("prompted",)
         )
         if preset not in self._catalog.presets(spec.task):
-            return True  # The plan of the prompt tells which ones there are.
+            return True  # The plan of the prompt lists the known ones.
         prompt = self._catalog.prompt(spec.task, preset)
         return bool(prompt.choice if method.name == "rank" else prompt.item)
 
@@ -276,7 +277,7 @@ class _Planner:
         *,
         text: Language | None = None,
     ) -> None:
-        """Add the cells of one version of a language's items: a cell a pairing and seed."""
+        """Add the cells of one version of a language's items: a cell per pairing and seed."""
         spec = selected.entry.spec
         language = selected.entry.languages.get(code)
         conditions = {axis: view[axis] for axis in spec.axes if axis in view}
@@ -383,13 +384,16 @@ class _Planner:
         cells, notes = without_selection_on_test(self._cells)
         if self._config.limit is not None:
             items = "item" if self._config.limit == 1 else "items"
-            notes = [f"--limit {self._config.limit}: at most {self._config.limit} {items} a language", *notes]
+            notes = [
+                f"--limit {self._config.limit}: at most {self._config.limit} {items} per language",
+                *notes,
+            ]
         notes += dict.fromkeys(self._fits.notes)
         notes += dict.fromkeys(self._learning.notes)
         notes += self._prompts.notes
         notes += [
-            f"{task}{code and ':'}{code}: the candidate pool lacks {' '.join(pool.missing)}, whose files were not "
-            "found, so scores are not comparable with those on the whole pool"
+            f"{task}{code and ':'}{code}: the candidate pool has no items of {' '.join(pool.missing)}, whose files "
+            "were not found, so scores are not comparable with those on the whole pool"
             for (task, code), pool in self._pools.items()
             if pool.missing
         ]

@@ -1,4 +1,4 @@
-"""What methods that learn beside a frozen model are trained on: found while a run is planned."""
+"""What methods that learn on top of a frozen model are trained on: found while a run is planned."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from harness.kinds.methods import Method
 from harness.languages.table import Language
 from harness.planning.fits import FitPlanner
 from harness.planning.plan import LearningPlan, RunConfig
-from harness.specs.catalog import TaskEntry
 from harness.specs.schema import Source, TaskSpec, TrainingSpec
+from harness.specs.task_entry import TaskEntry
 
 __all__ = ["LearningPlanner"]
 
@@ -109,7 +109,7 @@ class LearningPlanner:
         if origin.kind != spec.kind or strange:
             what = f"the label {strange[0]!r}" if strange else f"the kind {origin.kind!r}"
             raise MissingDataError(
-                f"{error} Its training set {stage!r} has {what}, which {spec.task!r} lacks."
+                f"{error} Its training set {stage!r} has {what}, which {spec.task!r} does not have."
             ) from error
         return _Place(
             owner=stage,

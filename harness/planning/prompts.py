@@ -9,7 +9,8 @@ from harness.languages.table import Language
 from harness.planning.fits import FitPlanner, Origin
 from harness.planning.plan import PromptPlan, RunConfig, ShotPool
 from harness.planning.word_checks import needed_words, place_of_words
-from harness.specs.catalog import Catalog, TaskEntry
+from harness.specs.catalog import Catalog
+from harness.specs.task_entry import TaskEntry
 
 __all__ = ["DEFAULT_PRESET", "FITTED_PRESET", "PromptPlanner"]
 
@@ -28,7 +29,7 @@ class PromptPlanner:
         self._finder = finder
         self._fits = fits
         self.notes: dict[str, None] = {}
-        """What is to be told about the words of prompts."""
+        """Sentences about the words of prompts for the run's notes."""
 
     def preset(self, *, fits: bool) -> str:
         """Return the preset of a pairing: the user's, or the usual one."""
@@ -40,7 +41,8 @@ class PromptPlanner:
         """Return the prompt of a cell, or None where its method needs none.
 
         Raises `MissingDataError` where shots are asked for and there are no data to draw them from, and where the
-        prompt lacks words that the user did not let be English, and `UnknownNameError` for an unknown preset.
+        prompt has no words for the language and English ones are not allowed. Raises `UnknownNameError` for an unknown
+        preset.
         """
         if not pairing.method.prompted:
             return None
@@ -67,12 +69,12 @@ class PromptPlanner:
         if words != code and code in entry.added:
             place = place_of_words(entry, code, spec.preset)
             named = ", ".join(needed_words(spec, inherited))
-            told = f"{entry.spec.task}:{code} is asked with English words; write its own ({named}) in {place}"
-            self.notes[told] = None
+            note = f"{entry.spec.task}:{code} is asked with English words; write its own ({named}) in {place}"
+            self.notes[note] = None
         return prompt
 
     def view(self, prompt: PromptPlan | None, *, fits: bool) -> dict[str, str]:
-        """Return the conditions of a cell that its prompt makes; what is usual is left out."""
+        """Return the conditions of a cell that its prompt makes; what is usual is not listed."""
         if prompt is None:
             return {}
         view = {}
@@ -119,7 +121,7 @@ class PromptPlanner:
 def _reveals(pool: FoundData, tested: FoundData, *, parallel: bool) -> bool:
     """Return whether shots from a pool could be items that are tested, or their translations.
 
-    A dev file may stand in for a missing test file; that of a parallel task holds the same items in every language.
+    A dev file may replace a missing test file; that of a parallel task holds the same items in every language.
     """
     if set(pool.files.paths) & set(tested.files.paths) or pool.files.split_used == "test":
         return True

@@ -19,9 +19,10 @@ from harness.errors import MissingDataError, UnknownNameError
 from harness.languages.table import Language
 from harness.planning.plan import Cell, Plan, PromptPlan
 from harness.planning.translations import MACHINE_VARIANTS, beginning, source_language
-from harness.specs.catalog import Catalog, TaskEntry, described_languages
+from harness.specs.catalog import Catalog
 from harness.specs.schema import TRANSLATED, Source, Split, TaskSpec
 from harness.specs.selection import SelectedTask
+from harness.specs.task_entry import TaskEntry, described_languages
 
 __all__ = [
     "HubSplit",
@@ -41,7 +42,7 @@ _LEARNED: tuple[Split, ...] = ("train", "validation")
 
 
 class LockEntry(BaseModel):
-    """The base of what a lock file holds: strict, frozen, unknown keys refused."""
+    """The base of what a lock file holds: strict, frozen, unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -92,7 +93,7 @@ class LockedSplit(LockEntry):
 
     @property
     def pinned(self) -> bool:
-        """Whether the files can be had again by name: those of a Hub dataset only by their commit."""
+        """Whether the same files can be fetched again by name: those of a Hub dataset only by their commit."""
         return self.origin != "hub" or (self.hub is not None and self.hub.revision is not None)
 
 
@@ -103,7 +104,7 @@ class LockedDocument(LockEntry):
     """``task``, ``training``, ``recipe``, ``prompt``, or ``extends`` for a language of another package."""
     name: str
     version: int | None
-    """Null for sorts of documents that have none."""
+    """Null for sorts of documents without versions."""
     digest: str
     """SHA-256 of its content, whatever its layout and comments."""
 
@@ -153,7 +154,7 @@ def _key(owner: str, language: str, split: str, view: View) -> tuple[str, ...]:
 
 
 def _data_of(cell: Cell) -> Iterator[tuple[FoundData, View]]:
-    # Of what is translated, the files before: what translated them stands in the manifest, by its fingerprint.
+    # Of what is translated, the files before: the manifest has the translator, by its fingerprint.
     yield cell.test.untranslated, _item_view(cell.view, cell.spec)
     if cell.test.aligned is not None:
         yield cell.test.aligned, {}
@@ -317,7 +318,7 @@ class TasksResolver:
             self._add_training(item.entry)
         if not any(entry.split == "test" for entry in self._found.values()):
             raise MissingDataError(
-                "No test split of what was named was found, so that there is nothing to lock.",
+                "No test split of the named tasks was found, so there is nothing to lock.",
                 hint=None if self._reason is None else str(self._reason),
             )
         return _resolution(self._found.values(), self._uses, self._catalog)

@@ -53,10 +53,10 @@ def plan_digest(plan: Plan) -> str:
 
 
 def take_shard(plan: Plan, shard: Shard, *, may_be_empty: bool = False) -> Plan:
-    """Return a plan with the cells of one shard, in their order; what is skipped and told stays whole.
+    """Return a plan with the cells of one shard, in their order; skipped cells and notes stay whole.
 
     Every cell is in exactly one shard. Raises `UsageError` where there are more shards than cells, unless
-    `may_be_empty`: a baseline can have fewer cells than the model beside it.
+    `may_be_empty`: a baseline can have fewer cells than the model.
     """
     if shard.count > len(plan.cells) and not may_be_empty:
         raise UsageError(

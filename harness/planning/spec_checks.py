@@ -1,4 +1,4 @@
-"""What a schema cannot see: names that a spec uses and nobody registered, labels that do not exist."""
+"""What a schema cannot check: unknown names in a spec, and labels that do not exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from harness.data.sources import columns_option
 from harness.errors import DataError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.languages.table import Language, known_languages
 from harness.planning.word_checks import word_problems
-from harness.specs.catalog import described_languages
 from harness.specs.published import PublishedSpec
 from harness.specs.schema import (
     SPLITS,
@@ -26,13 +25,14 @@ from harness.specs.schema import (
     TaskSpec,
     TrainingSpec,
 )
-from harness.specs.task_entry import DESCRIBING
+from harness.specs.task_entry import DESCRIBING, described_languages
 
 if TYPE_CHECKING:
     from harness.languages.table import LanguageTable
     from harness.registry.registry import Registry
-    from harness.specs.catalog import Catalog, TaskEntry
+    from harness.specs.catalog import Catalog
     from harness.specs.loading import Document
+    from harness.specs.task_entry import TaskEntry
 
 __all__ = [
     "check_task",
@@ -104,7 +104,7 @@ def training_problems(spec: TrainingSpec, document: Document, registry: Registry
 
 
 def suite_problems(spec: SuiteSpec, document: Document, catalog: Catalog) -> list[Problem]:
-    """Return the problems of a suite: tasks that nobody registered, and tasks that are not in one category each."""
+    """Return the problems of a suite: unknown tasks, and tasks that are not in one category each."""
     known = catalog.names("task")
     found: list[Found] = [
         (("tasks", index), str(UnknownNameError("task", name, known)))
@@ -124,7 +124,7 @@ def suite_problems(spec: SuiteSpec, document: Document, catalog: Catalog) -> lis
 def published_problems(
     spec: PublishedSpec, document: Document, registry: Registry, catalog: Catalog
 ) -> list[Problem]:
-    """Return the problems of published scores: a suite, tasks, metrics and languages that nobody knows."""
+    """Return the problems of published scores: an unknown suite, task, metric or language."""
     if spec.suite not in catalog.names("suite"):
         unknown = UnknownNameError("suite", spec.suite, catalog.names("suite"))
         return _problems([(("suite",), str(unknown))], document)
@@ -212,9 +212,7 @@ def _languages(spec: TaskSpec | TrainingSpec, table: LanguageTable) -> Iterator[
             for key in DESCRIBING:
                 given, own = getattr(entry, key), getattr(language, key)
                 if given is not None and own and given != own:
-                    message = (
-                        f"the language table says {own!r} for {code!r}, found {given!r}; leave the key out"
-                    )
+                    message = f"the language table says {own!r} for {code!r}, found {given!r}; omit the key"
                     yield ("languages", code, key), message
 
 
@@ -228,7 +226,7 @@ def _metric_languages(spec: TaskSpec, registry: Registry) -> Iterator[Found]:
 
 def _unknown_language(code: str, table: LanguageTable) -> str:
     return table.meant_by(code) or (
-        f"the language table lacks {code!r}, so the entry needs 'name', 'script' and 'family'; "
+        f"the language table has no {code!r}, so the entry needs 'name', 'script' and 'family'; "
         "'harness languages' shows the known codes"
     )
 
@@ -306,7 +304,7 @@ def _unfit(path: KeyPath, source: Source, registry: Registry) -> Iterator[Found]
         try:
             registry.readers.get(name).check_options(options)
         except UsageError as error:
-            # A name that nobody knows is told where it stands.
+            # An unknown name is reported at its own line.
             if not isinstance(error, UnknownNameError):
                 advice = reader_advice(item.paths, name, registry.readers.names)
                 yield where, " ".join(filter(None, (error.message, advice)))
@@ -340,7 +338,7 @@ def _conditions(spec: TaskSpec) -> Iterator[Found]:
 
 
 def _parts(path: KeyPath, source: Source) -> Iterator[tuple[KeyPath, Part]]:
-    """Yield the source and every place that it names, each with where it stands in the document."""
+    """Yield the source and every place that it names, each with its path in the document."""
     yield path, source
     if isinstance(source.local, tuple):
         for index, item in enumerate(source.local):

@@ -12,8 +12,8 @@ from harness.errors import HarnessError, Problem, SpecError, UnknownNameError, U
 from harness.planning.prompt_checks import prompt_problems
 from harness.planning.spec_checks import published_problems, suite_problems, task_problems, training_problems
 from harness.registry.registry import Registry
-from harness.specs.catalog import Catalog, Entry, read_entry
-from harness.specs.folder import yaml_files
+from harness.specs.catalog import Catalog
+from harness.specs.folder import read_entry, yaml_files
 from harness.specs.fragment import FragmentSpec
 from harness.specs.prompt import PromptSpec
 from harness.specs.published import PublishedSpec
@@ -23,6 +23,7 @@ from harness.specs.schema import (
     SuiteSpec,
     TrainingSpec,
 )
+from harness.specs.task_entry import Entry
 from harness.specs.validating import validate_document
 
 __all__ = ["spec_schema", "validate_specs"]

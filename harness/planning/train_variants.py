@@ -50,7 +50,7 @@ class TrainVariants:
             near = near_names(self._variant, TRAIN_VARIANTS)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise UsageError(
-                f"--train-variant {self._variant} is none of {', '.join(TRAIN_VARIANTS)}.{meant}"
+                f"--train-variant must be one of {', '.join(TRAIN_VARIANTS)}, got {self._variant!r}.{meant}"
             )
         if not known:
             known_languages().get(self._variant.removeprefix("mt-"))
@@ -87,7 +87,7 @@ class TrainVariants:
             targets: The cell's language, or all languages of the task.
 
         Raises:
-            MissingDataError: The training set does not say what is translated, or the translator lacks a pair.
+            MissingDataError: The training set does not say what is translated, or the translator does not have a pair.
         """
         if protocol not in TRANSLATE_TRAIN and (self._variant == "orig" or protocol != "zero_shot_transfer"):
             return list(parts)

@@ -6,17 +6,15 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from harness.data.sampling import LIMIT_SEED
 from harness.data.sources import DataFinder, DrawnRows, FoundData, find_split
 from harness.data.translation.opening import PairCheck
 from harness.data.translation.variants import Step, TextChange
 from harness.errors import MissingDataError
 from harness.languages.table import Language
 from harness.registry.registry import Registry
-from harness.specs.catalog import TaskEntry
 from harness.specs.schema import Source, TaskSpec
-
-LIMIT_SEED = 0
-"""As in `harness.running.run`: which items a limit keeps never depends on the training seed."""
+from harness.specs.task_entry import TaskEntry
 
 MACHINE_VARIANTS = ("tt", "te", "bt")
 """Variants that a translator makes."""
@@ -58,7 +56,7 @@ class VariantPlanner:
             language's items, translated into the language) and `bt` (there and back).
         translators: Values of ``--translator``.
         finder: Finds the files.
-        limit: Of the items of a cell: what it leaves out is not translated.
+        limit: Of the items of a cell: items beyond it are not translated.
 
     Raises:
         UsageError: A variant needs a translator, and none was given; or the other way round.
@@ -95,7 +93,7 @@ class VariantPlanner:
         """Return the version of one language's items that a translator makes.
 
         Raises `MissingDataError` where the task does not say what is translated, files are missing, or the translator
-        is known to lack a pair.
+        is known not to have a pair.
         """
         spec = entry.spec
         origin = source_language(spec)
@@ -158,7 +156,7 @@ class VariantPlanner:
             raise MissingDataError(
                 f"task {spec.task!r} has no test split in {code!r}, which is to be translated"
             )
-        # A task that lacks its source language (XCOPA) finds its items below the folder of any language it has.
+        # A task without its source language (XCOPA) finds its items below the folder of any language it has.
         folder = entry.folders.get(code) or next(iter(entry.folders.values()), None)
         language = entry.languages.get(code)
         return find_split(self._finder, source, spec.task, language, "test", folder)

@@ -11,9 +11,10 @@ from harness.specs.prompt import ALL_LANGUAGES, PromptSpec
 
 if TYPE_CHECKING:
     from harness.registry.registry import Registry
-    from harness.specs.catalog import Catalog, TaskEntry
+    from harness.specs.catalog import Catalog
     from harness.specs.fragment import AddedWords
     from harness.specs.loading import Document
+    from harness.specs.task_entry import TaskEntry
 
 __all__ = ["is_missing_words", "needed_words", "place_of_words", "word_problems"]
 
@@ -70,7 +71,10 @@ def _faults(
 ) -> Iterator[tuple[Path, str]]:
     task = entry.spec.task
     if code not in entry.spec.languages:
-        yield (), f"the task {task!r} has no {code!r}: give 'provenance' beside the words, and its test items"
+        yield (
+            (),
+            f"the task {task!r} has no {code!r}: give 'provenance' next to the words, and its test items",
+        )
         return
     presets = catalog.presets(task)
     if preset not in presets:
@@ -87,9 +91,9 @@ def _faults(
     own_templates = any((given.item, given.choice, given.answer))
     for name in () if own_templates else unknown:
         yield ("words", name), str(UnknownNameError(f"word of the prompt {spec.prompt!r}", name, known))
-    lacking = [name for name in needed_words(spec, inherited) if name not in given.words]
-    if lacking and not own_templates:
-        yield ("words",), f"the words of the prompt {spec.prompt!r} lack {', '.join(map(repr, lacking))}"
+    missing = [name for name in needed_words(spec, inherited) if name not in given.words]
+    if missing and not own_templates:
+        yield ("words",), f"the prompt {spec.prompt!r} also needs the words {', '.join(map(repr, missing))}"
     elif not unknown or own_templates:
         yield from _template_faults(entry, registry, entry.worded(spec, code), code, inherited)
 

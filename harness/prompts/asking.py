@@ -9,14 +9,8 @@ import numpy as np
 
 from harness.data.records import Prediction
 from harness.errors import AdapterError, ContractError
-from harness.models.capabilities import (
-    CountsTokens,
-    GenerateOptions,
-    Generates,
-    LikelihoodRequest,
-    ScoresContinuations,
-)
-from harness.models.requests import Generated, LikelihoodAnswer, Prompt
+from harness.models.capabilities import CountsTokens, Generates, ScoresContinuations
+from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer, LikelihoodRequest, Prompt
 from harness.prompts.preset import ChoicePrompt
 from harness.prompts.prompter import Prompter
 
@@ -161,7 +155,7 @@ def generate_answers(
 
 
 def _prompt_lengths(adapter: Any, prompts: Sequence[Prompt]) -> Sequence[int | None]:
-    """Return the tokens of every prompt; None for all where the adapter, or the server behind it, cannot tell."""
+    """Return the tokens of every prompt; None for all where the adapter or its server does not count them."""
     if not isinstance(adapter, CountsTokens):
         return [None] * len(prompts)
     try:

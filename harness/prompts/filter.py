@@ -61,7 +61,7 @@ def _detokenise(text: str) -> str:
 def _pad_marks(text: str) -> str:
     r"""Return the text with spaces around all that is no letter, mark, digit or underscore; T5's SQuAD format.
 
-    Python's ``\\w`` leaves out combining marks, so they are put back to their words: mT5's own rule.
+    Python's ``\\w`` does not match combining marks, so they are put back to their words: mT5's own rule.
     """
     return " ".join(text.translate(_PADDED).split())
 

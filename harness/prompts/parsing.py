@@ -30,7 +30,7 @@ def read_choice(text: str, words: Sequence[str]) -> int | None:
     """Return which of the words a text is, or begins with; None where it is none, or more than one fits equally.
 
     Case, marks at both ends and spaces do not matter. The longest word that the text begins with wins, and what
-    follows it must not go on the word: ``no`` is not read in ``nothing``.
+    follows it must not continue the word: ``no`` is not read in ``nothing``.
     """
     given = _plain(text)
     plain = [_plain(word) for word in words]

@@ -34,7 +34,7 @@ class PromptItem:
 
     fields: Mapping[str, str]
     choices: tuple[str, ...] = ()
-    """The names of its choices: labels, or the fields of multiple choice; empty where it has none."""
+    """The names of its choices: labels, or the fields of multiple choice; empty where there are none."""
     texts: tuple[str, ...] = ()
     """The texts of its choices where the item brings them; otherwise the words of its labels are taken."""
     gold: str | None = None
@@ -108,7 +108,7 @@ class CompiledPrompt:
         return self.label_words(item.choices)
 
     def label_words(self, labels: Sequence[str]) -> tuple[str, ...]:
-        """Return the words of labels; raises `SpecError` where one has none."""
+        """Return the words of labels; raises `SpecError` where a label has no word."""
         try:
             return tuple([self._literals[f"label.{name}"] for name in labels])
         except KeyError as error:
@@ -124,7 +124,7 @@ class CompiledPrompt:
         return self._item.render(self._values(item), self._literals)
 
     def ranking(self, item: PromptItem) -> ChoicePrompt:
-        """Return the context and one continuation a choice."""
+        """Return the context and one continuation per choice."""
         values = self._values(item)
         return ChoicePrompt(
             context=self._item.render(values, self._literals),
@@ -137,7 +137,7 @@ class CompiledPrompt:
         )
 
     def answer(self, item: PromptItem) -> str:
-        """Return the gold text as it stands after `context`; raises `MissingDataError` for an unlabelled item."""
+        """Return the gold text as it follows `context`; raises `MissingDataError` for an unlabelled item."""
         if item.gold is None:
             raise MissingDataError(
                 f"An item without a label cannot be a shot of the prompt {self.spec.prompt!r}."
@@ -176,7 +176,7 @@ def compile_prompt(
     """Return a prompt with its words in one language.
 
     `policy` says what happens where a language has no words: `english` takes English ones (the prompt's
-    `literals_language` tells), `fail` raises `MissingDataError`. `inherited` is what ``literals_from`` names.
+    `literals_language` shows it), `fail` raises `MissingDataError`. `inherited` is what ``literals_from`` names.
     """
     chosen, words = choose_literals(spec, language, policy=policy, inherited=inherited)
     return CompiledPrompt(spec, {} if words is None else words.words, literals_language=chosen)

@@ -55,7 +55,7 @@ class Rendering:
             yield f"answer  {expected if self.answer is None else START + self.answer + END}"
 
     def line(self) -> str:
-        """Return one line: the middle of the context left out, and what is to follow it."""
+        """Return one line: the context, shortened in the middle, and what must follow it."""
         answer = dict(self.choices).get(self.gold or "", self.answer)
         shown = START + _short(self.context, SHORT_CONTEXT) + END
         if answer is not None:
@@ -80,9 +80,9 @@ class Rendering:
 
 
 def _short(text: str, length: int) -> str:
-    told = text.replace("\n", "\u21b5")
+    shown = text.replace("\n", "\u21b5")
     half = (length - 1) // 2
-    return told if len(told) <= length else f"{told[:half]}\u2026{told[-half:]}"
+    return shown if len(shown) <= length else f"{shown[:half]}\u2026{shown[-half:]}"
 
 
 def render_item(

@@ -1,7 +1,7 @@
 """Builds the prompts of one cell: the item, its shots before it, as a text or as a conversation.
 
-Which shots an item gets depends on (seed, task, language, item id) only, and for parallel tasks the language is left
-out; never on batches, order or the number of processes.
+Which shots an item gets depends on (seed, task, language, item id) only, and for parallel tasks not even on the
+language; never on batches, order or the number of processes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Prompter:
         )
 
     def generation(self, example: Any, shots: int) -> Prompt:
-        """Return what the model goes on from: a text, or with `chat` a conversation."""
+        """Return what the model continues: a text, or with `chat` a conversation."""
         item = self.item(example)
         if not self.chat:
             return self._before(item, example, shots) + self.prompt.context(item)

@@ -73,7 +73,7 @@ def read_entities(text: str, tokens: Sequence[str], types: Sequence[str]) -> lis
 def read_spans(text: str, source: str, types: Sequence[str]) -> list[tuple[int, int, str]] | None:
     """Return (start, end, type) of the entities in raw text, or None where one is not in the text, or not of the form.
 
-    An entity stands where its words stand as they are, between borders of words: ``Ann`` is not found in ``Anna``. In
+    An entity is where its words are, unchanged, between borders of words: ``Ann`` is not found in ``Anna``. In
     scripts without spaces every place is such a border. Repeated mentions are found in their order.
     """
     if text.strip().casefold() in {"", "none"}:
@@ -111,7 +111,7 @@ def _is_border(text: str, offset: int) -> bool:
 
 
 def _place(words: Sequence[str], tokens: Sequence[str], tags: Sequence[str]) -> int | None:
-    """Return where the words stand first among the tokens that have no tag yet."""
+    """Return where the words are first found among the tokens that have no tag yet."""
     for start in range(len(tokens) - len(words) + 1):
         end = start + len(words)
         if list(tokens[start:end]) == list(words) and all(tag == "O" for tag in tags[start:end]):

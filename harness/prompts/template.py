@@ -59,7 +59,7 @@ class Template:
             elif match.group(1) is None:
                 raise _fault(
                     owner,
-                    f"a brace stands alone at character {match.start() + 1} of {text!r}; write it twice",
+                    f"single brace at character {match.start() + 1} of {text!r}; write it twice",
                 )
             else:
                 parts.append(_slot(match.group(1), owner))
@@ -89,7 +89,7 @@ class Template:
         return Template(parts, owner=self.owner)
 
     def render(self, values: Mapping[str, str], literals: Mapping[str, str] | None = None) -> str:
-        """Return the text for one item; raises `SpecError` for a field or literal that nobody gives.
+        """Return the text for one item; raises `SpecError` for a field or literal without a value.
 
         Args:
             values: The fields of the item.

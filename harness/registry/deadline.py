@@ -1,4 +1,4 @@
-"""A limit for strangers' imports and declarations: what hangs is named, and interrupted where that can be done.
+"""A time limit for third-party imports and declarations: what hangs is named, and interrupted where possible.
 
 Only what a plugin does before it is asked to work is watched. Data may be downloaded and runs observed for hours.
 """
@@ -21,7 +21,7 @@ __all__ = ["TIMEOUT_VARIABLE", "HangingError", "Watch", "patience"]
 TIMEOUT_VARIABLE = "HARNESS_PLUGIN_TIMEOUT"
 USUAL_SECONDS = 5.0
 AGAIN = 1.25
-"""Seconds to the next interruption, should a plugin have swallowed the first; also tells our timer from others'."""
+"""Seconds to the next interruption, if a plugin has swallowed the first; also distinguishes our timer from others."""
 GRACE = 0.5
 """Seconds by which the thread waits longer than the timer: it is for what the timer could not interrupt."""
 TICK = 0.1
@@ -51,15 +51,15 @@ def patience() -> float:
 class Watch:
     """Watches one thing after another while it is open.
 
-    In the main thread what takes too long is interrupted by `HangingError`, unless someone else uses the alarm signal.
-    Imports that go on are not hanging: the limit counts from the last module that was imported. What cannot be
-    interrupted, since it runs elsewhere or in C code, is told by a thread.
+    In the main thread what takes too long is interrupted by `HangingError`, unless other code uses the alarm signal.
+    Imports that make progress are not hanging: the limit counts from the last module that was imported. What cannot be
+    interrupted, since it runs elsewhere or in C code, is reported by a thread.
     """
 
-    def __init__(self, seconds: float, tell: Callable[[str], None], *, interrupts: bool = True) -> None:
+    def __init__(self, seconds: float, report: Callable[[str], None], *, interrupts: bool = True) -> None:
         """Take the limit, and what is called, in another thread, with the name of what cannot be interrupted."""
         self._seconds = seconds
-        self._tell = tell
+        self._report = report
         self._interrupts = interrupts
         self._name: str | None = None
         self._may_interrupt: Callable[[], bool] = lambda: True
@@ -122,7 +122,7 @@ class Watch:
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _is_ours(self) -> bool:
-        # Every access makes another bound method, so that only equality tells.
+        # Every access makes another bound method, so only equality works.
         return signal.getsignal(signal.SIGALRM) == self._interrupt
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -140,16 +140,16 @@ class Watch:
         return now - self._since
 
     def _look(self) -> None:
-        told = None
+        reported = None
         while not self._ended.wait(TICK):
             name = self._name
-            if self._idle() > self._seconds + GRACE and name not in (None, told):
-                told = name
-                self._tell(str(name))
+            if self._idle() > self._seconds + GRACE and name not in (None, reported):
+                reported = name
+                self._report(str(name))
 
 
 def _alarm_is_free() -> bool:
-    """Return whether nobody else in this process uses the alarm, and signals can be handled here at all."""
+    """Return whether no other code in this process uses the alarm, and signals can be handled here at all."""
     return (
         hasattr(signal, "setitimer")
         and _is_main_thread()

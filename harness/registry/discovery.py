@@ -17,12 +17,12 @@ from harness.registry.deadline import HangingError, Watch, patience
 from harness.registry.package import find_entry_points, install_again, load_entry_point, package_of
 from harness.registry.plugin import DISABLE_VARIABLE, Plugin, check_hooks, describe_fault
 
-__all__ = ["DISABLE_VARIABLE", "TRACE_VARIABLE", "Plugin", "Plugins", "discover"]
+__all__ = ["TRACE_VARIABLE", "Plugins", "discover"]
 
 TRACE_VARIABLE = "HARNESS_TRACE_HOOKS"
 Item = TypeVar("Item")
 RAISED = (Exception, HangingError, SystemExit)
-"""What a stranger's code may raise while it works for a run."""
+"""What third-party code may raise while it works for a run."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,9 +34,9 @@ class Plugins:
     broken: list[Plugin] = field(default_factory=list)
     disabled: list[str] = field(default_factory=list)
     trace: bool = False
-    """Whether every call of a hook is told on stderr."""
+    """Whether every call of a hook is printed on stderr."""
     taken: list[DuplicateNameError] = field(default_factory=list)
-    """Names of the harness's own that strangers registered, too."""
+    """Names of the harness's own that third parties also registered."""
 
     def declarations(self, hook: str) -> list[tuple[str, Any]]:
         """Return (plugin name, declared thing) pairs of a ``register`` hook, ordered by plugin name.
@@ -53,12 +53,12 @@ class Plugins:
                 try:
                     with watch.over(name, self._may_interrupt(name)):
                         declared = list(implementation.function())
-                except BaseException as error:  # a stranger's hook may raise anything
+                except BaseException as error:  # a third party's hook may raise anything
                     if watch.is_stop(error):
                         raise
                     self._raised(name, hook, error)
                     continue
-                self._tell(hook, name, f"{len(declared)} declared")
+                self._trace(hook, name, f"{len(declared)} declared")
                 pairs += [(name, item) for item in declared]
         return pairs
 
@@ -72,9 +72,9 @@ class Plugins:
     def drop_shadowed_names(
         self, sort: str, triples: Sequence[tuple[str, str, Item]]
     ) -> list[tuple[str, str, Item]]:
-        """Return (plugin, name, thing) triples without those of strangers that have a name of the harness's own.
+        """Return (plugin, name, thing) triples without those of third parties that have a name of the harness's own.
 
-        They are told in `taken`: what the harness brings works whatever else is installed.
+        Their names are added to `taken`: what the harness brings works whatever else is installed.
         """
         owners: dict[str, list[str]] = {}
         for plugin, name, _ in triples:
@@ -90,8 +90,8 @@ class Plugins:
         return kept
 
     def _raised(self, name: str, hook: str, error: BaseException) -> str:
-        told, hint = describe_fault(error, f"its hook {hook}")
-        message = told if isinstance(error, HangingError) else f"{hook} raised {told}"
+        fault, hint = describe_fault(error, f"its hook {hook}")
+        message = fault if isinstance(error, HangingError) else f"{hook} raised {fault}"
         self.report(name, message, hint=hint, cause=error)
         return message
 
@@ -110,25 +110,25 @@ class Plugins:
                 self._raised(implementation.plugin_name, hook, error)
                 broken = next(item for item in self.broken if item.name == implementation.plugin_name)
                 raise broken.problem from error
-            self._tell(hook, implementation.plugin_name, type(answer).__name__)
+            self._trace(hook, implementation.plugin_name, type(answer).__name__)
             if answer is not None:
                 return answer
         return None
 
     def notify(self, hook: str, **arguments: Any) -> list[str]:
         """Call an observer hook of every plugin; return one sentence for each that raised."""
-        told: list[str] = []
+        messages: list[str] = []
         for implementation in getattr(self.manager.hook, hook).get_hookimpls():
             name = implementation.plugin_name
             try:
                 implementation.function(*(arguments[argument] for argument in implementation.argnames))
-                self._tell(hook, name, "observed")
+                self._trace(hook, name, "observed")
             except RAISED as error:
                 message = self._raised(name, hook, error)
-                told.append(f"The plugin {name!r} could not observe this: {message}.")
-        return told
+                messages.append(f"The plugin {name!r} could not observe this: {message}.")
+        return messages
 
-    def _tell(self, hook: str, name: str, answer: str) -> None:
+    def _trace(self, hook: str, name: str, answer: str) -> None:
         if self.trace:
             sys.stderr.write(f"hook {hook}: {name} -> {answer}\n")
 
@@ -149,7 +149,7 @@ class Plugins:
 def discover(entry_points: Iterable[importlib.metadata.EntryPoint] | None = None) -> Plugins:
     """Return the plugins of this environment, loaded one by one in the order of their names.
 
-    ``HARNESS_DISABLE_PLUGINS=a,b`` leaves plugins out; ``HARNESS_TRACE_HOOKS=1`` tells every call of a hook
+    ``HARNESS_DISABLE_PLUGINS=a,b`` skips plugins; ``HARNESS_TRACE_HOOKS=1`` prints every call of a hook
     on stderr, with what was answered. A plugin whose import hangs is interrupted after
     ``HARNESS_PLUGIN_TIMEOUT`` seconds.
     """
@@ -169,7 +169,7 @@ def discover(entry_points: Iterable[importlib.metadata.EntryPoint] | None = None
 
 
 def _in_order(found: Iterable[importlib.metadata.EntryPoint]) -> list[importlib.metadata.EntryPoint]:
-    """Return entry points by name; where several have a name, ours first, so that nobody takes its place."""
+    """Return entry points by name; where several have a name, ours first, so that no package replaces it."""
     by_name: dict[str, list[importlib.metadata.EntryPoint]] = {}
     for entry_point in set(found):
         by_name.setdefault(entry_point.name, []).append(entry_point)
@@ -211,7 +211,7 @@ def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins, watch: W
             module = load_entry_point(entry_point)
             check_hooks(module)
             plugins.manager.register(module, name=name)
-    except BaseException as error:  # a stranger's import may raise anything
+    except BaseException as error:  # a third party's import may raise anything
         if watch.is_stop(error):
             raise
         if plugins.manager.get_plugin(name) is not None and taken is None:

@@ -1,4 +1,4 @@
-"""What this environment has and lacks: versions, devices, plugins, caches, and the extras of features.
+"""What this environment has and what is missing: versions, devices, plugins, caches, and the extras of features.
 
 Versions and the lowest that will do are read from installed metadata; nothing that is described is imported, except
 torch where it is asked for.
@@ -206,7 +206,7 @@ def _hub_cache() -> Path:
 
 
 def _size(folder: Path) -> tuple[int, int]:
-    """Return files and bytes below a folder; links are not followed, what vanishes meanwhile is left out."""
+    """Return files and bytes below a folder; links are not followed, and files that vanish meanwhile are skipped."""
     files = size = 0
     for root, _, names in os.walk(folder):
         for name in names:

@@ -88,10 +88,10 @@ def describe_fault(error: BaseException, doing: str) -> tuple[str, str | None]:
 
 
 def safe_str(thing: object, write: Callable[[Any], str] = str) -> str:
-    """Return what `write` makes of a stranger's object; that it cannot be printed where that raises, too."""
+    """Return what `write` makes of a third-party object, or that it cannot be printed where `write` raises."""
     try:
         return write(thing)
-    except Exception:  # noqa: BLE001, RUF100  a stranger's method may raise anything
+    except Exception:  # noqa: BLE001, RUF100  a third party's method may raise anything
         return "(unprintable)"
 
 
@@ -107,7 +107,7 @@ def check_hooks(module: Any) -> None:
     known = {name: item for name, item in vars(HookSpecs).items() if name.startswith(PREFIX)}
     for name, function in _implementations(module):
         if name not in known:
-            # All begin alike, so that only the rest tells whether one was meant.
+            # All begin alike, so only the rest shows whether one was meant.
             near = near_names(
                 name.removeprefix(PREFIX), [item.removeprefix(PREFIX) for item in known], limit=1
             )

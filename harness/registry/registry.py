@@ -24,13 +24,18 @@ if TYPE_CHECKING:
     from harness.kinds.methods import Method
     from harness.metrics.metric import Metric
     from harness.models.adapters import AdapterEntry
+    from harness.planning.task_checks import TaskChecks
     from harness.registry.discovery import Plugins
-    from harness.reporting.formats import ReportFormat
+    from harness.reporting.formats import ReportFormat, ReportSection
     from harness.running.processes import Launcher
     from harness.specs.importer import TaskImporter
     from harness.specs.task_source import TaskSource
 
 __all__ = ["Registry"]
+
+REPORT_HOOK = "harness_register_reports"
+REPORT_FORMAT = "harness.reporting.formats.ReportFormat"
+REPORT_SECTION = "harness.reporting.formats.ReportSection"
 
 
 class Registry:
@@ -46,7 +51,7 @@ class Registry:
 
     @cached_property
     def adapters(self) -> Table[AdapterEntry]:
-        """Model adapters by the name that stands before the colon of ``--model``."""
+        """Model adapters by the name before the colon of ``--model``."""
         return self._named("adapter", "harness_register_adapters", "harness.models.adapters.AdapterEntry")
 
     @cached_property
@@ -72,9 +77,12 @@ class Registry:
     @cached_property
     def reports(self) -> Table[ReportFormat]:
         """Report formats."""
-        return self._named(
-            "report format", "harness_register_reports", "harness.reporting.formats.ReportFormat"
-        )
+        return self._named("report format", REPORT_HOOK, REPORT_FORMAT, besides=REPORT_SECTION)
+
+    @cached_property
+    def report_sections(self) -> Table[ReportSection]:
+        """Sections of reports."""
+        return self._named("report section", REPORT_HOOK, REPORT_SECTION, besides=REPORT_FORMAT)
 
     @cached_property
     def features(self) -> Table[Feature]:
@@ -95,7 +103,7 @@ class Registry:
 
     @cached_property
     def translators(self) -> Table[TranslatorEntry]:
-        """Translators by the name that stands before the colon of ``--translator``."""
+        """Translators by the name before the colon of ``--translator``."""
         return self._named(
             "translator",
             "harness_register_translators",
@@ -131,6 +139,12 @@ class Registry:
         hook = "harness_register_task_sources"
         return self._named("source of tasks", hook, "harness.specs.task_source.TaskSource")
 
+    @cached_property
+    def task_checks(self) -> Table[TaskChecks]:
+        """Checks of tasks on their data."""
+        hook = "harness_register_task_checks"
+        return self._named("set of task checks", hook, "harness.planning.task_checks.TaskChecks")
+
     def task_spec_folders(self) -> list[tuple[str, Traversable]]:
         """Return (plugin name, folder) pairs of YAML documents."""
         return self._folders("harness_register_task_specs")
@@ -145,11 +159,11 @@ class Registry:
         return answer
 
     def cell_finished(self, cell: Mapping[str, Any]) -> list[str]:
-        """Tell observers about a finished cell; return what is to be told about those that raised."""
+        """Notify observers of a finished cell; return one message for each that raised."""
         return self.plugins.notify("harness_cell_finished", cell=cell)
 
     def run_finished(self, run: Path) -> list[str]:
-        """Tell observers about a finished run; return what is to be told about those that raised."""
+        """Notify observers of a finished run; return one message for each that raised."""
         return self.plugins.notify("harness_run_finished", run=run)
 
     def _folders(self, hook: str) -> list[tuple[str, Traversable]]:
@@ -160,26 +174,28 @@ class Registry:
             if isinstance(item, Traversable):
                 folders.append((plugin, item))
             else:
-                self._refuse(plugin, item, "folder", hook)
+                self._reject(plugin, item, "folder", hook)
         return folders
 
-    def _named(self, sort: str, hook: str, wanted: str) -> Table[Any]:
-        triples = [(plugin, item.name, item) for plugin, item in self._declared(sort, hook, wanted)]
+    def _named(self, sort: str, hook: str, wanted: str, *, besides: str = "") -> Table[Any]:
+        declared = self._declared(sort, hook, wanted, besides=besides)
+        triples = [(plugin, item.name, item) for plugin, item in declared]
         return Table(sort, self.plugins.drop_shadowed_names(sort, triples))
 
-    def _declared(self, sort: str, hook: str, wanted: str) -> list[tuple[str, Any]]:
-        """Return what plugins declared; what is of another class is left out, and its plugin reported.
+    def _declared(self, sort: str, hook: str, wanted: str, *, besides: str = "") -> list[tuple[str, Any]]:
+        """Return what plugins declared; things of another class are skipped, and their plugin is reported.
 
-        The class is named, not imported: it lies in a layer above this one.
+        The classes are named, not imported: they are in a layer above this one. `besides` names a second class
+        that the hook may return, which another table holds.
         """
         pairs = []
         for plugin, item in self.plugins.declarations(hook):
             classes = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(item).__mro__}
             if wanted in classes and isinstance(getattr(item, "name", ""), str):
                 pairs.append((plugin, item))
-            else:
-                self._refuse(plugin, item, sort, hook)
+            elif besides not in classes:
+                self._reject(plugin, item, sort, hook)
         return pairs
 
-    def _refuse(self, plugin: str, item: Any, sort: str, hook: str) -> None:
+    def _reject(self, plugin: str, item: Any, sort: str, hook: str) -> None:
         self.plugins.report(plugin, f"it returned {safe_str(item, repr)} from {hook}, which is no {sort}")

@@ -56,7 +56,7 @@ class Requirement:
 
 
 def declared(distribution: str) -> list[Requirement]:
-    """Return what an installed distribution needs, its own extras left out; nothing where it is not installed."""
+    """Return what an installed distribution needs, without its own extras; nothing where it is not installed."""
     try:
         texts = importlib.metadata.requires(distribution) or []
     except importlib.metadata.PackageNotFoundError:

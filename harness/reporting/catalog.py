@@ -9,7 +9,6 @@ from harness.reporting.console import render_text
 from harness.reporting.formats import ReportFormat
 from harness.reporting.latex import render_latex
 from harness.reporting.markdown import render_markdown
-from harness.reporting.probing.rows import render_probe_csv
 from harness.reporting.rows import render_csv, render_json
 
 if TYPE_CHECKING:
@@ -30,9 +29,6 @@ FORMATS = (
     ReportFormat(name="markdown", suffix=".md", render=render_markdown, summary="the same table in Markdown"),
     ReportFormat(name="html", suffix=".html", render=_render_html, summary="one self-contained page"),
     ReportFormat(name="latex", suffix=".tex", render=render_latex, summary="tables of the summary in LaTeX"),
-    ReportFormat(name="csv", suffix=".csv", render=render_csv, summary="one row a metric and cell"),
-    ReportFormat(
-        name="probing-csv", suffix=".csv", render=render_probe_csv, summary="one row a probed layer"
-    ),
+    ReportFormat(name="csv", suffix=".csv", render=render_csv, summary="one row per metric and cell"),
     ReportFormat(name="json", suffix=".json", render=render_json, summary="results.json, baselines included"),
 )

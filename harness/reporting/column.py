@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["METRIC_SHORT", "Column"]
+__all__ = ["METRIC_SHORT", "Column", "conditions_of"]
 
 PROTOCOL_SHORT = {
     "zero_shot_transfer": "",
@@ -45,7 +46,7 @@ class Column:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Task, method and view: what the report of probes goes by."""
+        """Task, method and view."""
         return self.task, self.method, self.view
 
     @property
@@ -53,3 +54,8 @@ class Column:
         """The lines of its head: task, protocol where it is not the usual one, metric."""
         lines = [self.task, PROTOCOL_SHORT.get(self.protocol, self.protocol), self.view]
         return "\n".join([line for line in lines if line] + [METRIC_SHORT.get(self.metric, self.metric)])
+
+
+def conditions_of(view: Mapping[str, str]) -> str:
+    """Return the conditions of a cell as the summary writes them: ``prompt=lm_eval variant=translated``."""
+    return " ".join(f"{name}={value}" for name, value in sorted(view.items()))

@@ -22,15 +22,15 @@ __all__ = ["comparison_rows", "item_rows", "render_comparison"]
 
 NOTHING = "-"
 AGREEMENT_COLUMNS = 5
-"""So many systems fit beside each other in 80 columns."""
+"""So many systems fit side by side in 80 columns."""
 COSTS = ("unparsed", "truncated", "dropped")
 LEGEND = (
     "Scores x100 on the common items; the task's is the unweighted mean over languages. Differences are to A, with "
     "the paired 95 % interval. p: permutation test over clusters against A; Holm: adjusted for the number of "
-    "systems. Won, lost, even: items against A. Rank: middle 95 % of a joint bootstrap; = cannot be told from the "
-    "best system, ? too few clusters differ from it to tell. Same: share of items with the same answer. Right: share "
-    "that both have wholly right. Unparsed and truncated count common items; dropped shots, tokens and seconds are of "
-    "all items that a system was asked."
+    "systems. Won, lost, even: items against A. Rank: middle 95 % of a joint bootstrap; = not distinguishable "
+    "from the best system, ? too few clusters differ from it to decide. Same: share of items with the same answer. "
+    "Right: share that both have wholly right. Unparsed and truncated count common items; dropped shots, tokens and "
+    "seconds are of all items that a system was asked."
 )
 
 
@@ -212,7 +212,7 @@ def comparison_rows(tasks: Sequence[TaskComparison]) -> list[dict[str, Any]]:
                 }
                 head = {"task": task.task, "view": dict(task.view), "language": None, "system": name}
                 left_out = {
-                    "lacking": sum(part.lacking[index] for part in task.languages),
+                    "lacking": sum(part.missing[index] for part in task.languages),
                     **{key: sum(getattr(part, key) for part in task.languages) for key in _LEFT_OUT},
                 }
                 rows.append(
@@ -235,7 +235,7 @@ def _language_rows(task: TaskComparison, part: LanguageComparison) -> list[dict[
             "system": name,
             **_values(scores, part.costs, index),
             "n": len(part.ids),
-            "lacking": part.lacking[index],
+            "lacking": part.missing[index],
             **{key: getattr(part, key) for key in _LEFT_OUT},
         }
         for scores in part.scores

@@ -13,13 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.reporting.column import Column
+from harness.reporting.formats import ReportSection
 from harness.reporting.number import HALF_LEGEND, INTERVAL_LEGEND, percent, uncertainty
-from harness.reporting.probing.console import render_probing
 from harness.reporting.score import Score
+from harness.reporting.sections import installed_sections
 from harness.reporting.summary import Summary, summarise
 from harness.storage.run_folder import Run
 
-__all__ = ["render_matrices", "render_probes", "render_summary", "render_text"]
+__all__ = ["render_matrices", "render_section", "render_summary", "render_text"]
 
 LABEL_WIDTH = 22
 WIDEST_LABEL = 30
@@ -38,7 +39,7 @@ SAMPLE_WARNING = (
 def render_text(runs: Sequence[Run], *, width: int = 100) -> str:
     """Return the summary as plain text of a given width."""
     console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False, emoji=False)
-    console.print(render_summary(summarise(runs), width=width))
+    console.print(render_summary(summarise(runs, sections=installed_sections()), width=width))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -49,19 +50,20 @@ def render_summary(summary: Summary, *, width: int) -> RenderableType:
     if summary.sample:
         parts.append(Panel(Text(SAMPLE_WARNING, style="bold"), box=box.ASCII, expand=False))
     parts.append(Text(summary.title, style="bold"))
-    shown = [column for column in summary.columns if column.key not in summary.probing.shown]
+    shown = [column for column in summary.columns if column.key not in summary.covered]
     plain, chunks = (_chunks(summary, shown, width, intervals=intervals) for intervals in (False, True))
     intervals = bool(shown) and len(chunks) <= len(plain) + MORE_TABLES
     for columns in chunks if intervals else plain:
         parts.append(_table(summary, columns, intervals=intervals))
     parts += _matrices(summary)
     parts += _suites(summary)
-    parts += render_probing(summary.probing, width=width)
+    for report in summary.extra.values():
+        parts += report.render_console(width)
     legend = "Scores x100."
     if intervals:
         legend += f" {INTERVAL_LEGEND if _shows_ends(summary, shown) else HALF_LEGEND}."
     if shown:
-        legend += " Beside a family: its mean."
+        legend += " In family rows: the mean."
     parts.append(Text(f"{legend} Mean: unweighted over languages. Transfer gap: source minus the others."))
     parts += [Padding(Text(note), (0, 0, 0, 2)) for note in summary.notes]
     parts += _skipped(summary)
@@ -69,7 +71,7 @@ def render_summary(summary: Summary, *, width: int) -> RenderableType:
 
 
 def _shows_ends(summary: Summary, shown: Sequence[Column]) -> bool:
-    """Whether the interval of some score is told by its ends."""
+    """Whether some score has an interval that is printed by its ends."""
     rows = [scores for _, scores in summary.means]
     rows += [scores for section in summary.sections for _, _, scores in section.rows]
     places = [summary.columns.index(column) for column in shown]
@@ -153,10 +155,10 @@ def _suites(summary: Summary) -> list[RenderableType]:
 
 def _matrices(summary: Summary, *, large: bool = False) -> list[RenderableType]:
     parts: list[RenderableType] = []
-    # The axis of treebanks has tables of its own.
-    probed = {task for task, _, _ in summary.probing.shown}
+    # A section that covers a task shows its axis too.
+    covered = {task for task, _, _ in summary.covered}
     for matrix in summary.matrices:
-        if matrix.task in probed and not large:
+        if matrix.task in covered and not large:
             continue
         if not matrix.is_small and not large:
             parts.append(
@@ -176,13 +178,14 @@ def render_matrices(summary: Summary) -> RenderableType:
     return Group(*(_matrices(summary, large=True) or [Text("This run has no matrix.")]))
 
 
-def render_probes(summary: Summary, *, width: int) -> RenderableType:
-    """Return the probing report of a summary with all its tables."""
+def render_section(summary: Summary, section: ReportSection, *, width: int) -> RenderableType:
+    """Return one section of a plugin with all its tables."""
     warning = (
         [Panel(Text(SAMPLE_WARNING, style="bold"), box=box.ASCII, expand=False)] if summary.sample else []
     )
-    whole = render_probing(summary.probing, width=width, whole=True)
-    return Group(*warning, *(whole or [Text("This run has no probes.")]))
+    report = summary.extra.get(section)
+    whole = [] if report is None else report.render_console(width, whole=True)
+    return Group(*warning, *(whole or [Text(section.empty)]))
 
 
 def _plain_table(corner: str, heads: Sequence[str]) -> Table:

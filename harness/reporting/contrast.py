@@ -17,7 +17,7 @@ class Estimate:
     interval: tuple[float, float] | None = None
     """95 %."""
     draws: int = 0
-    """Clusters, or items that stand alone."""
+    """Clusters, or single items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from harness.storage.run_folder import Run
 __all__ = ["ADDED", "PROVENANCE_MARKS", "is_added", "origin_mark", "origin_notes", "published_means"]
 
 ADDED = "⁺"
-"""A language that another package or file added to the task."""
+"""The mark of languages that another package or file added to the task."""
 PROVENANCE_MARKS = {"machine-translated": "†", "post-edited": "‡"}
-_TOLD = {
+_MEANINGS = {
     "machine-translated": "machine-translated test items",
     "post-edited": "test items translated by machine and edited by people",
 }
@@ -23,8 +23,8 @@ _TOLD = {
 def origin_mark(cell: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
     """Return the marks of a cell's score.
 
-    None for what a translator made in the run itself, which the head of its column says. Cells of older runs say
-    nothing of their provenance, and have no mark for it.
+    None for what a translator made in the run itself, which the head of its column shows. Cells of older runs have
+    no provenance, and no mark for it.
 
     Args:
         cell: One of ``results.json``.
@@ -35,7 +35,7 @@ def origin_mark(cell: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
 
 
 def is_added(code: str, spec: Mapping[str, Any]) -> bool:
-    """Return whether a fragment added a language to a task."""
+    """Return whether a fragment added the language to its task."""
     published = spec.get("published_languages") or ()
     return bool(published) and code not in published
 
@@ -50,16 +50,16 @@ def origin_notes(run: Run) -> list[str]:
             _title(cell) for cell in scored if cell.get("provenance") == provenance and not _is_variant(cell)
         ]
         if found:
-            notes.append(f"{mark} {_TOLD[provenance]}: {', '.join(dict.fromkeys(found))}")
+            notes.append(f"{mark} {_MEANINGS[provenance]}: {', '.join(dict.fromkeys(found))}")
     added: dict[str, str] = {}
     # The items of a variant that a translator made do not say how the language's own were made.
     for cell in sorted(scored, key=_is_variant):
         if is_added(cell["language"], tasks[cell["task"]]):
             added.setdefault(_title(cell), _origin(cell, tasks[cell["task"]]))
     if added:
-        told = ", ".join(f"{title} ({origin})" if origin else title for title, origin in added.items())
+        names = ", ".join(f"{title} ({origin})" if origin else title for title, origin in added.items())
         notes.append(
-            f"{ADDED} added to the task by another package or file, left out of the mean without {ADDED}: {told}"
+            f"{ADDED} added to the task by another package or file, not in the mean without {ADDED}: {names}"
         )
     return notes
 

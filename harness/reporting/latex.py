@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from harness.reporting.console import SAMPLE_WARNING
 from harness.reporting.number import INTERVAL_LEGEND, percent, uncertainty
-from harness.reporting.probing.table import ProbeTable
 from harness.reporting.score import Score
+from harness.reporting.sections import installed_sections
 from harness.reporting.summary import Summary, summarise
+from harness.reporting.text_table import TextTable
 from harness.storage.run_folder import Run
 
 __all__ = ["escape_latex", "render_latex"]
@@ -27,7 +28,7 @@ _ESCAPES = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    # Behind the end of a row these would be arguments of it.
+    # After the end of a row these would be its arguments.
     "[": "{[}",
     "]": "{]}",
     "*": "{*}",
@@ -44,7 +45,7 @@ HEAD = "% Needs booktabs: \\usepackage{booktabs}. Names in other scripts need Xe
 
 def render_latex(runs: Sequence[Run]) -> str:
     """Return the summary of the first run, the others' means under it, as LaTeX tables for the booktabs package."""
-    summary = summarise(runs)
+    summary = summarise(runs, sections=installed_sections())
     lines = [HEAD]
     lines += [f"% {SAMPLE_WARNING}"] if summary.sample else []
     lines += [f"% Scores x100. {INTERVAL_LEGEND}."]
@@ -55,10 +56,11 @@ def render_latex(runs: Sequence[Run]) -> str:
     for matrix in summary.matrices:
         lines += _small(matrix.title, matrix.corner, matrix.columns, matrix.rows)
         lines += [f"% {_one_line(note)}" for note in matrix.notes]
-    for part in summary.probing.sections:
-        for table in part.tables:
-            lines += _probes(table)
-    lines += [f"% {_one_line(note)}" for note in (*summary.notes, *summary.probing.notes)]
+    for report in summary.extra.values():
+        for table in report.tables:
+            lines += _text_table(table)
+    notes = [note for report in summary.extra.values() for note in report.notes]
+    lines += [f"% {_one_line(note)}" for note in (*summary.notes, *notes)]
     lines += [
         f"% {group.status}: {group.task} {' '.join(group.languages)}: {_one_line(group.reason)}"
         for group in summary.skipped
@@ -67,7 +69,7 @@ def render_latex(runs: Sequence[Run]) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Return a text in which no character is a command; line ends become spaces, control characters are left out."""
+    """Return a text in which no character is a command; line ends become spaces, control characters are replaced."""
     plain = "".join(character if character.isprintable() else " " for character in text)
     return "".join(_ESCAPES.get(character, character) for character in plain)
 
@@ -103,7 +105,7 @@ def _small(
     yield from _closed()
 
 
-def _probes(table: ProbeTable) -> Iterator[str]:
+def _text_table(table: TextTable) -> Iterator[str]:
     yield from _opened(table.title, table.corner, table.plain_heads)
     for row in table.rows:
         indent = r"\quad " * max(0, row.level - 1)
@@ -137,8 +139,8 @@ def _row(label: str, scores: Sequence[Score]) -> str:
 def _score(score: Score) -> str:
     if score.value is None:
         return escape_latex(score.mark.strip()) or ("--" if not score.mark else "")
-    told = uncertainty(score.value, score.interval)
-    small = rf" {{\small {escape_latex(told)}}}" if told else ""
+    ends = uncertainty(score.value, score.interval)
+    small = rf" {{\small {escape_latex(ends)}}}" if ends else ""
     return f"{percent(score.value)}{escape_latex(score.mark)}{small}"
 
 

@@ -39,7 +39,7 @@ class Matrix:
 
     @property
     def is_small(self) -> bool:
-        """Whether it belongs into the summary; the error rates of a checklist always do."""
+        """Whether it belongs in the summary; error rates always do."""
         return self.heat or (len(self.rows) <= SMALL and len(self.columns) <= SMALL)
 
 
@@ -173,10 +173,10 @@ def _grouped(run: Run, short: Mapping[str, str]) -> Iterator[Matrix]:
 
 
 def _tests(run: Run) -> Iterator[Matrix]:
-    """Yield the error rates of checklists by language and test, in the form of XTREME-R's Table 5.
+    """Yield error rates by language and group.
 
-    A metric named ``..._error`` that is given by group stands here, with that of the same name and ``_floor`` beside
-    it: the part of the error that no system can avoid.
+    They come from a metric with groups whose name ends with ``_error``, and from the metric of the same name that
+    ends with ``_floor``: the part of the error that no system can avoid.
     """
     rows = [row for row in run.results["tasks"] if row.get("matrix")]
     for row in rows:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.metrics.aggregation import cells_of_row
-from harness.reporting.column import Column
-from harness.reporting.probing.probe import conditions_of
+from harness.reporting.column import Column, conditions_of
 from harness.reporting.score import Score
 from harness.storage.run_folder import Run
 
@@ -27,16 +26,16 @@ _LEGEND = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanRow:
-    """The row of ``results.json`` that stands in one column for one run."""
+    """The row of ``results.json`` that one column shows for one run."""
 
     row: Mapping[str, Any] | None
-    told: Mapping[str, str]
+    differences: Mapping[str, str]
     """By mark: what differs from the first run."""
 
     @property
     def mark(self) -> str:
-        """What stands behind its number."""
-        return "".join(self.told)
+        """The marks after its number."""
+        return "".join(self.differences)
 
     def marked(self, score: Score) -> Score:
         """Return a score with the marks of this row."""
@@ -54,46 +53,46 @@ def row_of(run: Run, column: Column) -> Mapping[str, Any] | None:
 
 
 def mean_row(run: Run, first: Run, column: Column, columns: Sequence[Column]) -> MeanRow:
-    """Return what stands in a column for a run.
+    """Return what a column shows for a run.
 
     Where it has no row of the column's protocol and prompt, one of the same task, items and metric takes its place,
     unless that has a column of its own: so the baselines of a prompted model have a number.
 
     Args:
         run: Whose mean it is.
-        first: The run whose cells the others' are held against; it may be `run`.
+        first: The run whose cells the others' are compared with; it may be `run`.
         column: Of the report.
         columns: All of the report.
     """
     row = row_of(run, column)
     if run is first:
-        return MeanRow(row=row, told={})
-    told: dict[str, str] = {}
+        return MeanRow(row=row, differences={})
+    differences: dict[str, str] = {}
     if row is None:
-        row = _stand_in(run, column, columns)
+        row = _substitute(run, column, columns)
         if row is None:
-            return MeanRow(row=None, told={})
+            return MeanRow(row=None, differences={})
         conditions = conditions_of(row["view"])
-        told[OTHER_PROTOCOL] = " ".join(filter(None, (column.task, row["protocol"], conditions)))
+        differences[OTHER_PROTOCOL] = " ".join(filter(None, (column.task, row["protocol"], conditions)))
     of_first = row_of(first, column)
     difference = "" if of_first is None else _difference(_cells(run, row), _cells(first, of_first))
     if difference:
-        told[OTHER_CELLS] = f"{column.task} {difference}"
-    return MeanRow(row=row, told=told)
+        differences[OTHER_CELLS] = f"{column.task} {difference}"
+    return MeanRow(row=row, differences=differences)
 
 
 def mean_notes(rows: Iterable[tuple[str, Sequence[MeanRow]]]) -> list[str]:
-    """Return the legend of the marks that rows have, with what differs; rows are (label, one field a column)."""
+    """Return the legend of the marks that rows have, with what differs; rows are (label, one field per column)."""
     found: dict[str, dict[str, None]] = {}
     for label, fields in rows:
         for field in fields:
-            for mark, told in field.told.items():
-                found.setdefault(mark, {})[f"{label}, {told}"] = None
-    return [f"{mark} {_LEGEND[mark]}: {'; '.join(told)}" for mark, told in found.items()]
+            for mark, difference in field.differences.items():
+                found.setdefault(mark, {})[f"{label}, {difference}"] = None
+    return [f"{mark} {_LEGEND[mark]}: {'; '.join(labels)}" for mark, labels in found.items()]
 
 
 def mean_labels(runs: Sequence[Run]) -> tuple[list[str], list[str]]:
-    """Return what the row of means of every run is called, and a note for each name that does not tell its run."""
+    """Return what the row of means of every run is called, and a note for each name that several runs share."""
     models = [str(run.manifest["model"]) for run in runs]
     labels, notes = ["mean"], []
     seen = Counter(models[:1])
@@ -115,7 +114,7 @@ def _column_place(column: Column) -> tuple[str, str, str, str]:
     return column.task, column.protocol, column.view, column.metric
 
 
-def _stand_in(run: Run, column: Column, columns: Sequence[Column]) -> Mapping[str, Any] | None:
+def _substitute(run: Run, column: Column, columns: Sequence[Column]) -> Mapping[str, Any] | None:
     taken = {_column_place(other) for other in columns}
     return next(
         (
@@ -145,7 +144,7 @@ def _item_view_of(run: Run, column: Column) -> set[str]:
 
 
 def _cells(run: Run, row: Mapping[str, Any]) -> dict[str, tuple[int, str | None]]:
-    """Return the number of items and the data of every language of a row; seeds of a language have the same."""
+    """Return the number of items and the data of every language of a row; all seeds have the same."""
     found = {}
     for code, cells in cells_of_row(row, run.cells).items():
         found[code] = (cells[0]["n"], (cells[0].get("data") or {}).get("digest"))

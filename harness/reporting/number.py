@@ -36,10 +36,10 @@ def interval_text(interval: Sequence[float] | None) -> str:
 
 
 def uncertainty(value: float, interval: tuple[float, float] | None) -> str:
-    """Return how sure a score in [0, 1] is, as all reports print it behind the score; empty without an interval.
+    """Return how sure a score in [0, 1] is, as all reports print it after the score; empty without an interval.
 
     ``±3.1`` is half a 95 % interval that is symmetric about the score; of others, and where ``±`` would reach beyond 0
-    or 100, the ends are told: ``(86.2–100)``.
+    or 100, the ends are printed: ``(86.2–100)``.
     """
     if interval is None:
         return ""

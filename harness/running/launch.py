@@ -39,7 +39,7 @@ def join_processes(registry: Registry, *, wanted: int | None = None, cpu: bool =
         processes.close()
         raise UsageError(
             f"--num-processes asks for {wanted} processes, but this launcher started {processes.count}.",
-            hint=f"Leave one of the two out: harness eval --num-processes {wanted} starts them itself.",
+            hint=f"Omit one of the two: harness eval --num-processes {wanted} starts them itself.",
         )
     return processes
 

@@ -1,4 +1,4 @@
-"""The processes of one run: how many there are, and how they tell each other what they found.
+"""The processes of one run: how many there are, and how they exchange what they found.
 
 All processes walk through the same plan in the same order; each asks the model its share of the requests. A process
 that fails says so in its next message, so that the others leave the same step instead of waiting for it.
@@ -83,7 +83,7 @@ class ProcessGroup:
         self._processes = processes or OneProcess()
         self.rank = self._processes.rank
         self.count = self._processes.count
-        self._told: BaseException | None = None
+        self._reported: BaseException | None = None
         self._over = False
 
     @property
@@ -124,7 +124,7 @@ class ProcessGroup:
         except PeerError:
             raise
         except BaseException as error:
-            self._tell(error)
+            self._report(error)
             raise
         self.wait()
 
@@ -132,11 +132,11 @@ class ProcessGroup:
         """Leave the other processes; a second call does nothing."""
         self._processes.close()
 
-    def _tell(self, error: BaseException) -> None:
-        """Tell the others of an error, once, and of none after one that ends the run."""
-        if self.is_single or self._over or error is self._told:
+    def _report(self, error: BaseException) -> None:
+        """Report an error to the others, once, and none after one that ends the run."""
+        if self.is_single or self._over or error is self._reported:
             return
-        self._told = error
+        self._reported = error
         sign, reason, hint = _FAILED, f"{type(error).__name__}: {error}", None
         if isinstance(error, KeyboardInterrupt):
             sign = _STOPPED
@@ -162,6 +162,6 @@ class ProcessGroup:
         return [message[1:] for message in messages]
 
     def _note(self, messages: list[bytes]) -> bool:
-        """Note and return whether the run ends, in every process: nobody is told anything any more."""
+        """Note and return whether the run ends, in every process: nothing is reported any more."""
         self._over = self._over or any(message[:1] in {_UNKEPT, _STOPPED} for message in messages)
         return self._over

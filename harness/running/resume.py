@@ -1,4 +1,4 @@
-"""Going on with a run: the configuration it was begun with, and whether all that it is made of is still the same."""
+"""Resuming a run: the configuration that it started with, and whether all that it is made of is unchanged."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LISTS_OF_PATHS = frozenset({"tasks_from", "reuse"})
 
 
 def read_configuration_of(manifest: Mapping[str, Any], folder: Path) -> RunConfig:
-    """Return the configuration that a run was begun with; its output is `folder`, wherever that lies now."""
+    """Return the configuration that a run started with; its output is `folder`, its place now."""
     given = dict(manifest["config"])
     data = given.pop("data")
     unknown = sorted(set(given) - set(RunConfig.__slots__))
     if unknown:
         raise UsageError(
-            f"The run {str(folder)!r} was begun with {unknown[0]!r}, which this version does not know.",
-            hint=f"Go on with version {manifest['versions']['multilingual-harness']}.",
+            f"The run {str(folder)!r} was started with {unknown[0]!r}, which this version does not know.",
+            hint=f"Resume it with version {manifest['versions']['multilingual-harness']}.",
         )
     values: dict[str, Any] = {}
     for name, value in given.items():
@@ -49,13 +49,13 @@ def read_configuration_of(manifest: Mapping[str, Any], folder: Path) -> RunConfi
 def check_unchanged(
     manifest: Mapping[str, Any], plan: Plan, catalog: Catalog, version: str | None, path: Path
 ) -> Resolution:
-    """Raise where a run would go on with other data, specs or code than it was begun with.
+    """Raise where a resumed run would use other data, specs or code than it started with.
 
-    Cells that failed before a model was asked are free to change: what made them fail can be mended.
+    Cells that failed before a model was asked are free to change: what made them fail can be fixed.
 
     Args:
         manifest: What the run in `path` wrote down when it began.
-        plan: What it would go on with.
+        plan: What it would continue with.
         catalog: The documents of the plan.
         version: Of the harness.
         path: The run folder.
@@ -67,18 +67,19 @@ def check_unchanged(
         DataError: For other data, with both digests.
         UsageError: For anything else.
     """
-    hint, begun = reuse_hint(path), manifest["versions"]["multilingual-harness"]
-    if begun != version:
+    hint, started = reuse_hint(path), manifest["versions"]["multilingual-harness"]
+    if started != version:
         raise UsageError(
-            f"The run was begun with version {begun} of the harness, this is version {version}.", hint=hint
+            f"The run was started with version {started} of the harness, this is version {version}.",
+            hint=hint,
         )
-    mendable = repairable_cells(path)
-    free = {_place(cell) for cell in manifest["cells"] if cell["digest"] in mendable}
-    fixed = {_place(cell) for cell in manifest["cells"] if cell["digest"] not in mendable}
+    repairable = repairable_cells(path)
+    free = {_place(cell) for cell in manifest["cells"] if cell["digest"] in repairable}
+    fixed = {_place(cell) for cell in manifest["cells"] if cell["digest"] not in repairable}
     guarded = replace(plan, cells=tuple(cell for cell in plan.cells if _place(cell.identity()) in fixed))
     before, now = read_resolution(manifest["resolved"]), resolve_plan(guarded, catalog)
-    _refuse_changed_data(before, now, hint)
-    _refuse_changed_documents(before, now, hint)
+    _check_data(before, now, hint)
+    _check_documents(before, now, hint)
     replaceable = free - fixed
     planned, known = (
         {cell.digest: cell for cell in plan.cells},
@@ -108,29 +109,29 @@ def _place(identity: Mapping[str, Any]) -> tuple[str, str]:
     return (identity["task"], identity["language"])
 
 
-def _refuse_changed_data(before: Resolution, now: Resolution, hint: str) -> None:
-    """Raise `DataError` for data that are others, `UsageError` for those that a spec reads in another way."""
+def _check_data(before: Resolution, now: Resolution, hint: str) -> None:
+    """Raise `DataError` for changed data, `UsageError` for data that a spec reads in another way."""
     splits = {split.key: split for split in before.data}
     for split in now.data:
         kept = splits.get(split.key, split)
         if kept.digest == split.digest:
             continue
         digests = f"(digest {kept.digest} then, {split.digest} now)"
-        told = data_difference(split, kept, holder="the run")
-        if told == READ_OTHERWISE:
+        difference = data_difference(split, kept, holder="the run")
+        if difference == READ_OTHERWISE:
             raise UsageError(
                 f"The data of {split.title} are read in another way than when the run began: their spec names another "
                 f"reader, or other columns, options or labels {digests}. The files are the same.",
                 hint=f"Put the former spec back. {hint}",
             )
         raise DataError(
-            f"The data of {split.title} changed since the run began: {told} {digests}.",
+            f"The data of {split.title} changed since the run began: {difference} {digests}.",
             hint=f"Put the former files back. {hint}",
         )
 
 
-def _refuse_changed_documents(before: Resolution, now: Resolution, hint: str) -> None:
-    """Raise `UsageError` for a document that says something else, whether or not it changes which cells there are."""
+def _check_documents(before: Resolution, now: Resolution, hint: str) -> None:
+    """Raise `UsageError` for a changed document, whether or not it changes which cells there are."""
     documents = {document.key: document for document in before.specs}
     for document in now.specs:
         kept = documents.get(document.key, document)

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
-import platform
 import re
-import socket
-import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from harness.data.pool import CandidatePool
 from harness.data.records import Prediction
-from harness.data.sampling import draw
+from harness.data.sampling import LIMIT_SEED, draw
 from harness.data.sources import DataFinder
 from harness.data.translation.guards import translation_notes
 from harness.errors import ContractError, HarnessError, StorageError, UsageError
@@ -33,14 +28,15 @@ from harness.models.capabilities import Adapter
 from harness.models.requests import HasNotices
 from harness.planning.lock_file import locked_model
 from harness.planning.plan import Cell, FitPlan, Plan, RunConfig, require_cells
-from harness.planning.resolution import resolve_plan
 from harness.planning.shards import shard_summary
 from harness.progress import Progress, SilentProgress
 from harness.registry.registry import Registry
-from harness.running.cell_reader import CellItems, CellReader
+from harness.registry.requirement import installed_version
+from harness.running.cell_reader import CellItems, CellReader, HeldItems
 from harness.running.cell_writer import CellWriter
-from harness.running.fit_store import FitStore, Fitted, cache_folder
+from harness.running.fit_store import FitStore, Fitted
 from harness.running.inference import CachedModel
+from harness.running.manifest import new_manifest, planned_entries
 from harness.running.method_context import CellContexts
 from harness.running.processes import PeerError, ProcessGroup
 from harness.running.resume import check_unchanged
@@ -54,19 +50,17 @@ from harness.running.summaries import (
     task_summaries,
 )
 from harness.running.token_ledger import CellLedger
-from harness.specs.catalog import Catalog
 from harness.storage.file_lock import FileLock
+from harness.storage.files import cache_folder
 from harness.storage.journal import Journal
 from harness.storage.run_folder import SCHEMA, Run, RunFolder, RunState, first_difference
 
-__all__ = ["Execution", "FitSummary", "HeldItems", "Runner", "execute", "published_documents"]
+__all__ = ["Execution", "FitSummary", "Runner", "execute"]
 
 CHUNK = 2048
 """Items that a method gets in one call: enough to sort by length, few enough for progress and memory."""
 WRITE_EVERY = 5.0
 """Seconds between two writes of ``results.json`` while cells are finishing."""
-LIMIT_SEED = 0
-"""Which items a limit keeps never depends on the training seed, so that seeds are compared on the same items."""
 
 
 class Runner:
@@ -129,7 +123,7 @@ class Runner:
             self._announce(self._registry.run_finished(self._folder.path))
 
     def _take_finished(self) -> None:
-        """Take over the cells that an earlier attempt finished."""
+        """Load the cells that an earlier attempt finished."""
         finished = self._processes.share(dict(self._state.finished_cells()))
         for digest, kept in finished.items():
             self._cells[digest] = kept["result"]
@@ -348,13 +342,13 @@ class Runner:
         }
 
     def _take_notices(self, adapter: Any) -> None:
-        """Put what an adapter has to say of its answers among the run's notes, and tell it once."""
+        """Add an adapter's notes on its answers to the run's notes, and announce each once."""
         own = list(adapter.notices()) if isinstance(adapter, HasNotices) else []
         for message in self._processes.gather(json.dumps(own).encode()):
             self.add_notes(json.loads(message))
 
     def add_notes(self, notes: Sequence[str]) -> None:
-        """Put sentences among the run's notes, and tell each once."""
+        """Add sentences to the run's notes, and announce each once."""
         for note in notes:
             if note not in self._notices:
                 self._notices[note] = None
@@ -421,24 +415,6 @@ class FitSummary:
     stages: list[Any]
 
 
-class HeldItems:
-    """The items of a cell that are all in memory."""
-
-    def __init__(self, pool: Sequence[Any], kept: Sequence[int]) -> None:
-        self.pool = pool
-        self.size = len(pool)
-        self._kept = kept
-
-    def __len__(self) -> int:
-        """Return the number of items that a limit keeps."""
-        return len(self._kept)
-
-    def chunks(self, size: int) -> Iterator[list[Any]]:
-        """Yield the items that are kept, `size` at a time."""
-        for start in range(0, len(self._kept), size):
-            yield [self.pool[index] for index in self._kept[start : start + size]]
-
-
 def _require_same_model(processes: ProcessGroup, identity: Mapping[str, str]) -> None:
     """Raise `UsageError` if this process opened another model than the main process."""
     main = processes.share(dict(identity))
@@ -456,13 +432,13 @@ class _Meter:
     def __init__(self, progress: Progress, items: int) -> None:
         self._progress = progress
         self._items = items
-        self._told = 0
+        self._shown = 0
 
     def move(self, done: int, total: int) -> None:
         moved = self._items * done // total if total else 0
-        if moved > self._told:
-            self._progress.advance(moved - self._told)
-            self._told = moved
+        if moved > self._shown:
+            self._progress.advance(moved - self._shown)
+            self._shown = moved
 
 
 LOCK_PATIENCE = 5.0
@@ -483,20 +459,20 @@ def execute(
     Args:
         config: What was asked for.
         prepared: The plans.
-        progress: What is told while the run goes on, by the leading process.
+        progress: Shows how far the run is, in the leading process.
         created: When the run began, by default now.
         processes: The processes that share the work.
-        resume: Whether ``config.output`` is a run that is gone on with.
+        resume: Whether ``config.output`` is a run that is resumed.
 
     Raises:
         UsageError: A run to reuse has no journal, or another command is using the folder.
-        Interrupted: After Ctrl-C, with the command that goes on.
+        Interrupted: After Ctrl-C, with the command that resumes the run.
         StorageError: Where the run folder or the cache can no longer be written.
     """
     require_cells(prepared.plan)
     _make_metrics_ready(prepared)
     if not resume:
-        # A run that ends because a package is missing would leave a folder that the same command refuses.
+        # A run that ends because a package is missing would leave a folder that the same command rejects.
         prepared.plan.model.entry.make_ready()
     journals = [path for run in config.reuse for path in _journals(run)]
     processes = processes or ProcessGroup()
@@ -513,22 +489,22 @@ def execute(
         resume=resume,
         journals=journals,
     )
-    go_on = f"Go on with: harness eval --resume {path}"
+    resume_hint = f"Resume it with: harness eval --resume {path}"
     try:
         with interruption.listening():
             execution.run(path)
     except KeyboardInterrupt as error:
-        raise Interrupted(f"Stopped. All answers so far are kept. {go_on}") from error
+        raise Interrupted(f"Stopped. All answers so far are kept. {resume_hint}") from error
     except StorageError as error:
         if "--resume" not in (error.hint or "") and (path / "manifest.json").is_file():
-            error.hint = " ".join(filter(None, (error.hint, "All answers so far are kept.", go_on)))
+            error.hint = " ".join(filter(None, (error.hint, "All answers so far are kept.", resume_hint)))
         raise
     return path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """One command's run of a model and of the baselines beside it."""
+    """One command's run of a model and of its baselines."""
 
     config: RunConfig
     prepared: Prepared
@@ -538,7 +514,7 @@ class Execution:
     interruption: Interruption = field(default_factory=Interruption)
     resume: bool = False
     journals: Sequence[Path] = ()
-    """Journals of other runs whose answers are taken over."""
+    """Journals of other runs whose answers are reused."""
 
     def run(self, path: Path) -> None:
         """Run everything below `path`, which no other command may use meanwhile."""
@@ -570,7 +546,7 @@ class Execution:
                 )
             journal = Journal.open(folder.path / "journal", self.processes.rank, reuse=self.journals)
         try:
-            self._tell_dropped(journal)
+            self._announce_dropped(journal)
             cached_model = CachedModel(
                 processes=self.processes, journal=journal, interruption=self.interruption
             )
@@ -584,7 +560,7 @@ class Execution:
             header = {
                 "id": folder.path.name,
                 "created": manifest["created"],
-                "harness": _version("multilingual-harness"),
+                "harness": installed_version("multilingual-harness"),
                 "data": self.config.data.mode,
                 "processes": self.processes.count,
                 "resumed": len(manifest["resumed"]),
@@ -596,9 +572,9 @@ class Execution:
             journal.close()
 
     def _translate(self, plan: Plan, state: RunState, runner: Runner) -> None:
-        """Translate what the plan's variants and training sets lack, before a model takes the memory.
+        """Translate what is missing for the plan's variants and training sets, before a model takes the memory.
 
-        The leading process does; the others are told by what, and find everything in the store.
+        The leading process translates; the others learn its engines and find everything in the store.
         """
         found = {
             data.digest(): data
@@ -620,28 +596,28 @@ class Execution:
             state.keep_translators(finder.translations.engines(), write=self.processes.is_main)
 
     def _check_model(self, plan: Plan) -> Callable[[Mapping[str, str]], None]:
-        """Return what refuses a model that is not the locked one; baselines are no subject of locks."""
+        """Return a check that the model is the locked one; baselines are no subject of locks."""
         locked = self.prepared.locked
         if locked is None or plan is not self.prepared.plan:
             return lambda _: None
         return partial(locked_model, locked, plan.model.description)
 
     def _manifest(self, plan: Plan, folder: RunFolder) -> dict[str, Any]:
-        """Return the manifest of a run, a new one or that of the run that is gone on with."""
+        """Return the manifest of a run, a new one or that of the run that is resumed."""
         registry, catalog = self.prepared.session.registry, self.prepared.session.catalog
         if self.resume and (folder.path / "manifest.json").is_file():
             manifest = Run.read_manifest(folder.path)
             for leftover in folder.path.glob("records/*/*/.*"):
                 leftover.unlink(missing_ok=True)  # what a kill left half written
-            version = _version("multilingual-harness")
+            version = installed_version("multilingual-harness")
             resolved = check_unchanged(manifest, plan, catalog, version, folder.path).model_dump(mode="json")
             if resolved != manifest["resolved"]:
-                manifest |= _planned(plan, resolved) | self._shard_summary(plan)
+                manifest |= planned_entries(plan, resolved) | self._shard_summary(plan)
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             manifest["resumed"] = [*manifest["resumed"], now]
         else:
             folder.create()
-            manifest = _manifest(self.config, plan, registry, catalog, self.created)
+            manifest = new_manifest(self.config, plan, registry, catalog, self.created)
             manifest |= self._shard_summary(plan)
         folder.write_manifest(manifest)
         return manifest
@@ -650,16 +626,16 @@ class Execution:
         shard = self.prepared.shard
         return {} if shard is None else shard_summary(self.prepared.whole[id(plan)], shard)
 
-    def _tell_dropped(self, journal: Journal) -> None:
+    def _announce_dropped(self, journal: Journal) -> None:
         if journal.dropped:
             places = "place is" if journal.dropped == 1 else "places are"
             self.progress.announce(
-                f"{journal.dropped} {places} damaged in the journal; what stood there is asked again."
+                f"{journal.dropped} {places} damaged in the journal; the answers there are asked again."
             )
 
 
 def _journals(run: Path) -> list[Path]:
-    """Return the journals of a run and of the baselines beside it; raises `UsageError` where there is none."""
+    """Return the journals of a run and of its baselines; raises `UsageError` where there is none."""
     folders = [path for path in (run / "journal", *sorted(run.glob("baselines/*/journal"))) if path.is_dir()]
     if not folders:
         raise UsageError(
@@ -678,65 +654,6 @@ def _make_metrics_ready(prepared: Prepared) -> None:
             metric.ready()
 
 
-def published_documents(catalog: Catalog, suites: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the documents of the systems that were published on a run's suites."""
-    return [
-        spec.model_dump(mode="json") for suite in suites for spec in catalog.published_for(suite["suite"])
-    ]
-
-
-def _manifest(
-    config: RunConfig, plan: Plan, registry: Registry, catalog: Catalog, created: str
-) -> dict[str, Any]:
-    return {
-        "schema": 1,
-        "created": created,
-        "command": sys.argv,
-        "config": json.loads(json.dumps(_plain(config), default=str)),
-        "model": str(plan.model.reference),
-        "adapter": plan.model.description.adapter,
-        "options": plan.model.options.model_dump(mode="json"),
-        "suites": (suites := suite_summaries(plan)),
-        "published": published_documents(catalog, suites) if config.with_published else [],
-        **_planned(plan, resolve_plan(plan, catalog).model_dump(mode="json")),
-        "resumed": [],
-        "versions": {
-            name: _version(name) for name in ("multilingual-harness", "numpy", "torch", "transformers")
-        },
-        "plugins": {item.name: f"{item.distribution} {item.version}" for item in registry.plugins.loaded},
-        "hardware": {
-            "machine": platform.machine(),
-            "system": platform.system(),
-            "python": platform.python_version(),
-            "cpus": os.cpu_count(),
-            "host": socket.gethostname(),
-        },
-    }
-
-
-def _planned(plan: Plan, resolved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a manifest says of the plan."""
-    specs = {cell.spec.task: cell.spec for cell in plan.cells}
-    return {
-        "tasks": task_summaries(plan),
-        "specs": {name: spec.model_dump(mode="json", exclude_defaults=True) for name, spec in specs.items()},
-        "cells": [{**cell.identity(), "digest": cell.digest} for cell in plan.cells],
-        "resolved": resolved,
-        "fits": [fit.title for fit in plan.fits],
-    }
-
-
-def _plain(config: RunConfig) -> dict[str, Any]:
-    folders = [str(folder.absolute()) for folder in config.data.folders]
-    return {name: getattr(config, name) for name in config.__slots__ if name != "data"} | {
-        "data": {"mode": config.data.mode, "folders": folders},
-        "tasks_from": [str(path.absolute()) for path in config.tasks_from],
-        "reuse": [str(path.absolute()) for path in config.reuse],
-        "locked": None if config.locked is None else str(config.locked.absolute()),
-        "gold": None if config.gold is None else str(config.gold.absolute()),
-    }
-
-
 def _run_name(plan: Plan, created: str) -> str:
     stamp = re.sub(r"[^0-9]", "", created)[:14]
     reference: ModelReference = plan.model.reference
@@ -749,10 +666,3 @@ def _run_name(plan: Plan, created: str) -> str:
 
 def _safe(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-") or "model"
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None

@@ -11,22 +11,20 @@ from pathlib import Path
 
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder
-from harness.errors import UnknownNameError, UsageError
+from harness.errors import UsageError
 from harness.metrics.external import FAMILY, evaluate_family
 from harness.planning.lock_file import LockFile, check_locked, read_lock
 from harness.planning.plan import Model, Plan, RunConfig
 from harness.planning.planner import make_plan, resolve_model
 from harness.planning.shards import Shard, parse_shard, take_shard
 from harness.planning.spec_checks import document_problems
-from harness.planning.translations import MACHINE_VARIANTS, VariantPlanner
-from harness.proof.prover import Prover
 from harness.registry.discovery import discover
 from harness.registry.registry import Registry
-from harness.running.fit_store import cache_folder
 from harness.running.gold_labels import apply_gold
 from harness.running.processes import ProcessGroup
 from harness.specs.catalog import Catalog
 from harness.storage.file_lock import FileLock
+from harness.storage.files import cache_folder
 from harness.storage.run_folder import RunFolder
 
 __all__ = [
@@ -36,7 +34,6 @@ __all__ = [
     "check_output_folder",
     "data_options",
     "folder_in_use_error",
-    "open_prover",
     "open_session",
     "prepare",
     "prepare_together",
@@ -78,13 +75,13 @@ def open_session(tasks_from: Sequence[Path] = (), *, allow_code: bool = False) -
 def data_options(data: Sequence[str | Path]) -> DataOptions:
     """Return where data are looked for: ``hub`` (default), ``sample``, or folders; ``$HARNESS_DATA`` adds folders.
 
-    Raises `UsageError` for a folder that is not there, and for ``hub`` or ``sample`` beside anything else.
+    Raises `UsageError` for a folder that is not there, and for ``hub`` or ``sample`` together with anything else.
     """
     variable = os.environ.get("HARNESS_DATA", "").split(os.pathsep)
     given = [str(item) for item in data] or [item for item in variable if item]
     modes = [item for item in given if item in {"hub", "sample"}]
     if modes and len(given) > 1:
-        raise UsageError(f"--data {modes[0]} stands alone; it was given together with {len(given) - 1} more.")
+        raise UsageError(f"--data {modes[0]} excludes other values; {len(given) - 1} more were given.")
     if modes == ["sample"]:
         return DataOptions(mode="sample")
     if not given or modes == ["hub"]:
@@ -98,47 +95,9 @@ def data_options(data: Sequence[str | Path]) -> DataOptions:
     return DataOptions(mode="local", folders=tuple(Path(item) for item in given))
 
 
-def open_prover(
-    session: Session,
-    data: Sequence[str | Path],
-    locked: Path | None = None,
-    *,
-    variants: Sequence[str] = (),
-    translators: Sequence[str] = (),
-    limit: int | None = None,
-) -> Prover:
-    """Return what proves tasks on data; raises `UsageError` for data or a lock file that cannot be used.
-
-    Args:
-        session: The plugins and specs.
-        data: Where data are looked for.
-        locked: A lock file that the data must be those of.
-        variants: Of `tt`, `te` and `bt`: also prove the items that translators make.
-        translators: Values of ``--translator``.
-        limit: At most so many items of a language are translated.
-    """
-    for name in variants:
-        if name not in MACHINE_VARIANTS:
-            raise UnknownNameError(
-                "variant that a translator makes",
-                name,
-                MACHINE_VARIANTS,
-                hint="The variants that a spec names are always proved.",
-            )
-    if translators and not variants:
-        raise UsageError("--translator translates what --variants names: add --variants tt,te or bt.")
-    lock = None if locked is None else read_lock(locked)
-    pins = {} if lock is None else lock.pins
-    finder = DataFinder(data_options(data), session.registry, cache_folder() / "data", pins=pins)
-    planner = None
-    if variants:
-        planner = VariantPlanner(variants, translators, session.registry, finder, limit=limit)
-    return Prover(session.registry, session.catalog, finder, locked=lock, planner=planner)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """Plans that are ready to run: the model's own, and those of the baselines beside it."""
+    """Plans that are ready to run: the model's own, and those of its baselines."""
 
     session: Session
     finder: DataFinder
@@ -193,7 +152,7 @@ def check_output_folder(config: RunConfig) -> None:
 
 
 def folder_in_use_error(path: Path, lock: FileLock) -> UsageError:
-    """Return what a second command on a run folder is told."""
+    """Return the error for a second command on a run folder."""
     return UsageError(
         f"The run folder {str(path)!r} is in use by {lock.holder()}.",
         hint="Wait until that run ends, or give another folder with --output.",

@@ -28,16 +28,16 @@ class Interrupted(KeyboardInterrupt):
 class Interruption:
     """Whether the user wants the run to stop."""
 
-    def __init__(self, tell: Callable[[str], None] = lambda _: None) -> None:
-        self._tell = tell
+    def __init__(self, announce: Callable[[str], None] = lambda _: None) -> None:
+        self._announce = announce
         self._asked: float | None = None
 
     def requested(self) -> bool:
-        """Return whether the run shall stop after the batch that is under way."""
+        """Return whether the run must stop after the current batch."""
         return self._asked is not None
 
     def check(self) -> None:
-        """Raise `Interrupted` where the run shall stop."""
+        """Raise `Interrupted` where the run must stop."""
         if self.requested():
             raise Interrupted
 
@@ -61,6 +61,6 @@ class Interruption:
         now = time.monotonic()
         if self._asked is None:
             self._asked = now
-            self._tell("Stopping after what is under way. Press Ctrl-C again to stop at once.")
+            self._announce("Stopping after what is under way. Press Ctrl-C again to stop at once.")
         elif not launched() or now - self._asked > SAME_WISH:
             raise KeyboardInterrupt

@@ -97,7 +97,7 @@ def pool_summary(pool: CandidatePool) -> dict[str, Any]:
 
 
 def empty_result(status: str, reason: str) -> dict[str, Any]:
-    """Return the numbers of a cell that has none."""
+    """Return the numbers of a cell without scores."""
     return {
         "n": 0,
         "status": status,

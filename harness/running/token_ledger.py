@@ -17,13 +17,14 @@ from harness.kinds.kind import TaskKind
 from harness.kinds.methods import Pairing
 from harness.languages.segmentation import character_counts, unspaced_counts, word_counts
 from harness.languages.table import Language
-from harness.models.capabilities import Capability, SubwordCount
+from harness.models.capabilities import Capability
+from harness.models.requests import SubwordCount
 from harness.running.answer_language import AnswerLanguages
 from harness.specs.schema import TaskSpec
 
 __all__ = ["CellLedger"]
 
-TELLING = {
+REPORTING = {
     Capability.EXTRACTS_SPANS,
     Capability.SCORES_CONTINUATIONS,
     Capability.FILLS_MASKS,
@@ -31,7 +32,7 @@ TELLING = {
 }
 """Abilities whose answers say whether the model saw all of the item."""
 SILENT = {Capability.CLASSIFIES, Capability.CHOOSES_BEST, Capability.EMBEDS}
-"""Abilities of which `CutsTexts` says it."""
+"""Abilities for which `CutsTexts` says it."""
 
 Counts = Mapping[str, SubwordCount]
 
@@ -54,7 +55,7 @@ class CellLedger:
         self._kind = kind
         self._spec = spec
         self._asked = method.requires
-        # What stands before an opened model hands on what it does not know itself.
+        # The wrapper of an opened model passes on what it does not know itself.
         self._count: Any = getattr(adapter, "subword_counts", None)
         self._room: Any = getattr(adapter, "text_room", None)
         self._options = (
@@ -127,8 +128,8 @@ class CellLedger:
         counts: Counts,
         predictions: Sequence[Prediction],
     ) -> list[int | None]:
-        """Return 1 for every item that the model did not see all of, None where nobody can tell."""
-        if self._asked in TELLING:
+        """Return 1 for every item that the model did not see all of, None where it is not known."""
+        if self._asked in REPORTING:
             return [int(prediction.truncated) for prediction in predictions]
         if self._asked is Capability.TAGS and self._room is not None:
             return [0] * len(predictions)

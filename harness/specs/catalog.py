@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, get_args
 
 from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError
 from harness.languages.table import Language, LanguageTable, known_languages
-from harness.specs.folder import SORTS, read_entry, read_folder, read_given
+from harness.specs.folder import SORTS, read_folder, read_given
 from harness.specs.index import SpecIndex
 from harness.specs.loading import Document, read_yaml
-from harness.specs.task_entry import Entry, TaskEntry, described_language, described_languages, join_fragments
+from harness.specs.task_entry import Entry, TaskEntry, described_language, join_fragments
 
 if TYPE_CHECKING:
     from harness.specs.fragment import FragmentSpec
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.specs.task_source import TaskSource
     from harness.table import Table
 
-__all__ = ["SORTS", "Catalog", "Entry", "TaskEntry", "described_languages", "read_entry", "read_folder"]
+__all__ = ["Catalog"]
 
 WithoutTaken = Callable[[str, list[tuple[str, str, Entry]]], list[tuple[str, str, Entry]]]
 SHOWN = {"training": "training set", "published": "published scores"}
@@ -64,11 +64,11 @@ class Catalog:
         self.entries += extra
         self._given = {id(entry) for entry in extra}
         self.problems_in: Callable[[TaskEntry], Iterable[tuple[Document, Sequence[Problem]]]] = lambda _: ()
-        """What a session checks that documents alone cannot tell: names that nobody registered, and the like."""
+        """Problems that only a session finds, such as names that no plugin registers; a session sets it."""
         self._extending = self._table("extends")
         self._tables = {sort: self._table(sort) for sort in SORTS if sort != "extends"}
         for entry in extra:
-            self._refuse_lost_fragment(entry)
+            self._require_extended_task(entry)
 
     def names(self, sort: str) -> list[str]:
         """Return the names of all documents of a sort."""
@@ -94,7 +94,7 @@ class Catalog:
         return bool(colon) and self._sources is not None and prefix in self._sources.names
 
     def names_made(self, pattern: str) -> list[str]:
-        """Return the names of the tasks that ``PREFIX:`` and a task, group or glob stand for; makes none of them."""
+        """Return the names of the tasks that a task, group or glob after ``PREFIX:`` means; makes none of them."""
         assert self._sources is not None
         prefix, _, wanted = pattern.partition(":")
         return [f"{prefix}:{name}" for name in self._sources.get(prefix).open().names(wanted)]
@@ -126,7 +126,7 @@ class Catalog:
         return known
 
     def _usable(self, entry: Entry, spec: TaskSpec) -> TaskEntry:
-        """Return a task without faulty fragments of plugins, which are told: its other languages must not suffer."""
+        """Return a task without broken fragments of plugins, which are reported: its other languages still work."""
         left = [entry for entry in self._found_fragments(spec.task) if id(entry) not in self._given]
         faulty: list[Entry] = []
         while True:
@@ -145,9 +145,9 @@ class Catalog:
     ) -> TaskEntry:
         """Return a task with the languages of the fragments that extend it.
 
-        Packages that bring the same thing are told with the problems, and bring nothing: neither is the right one, and
-        the task's other languages are nobody's quarrel. `further` are fragments that need not be installed, `without`
-        those that are left out.
+        Packages that bring the same language are reported with the problems, and bring nothing: neither is the right
+        one, and the task's other languages still work. `further` are fragments that need not be installed, `without`
+        those that are skipped.
 
         Raises:
             DuplicateNameError: A fragment that the user gave brings what is there already.
@@ -272,7 +272,7 @@ class Catalog:
         ]
 
     def human_performance(self) -> dict[str, dict[str, float]]:
-        """Return what people reach by task and metric, as fractions; a broken document is told with the problems."""
+        """Return the scores of people by task and metric, as fractions; broken documents are added to the problems."""
         found: dict[str, dict[str, float]] = {}
         for name in self.names("published"):
             try:
@@ -341,18 +341,18 @@ class Catalog:
         return validate_document(FragmentSpec, entry.document)
 
     def lost_fragments(self) -> list[SpecError]:
-        """Return what is wrong with fragments of plugins that extend a task which nobody has."""
+        """Return what is wrong with fragments of plugins that extend an unknown task."""
         lost = []
         for entries in self._extending.values():
             for entry in entries:
                 try:
-                    self._refuse_lost_fragment(entry)
+                    self._require_extended_task(entry)
                 except SpecError as error:
                     lost.append(error)
         return lost
 
-    def _refuse_lost_fragment(self, entry: Entry) -> None:
-        """Raise `SpecError` where the user gave languages for a task that nobody has."""
+    def _require_extended_task(self, entry: Entry) -> None:
+        """Raise `SpecError` where the user gave languages for an unknown task."""
         if entry.sort == "extends" and entry.name not in self._tables["task"]:
             unknown = UnknownNameError("task", entry.name, self._tables["task"])
             line = entry.document.line_of(["extends"])

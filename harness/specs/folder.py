@@ -30,7 +30,7 @@ SORTS = ("task", "training", "recipe", "suite", "published", "prompt", "extends"
 MOST_BYTES = 2_000_000
 """Of one file. The largest spec that is shipped has 12 thousand."""
 MOST_ENTRIES = 50_000
-"""Of one folder with the folders in it: a plugin that gives a home folder by mistake is told, not waited for."""
+"""Of one folder with its subfolders: a plugin that gives a home folder by mistake is reported, not waited for."""
 SUFFIXES = (".yaml", ".yml")
 
 
@@ -97,7 +97,7 @@ def read_folder(
 
 
 def read_entry(plugin: str, file: Traversable, folder: Traversable, index: SpecIndex | None = None) -> Entry:
-    """Return one document; raises `SpecError` where its sort cannot be told."""
+    """Return one document; raises `SpecError` where its sort is unclear."""
     content = read_file(file)
     try:
         text = content.decode("utf-8")
@@ -143,7 +143,7 @@ class _TooManyError(Exception):
 
 
 def unreadable(file: Traversable, error: Exception) -> SpecError:
-    """Return what is told about a file that cannot be read."""
+    """Return the error for a file that cannot be read."""
     reason = (isinstance(error, OSError) and error.strerror) or f"{type(error).__name__}: {error}"
     return SpecError(str(file), [Problem(message=f"cannot be read: {reason}")])
 
@@ -168,7 +168,7 @@ def _children(folder: Traversable, most: int) -> list[tuple[str, Traversable, bo
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # such as a link to itself, which is told when it is read
+    except OSError:  # such as a link to itself, which is reported when it is read
         return False
 
 

@@ -16,7 +16,7 @@ class ImportedTask:
     """The documents of one task, not yet written."""
 
     files: Mapping[str, str]
-    """Name of a file, without folders -> its text; every one passes ``harness tasks validate`` beside the others."""
+    """Name of a file, without folders -> its text; all together pass ``harness tasks validate``."""
     notes: tuple[str, ...] = ()
     """What differs from the original or was assumed, one sentence each."""
 

@@ -27,7 +27,7 @@ FORMAT = 1
 
 
 class SpecIndex:
-    """Parsed documents by the digest of their bytes; what was not asked for this time is left out when it is saved."""
+    """Parsed documents by the digest of their bytes; those that were not asked for are not saved again."""
 
     def __init__(self) -> None:
         """Read the index of this environment; one that is missing, damaged or of another reader is an empty one."""
@@ -50,7 +50,7 @@ class SpecIndex:
         self._is_new = True
 
     def save(self) -> None:
-        """Write the index if it lacked something; where nothing can be written, the next command parses again."""
+        """Write the index if a document was new to it; where nothing can be written, the next command parses again."""
         if not self._is_new:
             return
         payload = json.dumps(self._used, separators=(",", ":")).encode()
@@ -60,7 +60,7 @@ class SpecIndex:
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(_header(payload) + payload)
-                # Not synced to the disk, which takes longer than parsing: the header tells what a crash has torn.
+                # Not synced to the disk, which takes longer than parsing: the header shows what a crash has torn.
                 publish(Path(temporary), self._path)
             except BaseException:
                 Path(temporary).unlink(missing_ok=True)

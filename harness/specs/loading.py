@@ -1,4 +1,4 @@
-"""Reads YAML strictly: YAML 1.2 booleans and numbers, no dates, no tags, duplicate keys refused, lines kept."""
+"""Reads YAML strictly: YAML 1.2 booleans and numbers, no dates, no tags, no duplicate keys, lines kept."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ except ImportError:  # a PyYAML built without libyaml is slower but reads the sa
 MOST_LEVELS = 100
 """Of mappings and lists inside each other. libyaml's composer recurses in C: a deep text would end the process."""
 MOST_VALUES = 200_000
-"""In one document, what stands behind an alias counted wherever it is used: a few lines can stand for millions."""
+"""In one document, with the values behind an alias counted wherever it is used: a few lines can mean millions."""
 
-_TOO_DEEP = f"mappings and lists stand more than {MOST_LEVELS} levels inside each other"
+_TOO_DEEP = f"mappings and lists are nested more than {MOST_LEVELS} levels deep"
 _STANDARD = "tag:yaml.org,2002:"
 _TEXT = f"{_STANDARD}str"
 _OPENINGS = ("[", "{", "- ", "? ")
@@ -77,15 +77,15 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _construct_number)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A parsed YAML file that can tell the line of every key."""
+    """A parsed YAML file that knows the line of every key."""
 
     source: str
     data: dict[str, Any]
     text: str
-    """What was read. It is parsed again where a line is asked for: most documents have no fault to be told."""
+    """What was read. It is parsed again where a line is asked for: most documents have no fault to report."""
 
     def texts(self, key: str) -> list[str]:
-        """Return the texts of a list, without validating it; what is no text is left out."""
+        """Return the texts of a list, without validating it; other values are skipped."""
         given = self.data.get(key)
         return [item for item in given if isinstance(item, str)] if isinstance(given, list) else []
 
@@ -103,7 +103,7 @@ class Document:
 def read_yaml(text: str, source: str) -> Document:
     """Return the one document of a YAML text; raises `SpecError` with the line of a syntax fault."""
     try:
-        _refuse_depth(text)
+        _check_depth(text)
         data = _parsed(text, source)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -123,15 +123,15 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
         if not isinstance(node, yaml.MappingNode):
             line = 1 if node is None else node.start_mark.line + 1
             raise SpecError(source, [Problem(message="expected a mapping of keys to values", line=line)])
-        _refuse_nodes(node, loader)
+        _check_nodes(node, loader)
         data: dict[str, Any] = loader.construct_document(node)
     finally:
         loader.dispose()
     return data
 
 
-def _refuse_depth(text: str) -> None:
-    """Raise `yaml.MarkedYAMLError` where a text may be too deep for the composer; `_refuse_nodes` does the rest."""
+def _check_depth(text: str) -> None:
+    """Raise `yaml.MarkedYAMLError` where a text may be too deep for the composer; `_check_nodes` does the rest."""
     # Indented mappings need a long line for each level; only these go deep within few characters.
     if sum(text.count(opening) for opening in _OPENINGS) < _SAFE_OPENINGS:
         return
@@ -142,7 +142,7 @@ def _refuse_depth(text: str) -> None:
             raise _fault(_TOO_DEEP, event)
 
 
-def _refuse_nodes(root: yaml.Node, loader: _Loader) -> None:
+def _check_nodes(root: yaml.Node, loader: _Loader) -> None:
     count = 0
 
     def walk(node: yaml.Node, ancestors: tuple[yaml.Node, ...]) -> None:
@@ -151,13 +151,13 @@ def _refuse_nodes(root: yaml.Node, loader: _Loader) -> None:
         if len(ancestors) > MOST_LEVELS:
             raise _fault(_TOO_DEEP, node)
         if count > MOST_VALUES:
-            raise _fault(f"it stands for more than {MOST_VALUES:,} values", node)
+            raise _fault(f"it means more than {MOST_VALUES:,} values", node)
         plain = isinstance(node, yaml.ScalarNode) and not node.style
         resolve: Callable[..., str] = loader.resolve
         if node.tag != resolve(type(node), node.value, (plain, not plain)):
             raise _fault(f"tags such as {node.tag.replace(_STANDARD, '!!')!r} are not allowed", node)
         if any(node is ancestor for ancestor in ancestors):
-            raise _fault("an alias stands inside what it names", node)
+            raise _fault("an alias is inside what it names", node)
         inner: list[yaml.Node] = []
         if isinstance(node, yaml.MappingNode):
             inner = [item for pair in node.value for item in pair]

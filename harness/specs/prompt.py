@@ -55,7 +55,7 @@ class PromptSpec(SpecModel):
     source: str
     """Where it comes from: a paper, or another harness and its version."""
     system: str = ""
-    """What stands before everything, or the system turn of a conversation."""
+    """The text before everything else, or the system turn of a conversation."""
     item: str = ""
     """The text of an item up to its answer."""
     choice: str = ""
@@ -67,7 +67,7 @@ class PromptSpec(SpecModel):
     unconditional: str | None = None
     """A context without the item; where it is given, choices are also scored after it (PMI)."""
     between: str = "\n\n"
-    """What stands between shots."""
+    """The text between shots."""
     stop: tuple[str, ...] = ("\n",)
     """A written answer ends before the first of them."""
     max_tokens: Annotated[int, Field(ge=1)] = 32
@@ -79,7 +79,7 @@ class PromptSpec(SpecModel):
     parser: Name | None = None
     """How a generated text is read; None takes the kind's."""
     literals_from: PromptName | None = None
-    """A prompt whose literals are taken where this one has none."""
+    """A prompt whose literals are taken where this one has no words."""
     literals: dict[Code, Literals] = Field(default={})
     """Words by language; those of `mul` hold in every language that does not say otherwise."""
     templates: dict[Code, LanguageTemplates] = Field(default={})

@@ -14,7 +14,7 @@ Percent = Annotated[float, Field(ge=0, le=100)]
 
 
 class PublishedSpec(SpecModel):
-    """The published scores of one system, in percent as printed; shown beside a run's and never mixed with them."""
+    """The published scores of one system, in percent as printed; shown next to a run's and never mixed with them."""
 
     published: Name
     """The name."""
@@ -45,9 +45,11 @@ class PublishedSpec(SpecModel):
         for key in ("comparable", "errata", "languages"):
             unknown = [task for task in getattr(self, key) if task not in self.scores]
             if unknown:
-                raise ValueError(f"{key} names {', '.join(unknown)}, which 'scores' lacks")
+                raise ValueError(f"{key} names {', '.join(unknown)}, which 'scores' does not have")
         for task, tables in self.languages.items():
-            lacking = [metric for metric in tables if metric not in self.scores[task]]
-            if lacking:
-                raise ValueError(f"languages.{task} has {', '.join(lacking)}, which scores.{task} lacks")
+            missing = [metric for metric in tables if metric not in self.scores[task]]
+            if missing:
+                raise ValueError(
+                    f"languages.{task} has {', '.join(missing)}, which scores.{task} does not have"
+                )
         return self

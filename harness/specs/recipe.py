@@ -62,7 +62,7 @@ class SettingsPatch(SpecModel):
     max_target_length: Annotated[int, Field(ge=1)] | None = None
     """Tokens that the target of a text pair is cut at."""
     lr_schedule: Literal["linear", "constant"] | None = None
-    """How the learning rate goes on after the warm-up."""
+    """The learning rate after the warm-up."""
     optimizer: Literal["adamw", "adafactor"] | None = None
     """Which one."""
 

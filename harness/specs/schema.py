@@ -1,6 +1,6 @@
 """The pydantic models of every YAML document: tasks, training sets, suites, language fragments.
 
-Strict and frozen; unknown keys are refused. `TaskSpec` is subclassed by every kind of task with the keys that
+Strict and frozen; unknown keys are errors. `TaskSpec` is subclassed by every kind of task with the keys that
 only this kind has.
 """
 
@@ -52,7 +52,7 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 class SpecModel(BaseModel):
-    """The base of all spec models: strict, frozen, unknown keys refused."""
+    """The base of all spec models: strict, frozen, unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -63,7 +63,7 @@ class LocalSource(SpecModel):
     path: str | tuple[str, ...]
     """Below a folder that ``--data`` names; ``{language}`` is the code, and ``*`` takes many files."""
     split: Split | None = None
-    """The split that this file really is, where it stands in for another one."""
+    """The split that this file really is, where it replaces another one."""
     reader: str | None = None
     columns: tuple[str, ...] | dict[str, str] | None = None
     label_map: dict[str, str] | None = None
@@ -99,7 +99,7 @@ class HubSource(SpecModel):
     config: str | None = None
     """The dataset's configuration; often ``{language}``."""
     revision: str | None = None
-    """A commit hash; null means that nobody has pinned it yet."""
+    """A commit hash; null means that it is not pinned yet."""
     reader: str = "parquet"
     columns: dict[str, str] | None = None
     label_map: dict[str, str] | None = None
@@ -118,7 +118,7 @@ class Source(SpecModel):
     hub: HubSource | None = None
     """What ``--data hub`` reads."""
     sample: str | LocalSource | None = None
-    """Below the folder ``sample`` beside the spec: JSON lines, or what the reader that it names reads."""
+    """Below the folder ``sample`` next to the spec: JSON lines, or what the reader that it names reads."""
     reader: str = "tsv"
     columns: tuple[str, ...] | dict[str, str] | None = None
     label_map: dict[str, str] | None = None
@@ -145,15 +145,15 @@ class LanguageEntry(SpecModel):
     provenance: Provenance | None = None
     """How the test items were made; must be given in a fragment."""
     name: str | None = None
-    """Of a language that the table (``harness languages``) lacks: its name."""
+    """For a language that is missing in the table (``harness languages``): its name."""
     script: Annotated[str, Field(pattern=r"^[A-Z][a-z]{3}$")] | None = None
-    """Of such a language: its script as ISO 15924 code, ``Latn``."""
+    """For such a language: its script as ISO 15924 code, ``Latn``."""
     family: str | None = None
-    """Of such a language: its family."""
+    """For such a language: its family."""
     flores: Annotated[str, Field(pattern=r"^[a-z]{3}_[A-Z][a-z]{3}$")] | None = None
-    """FLORES-200 code of a language that the table lacks, which NLLB and its like go by: ``gsw_Latn``."""
+    """FLORES-200 code of a language that is missing in the table, which NLLB and similar models use: ``gsw_Latn``."""
     segmentation: Literal["space", "character"] | None = None
-    """How the writing of a language that the table lacks parts words; None takes ``space``."""
+    """How words are separated in a language that is missing in the table; None means ``space``."""
     parallel: bool = True
     """False in a task with `parallel`: these items are others than those of the same ids in other languages."""
 
@@ -173,7 +173,7 @@ class Release(SpecModel):
     """A published version of a test set, recognised by its number of items."""
 
     counts: Annotated[int, Field(ge=1)] | dict[Code, Annotated[int, Field(ge=1)]]
-    """Items of the split that was read: one number for all languages, or one a language."""
+    """Items of the split that was read: one number for all languages, or one per language."""
     note: str = ""
     """What makes scores on it differ from the others'; shown in reports."""
 
@@ -199,7 +199,7 @@ class Translate(SpecModel):
     answers: str | None = None
     """Field with gold spans of the field ``context``, which are looked for again in its translation."""
     source: Source | None = None
-    """The source language's test items, where `languages` lacks them (COPA for XCOPA)."""
+    """The source language's test items, where `languages` does not have them (COPA for XCOPA)."""
     tt: Source | None = None
     """The items that `tt` translates, where they are not the language's own (MLQA: English contexts)."""
     te: Source | None = None
@@ -210,10 +210,10 @@ class _WithLanguages(SpecModel):
     splits: dict[Split, Source] = {}
     """By split: the source of all languages that give none themselves."""
     languages: dict[Code, LanguageEntry | None] = Field(min_length=1)
-    """By code: what a language has of its own; null or ``{}`` where that is nothing."""
+    """By code: what is specific to a language; null or ``{}`` for nothing."""
 
     def source(self, language: str, split: Split) -> Source | None:
-        """Return the source of a split in a language, or None where the spec has none."""
+        """Return the source of a split in a language, or None where the spec has no such split."""
         entry = self.languages.get(language)
         if language not in self.languages:
             return None
@@ -286,7 +286,7 @@ class TaskSpec(_WithLanguages):
         return [code for code in self.languages if self.parallel and not self.pairs(code)]
 
     def provenance(self, language: str) -> Provenance | None:
-        """Return how the test items of a language were made, or None where nobody says so."""
+        """Return how the test items of a language were made, or None where the spec does not say."""
         entry = self.languages.get(language)
         return None if entry is None else entry.provenance
 
@@ -393,8 +393,8 @@ class SuiteSpec(SpecModel):
     def _categories_name_tasks(self) -> SuiteSpec:
         unknown = sorted({name for names in self.categories.values() for name in names} - set(self.tasks))
         if unknown:
-            raise ValueError(f"categories name {', '.join(unknown)}, which 'tasks' lacks")
+            raise ValueError(f"categories name {', '.join(unknown)}, which 'tasks' does not have")
         unknown = sorted(set(self.views) - set(self.tasks))
         if unknown:
-            raise ValueError(f"views name {', '.join(unknown)}, which 'tasks' lacks")
+            raise ValueError(f"views name {', '.join(unknown)}, which 'tasks' does not have")
         return self

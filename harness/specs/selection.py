@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UnknownNameError, UsageError
-from harness.specs.catalog import Catalog, TaskEntry
+from harness.specs.catalog import Catalog
+from harness.specs.task_entry import TaskEntry
 
 __all__ = ["SelectedTask", "select", "split_names"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedTask:
-    """A task with the languages to run, and those that were asked for but that it lacks."""
+    """A task with the languages to run, and the languages that were asked for but are missing."""
 
     entry: TaskEntry
     languages: tuple[str, ...]
-    lacking: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
 
 
@@ -35,9 +36,9 @@ def select(
     """Return the tasks that the patterns name, in the order they were named.
 
     A pattern is a task, a suite, or a glob over both, with ``:code+code`` behind it to pick languages, or what a
-    source of tasks makes, ``PREFIX:NAME``, with `shots` examples. `languages` restricts all of them; one that a task
-    lacks and others know is listed, not an error. Raises
-    `UnknownNameError` for tasks and languages that nobody knows.
+    source of tasks makes, ``PREFIX:NAME``, with `shots` examples. `languages` restricts all of them; a language that is
+    missing in a task but that other tasks have is listed, not an error. Raises `UnknownNameError` for unknown tasks and
+    languages.
     """
     chosen: dict[str, list[str] | None] = {}
     suites: dict[str, list[str]] = {}
@@ -99,6 +100,6 @@ def _with_languages(
     return SelectedTask(
         entry=entry,
         languages=tuple(code for code in asked if code in entry.spec.languages),
-        lacking=tuple(code for code in asked if code not in entry.spec.languages),
+        missing=tuple(code for code in asked if code not in entry.spec.languages),
         suites=tuple(dict.fromkeys(suites)),
     )

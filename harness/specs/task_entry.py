@@ -119,7 +119,7 @@ def _own_place(spec: TaskSpec, code: str, file: str) -> str:
     place = (
         f", and put your items where those of the task are looked for: {' or '.join(paths)}" if paths else ""
     )
-    return f"The task has {code!r} already. Leave the file {file!r} out{place}."
+    return f"The task has {code!r} already. Omit the file {file!r}{place}."
 
 
 def join_fragments(

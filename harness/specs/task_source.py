@@ -26,7 +26,7 @@ class MakesTasks(Protocol):
     """What a source's code is. Neither of its functions runs what they read, nor needs the network."""
 
     def names(self, pattern: str) -> Sequence[str]:
-        """Return the names (without prefix) that a task, a group or a glob stands for.
+        """Return the names (without prefix) that a task, a group or a glob means.
 
         Raises `UnknownNameError` with near names, and `HarnessError` where what the source needs is not installed.
         """
@@ -48,7 +48,7 @@ class TaskSource:
     target: str
     """``module:object``, a `MakesTasks`."""
     metric: str | None = None
-    """``module:function``, the metric of a name ``PREFIX:METRIC``; None where the tasks have none of their own."""
+    """``module:function``, the metric of a name ``PREFIX:METRIC``; None where the tasks have no metric of their own."""
     summary: str = ""
 
     def open(self) -> MakesTasks:

@@ -61,7 +61,7 @@ def _is_type_tag(part: str | int) -> bool:
 def _is_other_branch(fault: Any, faults: Iterable[Any]) -> bool:
     """Return whether a fault only says that a value is not the simple alternative to a list or mapping.
 
-    ``local`` may be a text or a list; where the list has a fault, that one is told and not "should be a string".
+    ``local`` may be a text or a list; where the list has a fault, that one is reported and not "should be a string".
     """
     path = _key_path(fault)
     return fault["loc"][-1:] == ("str",) and any(

@@ -1,8 +1,8 @@
 """The cluster bootstrap of scores that are computed from sums of counts over all items.
 
-A resample draws as many clusters as there are, with replacement, and needs nothing of them but their sums: the
+A resample draws as many clusters as there are, with replacement, and needs only their sums: the
 replicates are weights times sums, one matrix product for all statistics and all parts of the items (Davison and
-Hinkley 1997, sections 2.4 and 3.8). Clusters with equal sums cannot be told apart, so that numbers of draws are drawn
+Hinkley 1997, sections 2.4 and 3.8). Clusters with equal sums are interchangeable, so that numbers of draws are drawn
 for distinct sums: a multinomial of the same distribution, which makes a million items cheap.
 """
 
@@ -51,8 +51,8 @@ def seed_of(*names: str) -> int:
 def cluster_sums(counts: AnyFloats, codes: Codes, groups: int | None = None) -> AnyFloats:
     """Return the sums of counts by cluster: shape (G, ..., k) for counts of shape (..., n, k).
 
-    `codes` has shape (n,) and holds numbers below G, which is `groups` or one more than the largest. Items that each
-    stand alone are not copied.
+    `codes` has shape (n,) and holds numbers below G, which is `groups` or one more than the largest. Nothing is
+    copied where every item is its own cluster.
     """
     largest = int(codes.max(initial=-1)) + 1
     if groups is None and largest == len(codes) and counts.ndim == 2:
@@ -129,7 +129,7 @@ def bootstrap_counts(
     """Return the statistic in every resample: shape (draws, ...) for counts of shape (..., n, k).
 
     Leading axes are parts of the items, such as buckets or languages, with zeros where an item is outside of a part;
-    all parts see the same resamples. NaN stands where a resample leaves a part without what the statistic needs.
+    all parts see the same resamples. the value is NaN where a resample leaves a part without what the statistic needs.
 
     Args:
         counts: Shape (..., n, k): the sufficient statistics of each item.

@@ -14,7 +14,7 @@ Codes = npt.NDArray[np.int64]
 
 
 class ClusterCodes:
-    """Numbers the clusters of items that come in parts; keeps 16 bytes an item, and none where all stand alone.
+    """Numbers the clusters of items that come in parts; keeps 16 bytes per item, and none if no item has a cluster.
 
     A cluster is known by 128 bits of its key's BLAKE2b digest, so that two keys of any cell do not meet.
     """
@@ -24,7 +24,7 @@ class ClusterCodes:
         self._digests: bytearray | None = None
 
     def add(self, clusters: Sequence[str | None]) -> None:
-        """Take the clusters of the next items; None for an item that stands alone."""
+        """Take the clusters of the next items; None for an item without a cluster."""
         if self._digests is None and any(key is not None for key in clusters):
             self._digests = bytearray(b"".join(map(_alone, range(self._seen))))
         if self._digests is not None:
@@ -105,7 +105,7 @@ def own_names(ids: Sequence[str], language: str) -> list[str]:
 
 
 def key_codes(keys: Sequence[Sequence[Hashable]]) -> Codes:
-    """Return what `linked_codes` does, for items that have any number of keys each; one without stands alone."""
+    """Return what `linked_codes` does, for items that have any number of keys each; one without keys is a draw."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

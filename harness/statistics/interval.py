@@ -27,7 +27,7 @@ class Interval:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Self:
-        """Return the interval of what `to_json` returned; what an older run lacks is None."""
+        """Return the interval of what `to_json` returned; what is missing in an older run is None."""
         low, high = kept.get("ci") or (None, None)
         return cls(
             se=kept.get("se"),

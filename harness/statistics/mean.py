@@ -33,11 +33,11 @@ def clustered_mean(items: Floats, clusters: Sequence[str | None], *, level: floa
     Items that share a cluster are one draw: with G clusters of n items,
     SE^2 = G / (G - 1) * sum_c (sum_{i in c} (x_i - mean))^2 / n^2 (Liang and Zeger's estimator for a mean, as in
     Miller 2024, arXiv 2411.00640), and the interval is t with G - 1 degrees of freedom, cut to [0, 1]. 0/1 items
-    that stand alone and number fewer than 200, or are all equal, get Wilson's interval instead.
+    without a cluster that number fewer than 200, or are all equal, get Wilson's interval instead.
 
     Args:
         items: Shape (n,).
-        clusters: One key an item; None for an item that stands alone.
+        clusters: One key per item; None for an item without a cluster.
         level: Coverage of the interval.
     """
     numbered = ClusterCodes()
@@ -94,7 +94,7 @@ def paired_difference(
         differences: Shape (n,): score of the one system minus score of the other, in [-1, 1].
         strata: Shape (n,): 0, 1, ... S - 1; each occurs.
         keys: The number of each item's draw, shape (n,); or what marks it: items that share a key, directly or
-            through other items, are one draw, and one without keys stands alone.
+            through other items, are one draw, and one without keys is its own draw.
         level: Coverage of the interval.
     """
     codes = keys if isinstance(keys, np.ndarray) else key_codes(keys)
@@ -114,9 +114,9 @@ def independent_mean(parts: Sequence[Interval], value: float, *, level: float = 
         level: Coverage of the interval.
     """
     groups = [part.groups or 2 for part in parts]
-    lacking = [part.method for part in parts if part.se is None and part.method != "constant"]
-    if not parts or lacking:
-        return _without(lacking[0] if lacking else None)
+    without_se = [part.method for part in parts if part.se is None and part.method != "constant"]
+    if not parts or without_se:
+        return _without(without_se[0] if without_se else None)
     variances = np.square([part.se or 0.0 for part in parts])
     total = float(variances.sum())
     if total == 0:

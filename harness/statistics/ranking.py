@@ -1,4 +1,4 @@
-"""Which systems can be told apart, and which ranks they may have."""
+"""Which systems differ measurably, and which ranks they may have."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rank_intervals(replicates: Floats, *, level: float = 0.95) -> list[tuple[int
 
 
 def tied_with_best(values: Sequence[float], p: Sequence[float | None], *, alpha: float = 0.05) -> list[bool]:
-    """Return which systems cannot be told from the best one, which is tied with itself.
+    """Return which systems do not differ measurably from the best one, which is tied with itself.
 
     Args:
         values: The systems' scores; the first of the highest is the best.

@@ -27,7 +27,7 @@ class FileLock:
     """Held by at most one process.
 
     The operating system frees it when the process ends, however it ends. On a file system without locks the file's
-    content stands for it: a holder on this host that no longer runs is passed over.
+    content decides: a holder on this host that no longer runs is ignored.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,23 +41,23 @@ class FileLock:
         waiting: Callable[[str], None] = lambda _: None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Return whether the lock could be had within `patience` seconds, or before `stopping`; raises `StorageError`.
+        """Return whether the lock was acquired within `patience` seconds, before `stopping`; raises `StorageError`.
 
-        `waiting` is told once who holds it.
+        `waiting` is called once, with the holder.
         """
         until = time.monotonic() + patience
-        told = False
+        reported = False
         while not self._try():
-            if not told and patience:
+            if not reported and patience:
                 waiting(self.holder())
-                told = True
+                reported = True
             if time.monotonic() >= until or stopping():
                 return False
             time.sleep(PAUSE)
         return True
 
     def holder(self) -> str:
-        """Return ``process 12 on host node3, since 2026-01-01 10:00:00``, as far as the file tells."""
+        """Return ``process 12 on host node3, since 2026-01-01 10:00:00``, as far as the file shows it."""
         content = self._content()
         if not content:
             return "another process"

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and what is told where they cannot be written."""
+"""Files that appear whole or not at all, and the error where they cannot be written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class FileNotWrittenError(StorageError, OSError):
-    """A file cannot be written; also an `OSError` with its number, so that a caller can tell the reason."""
+    """A file cannot be written; also an `OSError` with its number, so that a caller can see the reason."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         reason = error.strerror or str(error)

@@ -1,4 +1,4 @@
-"""The journal of a run: every answer is written down as it comes, under a key of what was asked of which model.
+"""The journal of a run: every answer is written at once, under a key made from the request and the model.
 
 One writer a log, append-only; what a crash, a full disk or a flipped bit spoiled is asked again, the rest is used.
 """
@@ -132,7 +132,7 @@ class Journal:
         self._write(records, keys)
 
     def describe(self, source: bytes, identity: Mapping[str, str]) -> None:
-        """Write down what a source stands for, once for each source and log; raises `StorageError`."""
+        """Write down what a source means, once for each source and log; raises `StorageError`."""
         if len(source) != SOURCE_BYTES:
             raise ValueError(f"A source has {SOURCE_BYTES} bytes.")
         if source in self._described:
@@ -233,5 +233,5 @@ class Journal:
         deed = "Free some space" if error.errno in _FULL else "Make it writable"
         return StorageError(
             f"The journal's log {str(self.path)!r} cannot be written: {error.strerror}.",
-            hint=f"{deed} and go on with: harness eval --resume {self.path.parent.parent}",
+            hint=f"{deed} and continue with: harness eval --resume {self.path.parent.parent}",
         )

@@ -42,7 +42,7 @@ class KeyIndex:
                 self.merge()
 
     def known(self, keys: Sequence[bytes]) -> npt.NDArray[np.bool_]:
-        """Return, for each key, whether it is there; raises `ValueError` for a key that has not 16 bytes."""
+        """Return, for each key, whether it is there; raises `ValueError` for a key that is not 16 bytes long."""
         found = self._find(keys)[1]
         if self._recent:
             found |= np.fromiter(map(self._recent.__contains__, keys), np.bool_, len(keys))

@@ -9,8 +9,8 @@ A log is a header line, ``harness journal 1 CRC32``, and records one after anoth
     end       1 byte     a line feed
 
 The content is escaped so that the marker never occurs within a record, and no marker has the end's byte, so that a
-torn record is not completed by the beginning of the next. A reader that meets damage goes on at the next marker,
-and can neither pass over a good record nor take a part of a body for one.
+torn record is not completed by the beginning of the next. A reader that meets damage continues at the next marker,
+and can neither skip a good record nor take a part of a body for one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ ABILITIES = (
 )
 """In the order of their numbers in a record, from 1; a new one goes to the end."""
 DESCRIPTION = 0
-"""In place of an ability: the body is the JSON of what the source stands for, and the key is all zeros."""
+"""In place of an ability: the body is the JSON of what the source means, and the key is all zeros."""
 LONGEST = 1 << 28
 """Most bytes of the content of a record."""
 BLOCK = 1 << 20

@@ -41,7 +41,7 @@ RECORD_COLUMNS = (
     "tokens",
 )
 LATER_COLUMNS = frozenset({"inputs", "tokens"})
-"""Columns that the files of older versions lack."""
+"""Columns that are missing in the files of older versions."""
 ROW_GROUP = 16_384
 """Records that a file of records compresses together, and that are held while it is written or read."""
 # json.dumps makes an encoder a call where it gets options.
@@ -103,7 +103,7 @@ class RecordWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with self._told():
+        with self._storage_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
         self._waiting: list[ItemRecord] = []
         self._file: _RecordFile | None = self._opened()
@@ -136,7 +136,7 @@ class RecordWriter:
         if self._waiting:
             self._write(self._file, self._waiting)
             self._waiting = []
-        with self._told():
+        with self._storage_errors():
             self._sealed = self._file.finish()
         self._file = None
         if further:
@@ -147,7 +147,7 @@ class RecordWriter:
         if self._sealed is None:
             self.seal(further)
         assert self._sealed is not None
-        with self._told():
+        with self._storage_errors():
             publish(self._sealed, self._path)
         self._sealed = None
 
@@ -160,11 +160,11 @@ class RecordWriter:
         self._file = self._sealed = None
 
     def _opened(self) -> _RecordFile:
-        with self._told():
+        with self._storage_errors():
             return _RecordFile(self._path)
 
     def _write(self, file: _RecordFile, records: Sequence[ItemRecord]) -> None:
-        with self._told():
+        with self._storage_errors():
             file.write(records)
 
     def _rewrite(self, sealed: Path, further: Mapping[str, Sequence[Any]]) -> None:
@@ -181,12 +181,12 @@ class RecordWriter:
             self._write(self._file, completed)
         sealed.unlink()
         self._sealed = None
-        with self._told():
+        with self._storage_errors():
             self._sealed = self._file.finish()
         self._file = None
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _storage_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -194,7 +194,7 @@ class RecordWriter:
 
 
 class _RecordFile:
-    """A Parquet file beside the one that it shall become."""
+    """A Parquet file next to the one that it replaces at the end."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -281,9 +281,11 @@ def _batches(path: Path, names: Sequence[str]) -> Iterator[Any]:
     try:
         with pq.ParquetFile(path) as file:
             present = [name for name in names if name in file.schema_arrow.names]
-            lacking = [name for name in names if name not in LATER_COLUMNS.union(present)]
-            if lacking:
-                raise DataError(f"The records {str(path)!r} cannot be read: they lack {', '.join(lacking)}.")
+            missing = [name for name in names if name not in LATER_COLUMNS.union(present)]
+            if missing:
+                raise DataError(
+                    f"The records {str(path)!r} cannot be read: {', '.join(missing)} are missing."
+                )
             yield from file.iter_batches(READ_TOGETHER, columns=present)
     except (OSError, pa.ArrowInvalid) as error:
         raise DataError(f"The records {str(path)!r} cannot be read: {error}.") from error

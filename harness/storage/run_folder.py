@@ -1,4 +1,4 @@
-"""The run folder: what it keeps while a run is going on, and the run that is read back."""
+"""The run folder: what it keeps during a run, and the run that is read back."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from harness.storage.files import FileNotWrittenError, write_atomically
 from harness.storage.records import ItemRecord, RecordWriter, read_records
 
 __all__ = [
-    "BEGUN",
     "BY_LANGUAGE",
     "SCHEMA",
-    "ItemRecord",
+    "STARTED",
     "Run",
     "RunFolder",
     "RunState",
@@ -27,7 +26,6 @@ __all__ = [
     "reuse_hint",
     "started_cells",
     "with_baselines",
-    "write_atomically",
 ]
 
 SCHEMA = 1
@@ -51,7 +49,7 @@ class RunFolder:
         ):
             raise UsageError(
                 f"The folder {str(self.path)!r} already holds a run.",
-                hint=f"Go on with it (harness eval --resume {self.path}), or give another folder with --output.",
+                hint=f"Resume it (harness eval --resume {self.path}), or give another folder with --output.",
             )
         existing = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
         if not existing.is_dir():
@@ -145,7 +143,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         if path.name == RESULTS and (path.parent / MANIFEST).is_file():
             raise UsageError(
                 f"The run {str(path.parent)!r} has no results yet: it was stopped before it wrote any.",
-                hint=f"Go on with it: harness eval --resume {path.parent}",
+                hint=f"Resume it: harness eval --resume {path.parent}",
             ) from error
         raise UsageError(
             f"The folder {str(path.parent)!r} is no run: it has no {path.name}.",
@@ -161,33 +159,33 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _repair(path: Path) -> str:
     """Return how to come by a file of a run again."""
     if path.name == RESULTS:
-        return f"Write it anew from what the run keeps: harness eval --resume {path.parent}"
-    return f"Put the file back, or begin a new run with --reuse {path.parent}: it takes over the answers."
+        return f"Rewrite it from what the run keeps: harness eval --resume {path.parent}"
+    return f"Put the file back, or start a new run with --reuse {path.parent}, which reuses the answers."
 
 
 def with_baselines(run: Run) -> list[Run]:
-    """Return a run followed by the runs of the baselines that were made beside it."""
+    """Return a run followed by the runs of the baselines that were made with it."""
     folder = run.path / "baselines"
-    beside = (
+    baselines = (
         sorted(path for path in folder.iterdir() if (path / "results.json").is_file())
         if folder.is_dir()
         else []
     )
-    return [run, *(Run(path) for path in beside)]
+    return [run, *(Run(path) for path in baselines)]
 
 
-BEGUN = ".begun"
+STARTED = ".begun"
 """Suffix of the empty file in ``cells`` of a cell whose items a model was asked."""
 
 
 def reuse_hint(path: Path) -> str:
-    """Return what to do where the run in `path` cannot be gone on with."""
-    return f"Begin a new run with --reuse {path}: it takes over the answers that are still valid."
+    """Return what to do where the run in `path` cannot be resumed."""
+    return f"Start a new run with --reuse {path}, which reuses the answers that are still valid."
 
 
 def started_cells(path: Path) -> set[str]:
     """Return the digests of the cells of a run that have an answer or a score."""
-    return {file.stem for file in (path / "cells").glob("*") if file.suffix in {BEGUN, ".json"}}
+    return {file.stem for file in (path / "cells").glob("*") if file.suffix in {STARTED, ".json"}}
 
 
 def repairable_cells(path: Path) -> set[str]:
@@ -196,7 +194,7 @@ def repairable_cells(path: Path) -> set[str]:
 
 
 class RunState:
-    """The state of a run folder; ``cells/<digest>.json`` stands for a cell whose records are written."""
+    """The state of a run folder; ``cells/<digest>.json`` means a cell whose records are written."""
 
     def __init__(
         self,
@@ -208,7 +206,7 @@ class RunState:
         self._folder = folder
         self._manifest = manifest
         self._check_model = check_model
-        self._begun = started_cells(folder.path)
+        self._started = started_cells(folder.path)
 
     @property
     def identity(self) -> Mapping[str, str]:
@@ -252,9 +250,9 @@ class RunState:
 
     def begin_cell(self, digest: str) -> None:
         """Write down that a model is asked the items of a cell, so that its data may not change any more."""
-        if digest not in self._begun:
-            self.write(self._folder.path / "cells" / f"{digest}{BEGUN}", "")
-            self._begun.add(digest)
+        if digest not in self._started:
+            self.write(self._folder.path / "cells" / f"{digest}{STARTED}", "")
+            self._started.add(digest)
 
     def keep_cell(self, digest: str, content: Mapping[str, Any], records: Path) -> None:
         """Write down that a cell is finished; its records are on disk."""

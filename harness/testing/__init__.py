@@ -1,24 +1,25 @@
 """Contract suites and examples for plugin authors.
 
-`AdapterContract`, `SpecContract` and `TranslatorContract` need pytest, which the harness does not: they are imported
-when they are asked for.
+The contracts need pytest, which the harness does not: they are imported at first use.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from harness.testing.examples import SENTENCES, UNUSUAL_TEXTS, head_spec, training_examples
 
 if TYPE_CHECKING:
     from harness.testing.adapter_contract import AdapterContract
-    from harness.testing.spec_contract import SpecContract
+    from harness.testing.spec_contract import Sample, SpecContract
     from harness.testing.translator_contract import TranslatorContract
 
 __all__ = [
     "SENTENCES",
     "UNUSUAL_TEXTS",
     "AdapterContract",
+    "Sample",
     "SpecContract",
     "TranslatorContract",
     "head_spec",
@@ -26,17 +27,16 @@ __all__ = [
 ]
 
 
+_LAZY = {
+    "AdapterContract": "adapter_contract",
+    "Sample": "spec_contract",
+    "SpecContract": "spec_contract",
+    "TranslatorContract": "translator_contract",
+}
+"""Names whose modules import pytest."""
+
+
 def __getattr__(name: str) -> Any:
-    if name == "AdapterContract":
-        from harness.testing.adapter_contract import AdapterContract
-
-        return AdapterContract
-    if name == "SpecContract":
-        from harness.testing.spec_contract import SpecContract
-
-        return SpecContract
-    if name == "TranslatorContract":
-        from harness.testing.translator_contract import TranslatorContract
-
-        return TranslatorContract
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"harness.testing.{_LAZY[name]}"), name)

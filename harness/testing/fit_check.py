@@ -1,4 +1,4 @@
-"""Checks of fitting: seeded, saved without pickle, read back alike, and refused without examples."""
+"""Checks of fitting: seeded, saved without pickle, read back alike, and rejected without examples."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class FitChecks(ContractSetting):
             )
 
     @every_head
-    def test_fitting_on_nothing_is_refused(
+    def test_fitting_on_nothing_is_rejected(
         self, model_fixture: ModelFixture, head: Head, tmp_path: Path
     ) -> None:
         """Without a training example, `fit` raises `TrainingError`."""

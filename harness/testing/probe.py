@@ -10,19 +10,14 @@ from typing import Any
 import numpy as np
 
 from harness.data.records import MultipleChoiceExample, SpanExample, TaggedSentence
-from harness.models.capabilities import (
-    Capability,
-    Choice,
+from harness.models.capabilities import Capability, Choice, Head, SpanAnswer, SpanQuestion, TextInput
+from harness.models.requests import (
     Generated,
     GenerateOptions,
-    Head,
     LikelihoodAnswer,
     LikelihoodRequest,
     MaskRequest,
-    SpanAnswer,
-    SpanQuestion,
     TextAttention,
-    TextInput,
 )
 from harness.testing.examples import SENTENCES, UNUSUAL_TEXTS, training_examples
 

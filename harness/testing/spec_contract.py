@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from harness.api import Session, data_options, evaluate, open_session, prepare
+from harness.api import evaluate
 from harness.data.sources import DataFinder, find_split
 from harness.errors import MissingDataError, UnknownNameError
 from harness.kinds.kind import ReadContext, read_examples
@@ -34,7 +34,8 @@ from harness.planning.plan import RunConfig
 from harness.planning.spec_checks import task_problems
 from harness.planning.spec_validation import validate_specs
 from harness.running.cell_reader import CellReader
-from harness.specs.catalog import TaskEntry
+from harness.running.session import Session, data_options, open_session, prepare
+from harness.specs.task_entry import TaskEntry
 
 __all__ = ["SpecContract"]
 
@@ -63,7 +64,7 @@ class SpecContract:
     def session(self, task: str) -> Session:
         """Return the plugins and specs of this environment; fails where the task is not among them."""
         session = open_session()
-        _refuse_missing(session, task)
+        _require_task(session, task)
         return session
 
     @pytest.fixture
@@ -125,9 +126,9 @@ class SpecContract:
         scripts = {entry.languages.get(code).script for code in languages}
         assert len(scripts) >= self.sample_scripts
         small = {cell: len(items) for cell, items in sample.items() if len(items) < self.sample_items}
-        told = ", ".join(f"{' '.join(cell)} has {count}" for cell, count in small.items())
+        counts = ", ".join(f"{' '.join(cell)} has {count}" for cell, count in small.items())
         expected = f"at least {self.sample_items} (sample_items of {type(self).__name__})"
-        assert not small, f"these languages have too few items: {told}; expected {expected}"
+        assert not small, f"these languages have too few items: {counts}; expected {expected}"
 
     def test_the_sample_is_labelled(self, session: Session, entry: TaskEntry, sample: Sample) -> None:
         """Every item of the sample has a reference."""
@@ -154,16 +155,16 @@ class SpecContract:
             (own for cell, own in ids.items() if cell[0] not in entry.added), next(iter(ids.values()))
         )
         for cell, own in ids.items():
-            further, lacking = sorted(own - whole), sorted(whole - own)
-            assert not further, f"{' '.join(cell)} has ids that the other languages lack: {further[:5]}"
-            assert not lacking or cell[0] in entry.added, f"{' '.join(cell)} lacks the ids {lacking[:5]}"
+            further, missing = sorted(own - whole), sorted(whole - own)
+            assert not further, f"{' '.join(cell)} has ids that no other language has: {further[:5]}"
+            assert not missing or cell[0] in entry.added, f"{' '.join(cell)} is missing the ids {missing[:5]}"
 
     def test_the_baseline_gets_a_score_in_every_language_of_the_sample(
         self, task: str, entry: TaskEntry, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A model that needs no download is trained, predicts and is scored.
 
-        A task whose protocols fine-tune no model has nothing for it: then it is told why, for every language.
+        A task whose protocols fine-tune no model is skipped in every language, with the reason.
         """
         monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
         if not _is_fitted(entry):
@@ -196,7 +197,7 @@ class SpecContract:
             assert all(math.isfinite(value) and 0 <= value <= 1 for value in values)
 
 
-def _refuse_missing(session: Session, task: str) -> None:
+def _require_task(session: Session, task: str) -> None:
     """Fail, in one sentence for every test, where a task is not there: most likely its package is not installed."""
     known = session.catalog.names("task")
     if task not in known:

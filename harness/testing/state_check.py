@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from harness.errors import CapabilityError
-from harness.models.capabilities import Capability, CoversWords, FloatArray, HasUntrained
+from harness.models.capabilities import Capability
+from harness.models.requests import CoversWords, FloatArray, HasUntrained
 from harness.testing.contract_setting import ContractSetting
 from harness.testing.model_fixture import ModelFixture, ModelUnderTest
 from harness.testing.probe import PROBES
@@ -39,7 +40,7 @@ class StateChecks(ContractSetting):
                     f"{under_test.name} gives {words!r} a vector that is not finite."
                 )
                 assert _close(other[:, 1:], one), (
-                    f"{under_test.name} gives the words of {words!r} other vectors beside that of the sentence."
+                    f"{under_test.name} gives the words of {words!r} other vectors with `sentence_vector=True`."
                 )
 
     def test_the_vector_of_the_sentence_depends_on_it(self, model_fixture: ModelFixture) -> None:
@@ -57,7 +58,7 @@ class StateChecks(ContractSetting):
                 f"{under_test.name} gives {alike[0]!r} the same vector as {_PROBE.requests[0]!r}."
             )
 
-    def test_a_masked_word_has_a_vector_or_is_refused(self, model_fixture: ModelFixture) -> None:
+    def test_a_masked_word_has_a_vector_or_is_rejected(self, model_fixture: ModelFixture) -> None:
         """None has a vector that is not that of a word, or raises `CapabilityError`."""
         for under_test in _models_under_test(model_fixture):
             try:
@@ -70,7 +71,7 @@ class StateChecks(ContractSetting):
                 f"{under_test.name} gives a masked word the vector of another."
             )
 
-    def test_coverage_tells_which_words_have_no_vector(self, model_fixture: ModelFixture) -> None:
+    def test_coverage_names_the_words_without_a_vector(self, model_fixture: ModelFixture) -> None:
         """The words that `word_coverage` calls empty are those with zeros."""
         sentences = [*_PROBE.requests, *_PROBE.unusual.values(), ()]
         for under_test in _models_under_test(model_fixture):

@@ -1,4 +1,4 @@
-"""Checks of adapters that give answers as they come: the same ones, every one once, and no more when told to stop."""
+"""Checks of adapters that stream answers: the same answers, each one once, and none after a stop."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.models.capabilities import Capability, GenerateOptions
-from harness.models.requests import Ability, Call, Streams
+from harness.models.capabilities import Capability
+from harness.models.requests import Ability, Call, GenerateOptions, Streams
 from harness.testing.contract_setting import ContractSetting
 from harness.testing.model_fixture import ModelFixture, ModelUnderTest
 from harness.testing.probe import MAX_TOKENS, PROBES, Probe, agree
@@ -36,7 +36,7 @@ every_ability = pytest.mark.parametrize("capability", list(ABILITIES), ids=lambd
 
 
 class StreamChecks(ContractSetting):
-    """What `Streams.stream` gives, beside what the methods give."""
+    """What `Streams.stream` returns, compared with what the methods return."""
 
     @every_ability
     def test_streamed_answers_are_those_of_the_method(

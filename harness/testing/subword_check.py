@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.models.capabilities import Capability, CountsSubwords, CutsTexts, EmbedOptions
+from harness.models.capabilities import Capability, EmbedOptions
+from harness.models.requests import CountsSubwords, CutsTexts
 from harness.testing.contract_setting import ContractSetting
 from harness.testing.model_fixture import ModelFixture
 
@@ -24,7 +25,7 @@ class SubwordChecks(ContractSetting):
     """What a model says of the sub-words of texts."""
 
     def test_subwords_are_counted_text_by_text(self, model_fixture: ModelFixture) -> None:
-        """There is one count a text, whatever stands beside it; an empty text has no token."""
+        """There is one count per text, whatever other texts are in the batch; an empty text has no token."""
         model = _counting(model_fixture)
         counts = model.subword_counts(TEXTS)
         assert len(counts) == len(TEXTS), (

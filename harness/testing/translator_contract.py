@@ -33,7 +33,7 @@ __all__ = ["TranslatorContract"]
 
 
 class TranslatorContract:
-    """Checks that a translator answers every segment, in order, whatever stands beside it, and says what it is."""
+    """Checks that a translator answers every segment in order, whatever the batch, and identifies itself."""
 
     answers_any_text = True
     """False for translators that look up a fixed set of texts: unusual ones are not asked for."""
@@ -67,7 +67,7 @@ class TranslatorContract:
     def test_it_is_declared_as_a_user_writes_it(self, entry: TranslatorEntry) -> None:
         """The name has no colon, comma or equals sign, there is a summary, and examples begin with the name."""
         assert entry.name and not set(entry.name) & set(":,= "), (
-            f"{entry.name!r} cannot stand in --translator."
+            f"{entry.name!r} cannot be used with --translator."
         )
         assert entry.summary, f"{entry.name!r} has no summary."
         for example in entry.examples:

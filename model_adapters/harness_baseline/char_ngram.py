@@ -7,20 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from harness.data.records import (
-    ClassificationExample,
-    MultipleChoiceExample,
-    RetrievalPair,
-    SpanExample,
-    TaggedSentence,
-)
-from harness.models.capabilities import (
+from harness import (
     Choice,
+    ClassificationExample,
     FloatArray,
     Head,
     HeadSpec,
+    MultipleChoiceExample,
+    RetrievalPair,
     SpanAnswer,
+    SpanExample,
     SpanQuestion,
+    TaggedSentence,
     TextInput,
     TrainingSettings,
 )
@@ -103,7 +101,7 @@ class CharNgram:
         return classify(state, inputs, self._ngrams)
 
     def choose(self, state: FitState, items: Sequence[Choice]) -> list[tuple[float, ...]]:
-        """Return one score a choice."""
+        """Return one score per choice."""
         return choose(state, items, self._ngrams)
 
     def tag(self, state: FitState, sentences: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -11,8 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from harness.data.records import MultipleChoiceExample
-from harness.models.capabilities import Choice, Head, TrainingSettings
+from harness import Choice, Head, MultipleChoiceExample, TrainingSettings
 from harness_baseline.classification import Features, bucket, ngram_features
 from harness_baseline.example import choice_of
 from harness_baseline.overlap import content_words, overlap_features, size_bucket
@@ -30,7 +29,7 @@ def learn_chooser(
     ngrams: int,
     start: FitState | None,
 ) -> FitState:
-    """Return the fitted weights; training goes on from an earlier multiple-choice stage."""
+    """Return the fitted weights; training continues from an earlier multiple-choice stage."""
     weights = np.zeros((BUCKETS, 1), dtype=np.float32)
     if start is not None and start.head is Head.MULTIPLE_CHOICE:
         weights = start.arrays["weights"].copy()

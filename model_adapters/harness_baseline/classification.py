@@ -13,8 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from harness.data.records import ClassificationExample
-from harness.models.capabilities import FloatArray, Head, HeadSpec, TextInput, TrainingSettings
+from harness import ClassificationExample, FloatArray, Head, HeadSpec, TextInput, TrainingSettings
 from harness_baseline.example import label_names, text_input_of
 from harness_baseline.hashing import combine, hash_ngrams, hash_text, normalise
 from harness_baseline.overlap import content_words, overlap_features
@@ -38,7 +37,7 @@ def learn_classifier(
     ngrams: int,
     start: FitState | None,
 ) -> FitState:
-    """Return the fitted weights; training goes on from `start` where it has the same head and labels."""
+    """Return the fitted weights; training continues from `start` where it has the same head and labels."""
     labels = label_names(examples, spec)
     index = {label: position for position, label in enumerate(labels)}
     classes = np.array([index[example.label or ""] for example in examples], dtype=np.int64)

@@ -7,9 +7,8 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from harness.errors import UnknownNameError, UsageError
-from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, ModelDescription
-from harness.models.options import AdapterOptions
+from harness import AdapterOptions, Capability, Head, ModelDescription, UnknownNameError, UsageError
+from harness.models.capabilities import HEAD_CAPABILITY
 
 __all__ = ["HEADS", "REFS", "BaselineOptions", "describe"]
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from harness.data.records import (
+from harness import (
+    Choice,
     ClassificationExample,
     Example,
+    Head,
+    HeadSpec,
     MultipleChoiceExample,
     RetrievalPair,
     SpanExample,
+    SpanQuestion,
     TaggedSentence,
+    TextInput,
+    TrainingError,
+    near_names,
 )
-from harness.errors import TrainingError, near_names
-from harness.models.capabilities import Choice, Head, HeadSpec, SpanQuestion, TextInput
 
 __all__ = ["EXAMPLE_TYPE", "checked_examples", "choice_of", "label_names", "question_of", "text_input_of"]
 
@@ -98,7 +103,7 @@ def _classification_fault(example: ClassificationExample, spec: HeadSpec) -> str
         return f"has {len(names)} input fields, expected one or two"
     missing = [name for name in names if name not in example.inputs]
     if missing:
-        return f"lacks the input field {missing[0]!r}; it has {sorted(example.inputs)}"
+        return f"has no input field {missing[0]!r}, only {sorted(example.inputs)}"
     return _unknown_label(example.label, spec)
 
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from harness.data.records import ClassificationExample, TaggedSentence
-from harness.models.capabilities import (
+from harness import (
     Choice,
+    ClassificationExample,
     FloatArray,
     Head,
     HeadSpec,
     SpanAnswer,
     SpanQuestion,
+    TaggedSentence,
     TextInput,
     TrainingSettings,
 )
@@ -34,7 +35,7 @@ _LONGEST_SPAN = 5
 class Guess:
     """Draws from a hash of (option seed, fit seed, item): two items with the same text get the same guess.
 
-    From the training data it takes only the labels and tags that there are.
+    Of the training data it uses only the set of labels and tags.
     """
 
     def __init__(self, options: BaselineOptions) -> None:

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from harness.data.records import ClassificationExample, MultipleChoiceExample, TaggedSentence
-from harness.models.capabilities import (
+from harness import (
     Choice,
+    ClassificationExample,
     FloatArray,
     Head,
     HeadSpec,
+    MultipleChoiceExample,
     SpanAnswer,
     SpanQuestion,
+    TaggedSentence,
     TextInput,
     TrainingSettings,
 )
@@ -35,7 +37,7 @@ class Majority:
 
     A tag is the most frequent one over all tokens, a choice the most frequent position of the right choice, a
     span the first sentence of the context without its final mark, a vector the same constant for every text.
-    Equally frequent labels are settled by their order. Earlier training stages are forgotten.
+    Of equally frequent labels the first one counts. Earlier training stages are ignored.
     """
 
     def __init__(self, options: BaselineOptions) -> None:

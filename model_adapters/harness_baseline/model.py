@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import CapabilityError, UnknownNameError
-from harness.models.capabilities import (
+from harness import (
+    AdapterOptions,
+    CapabilityError,
     Choice,
     EmbedOptions,
     FitOptions,
@@ -21,8 +22,8 @@ from harness.models.capabilities import (
     SpanAnswer,
     SpanQuestion,
     TextInput,
+    UnknownNameError,
 )
-from harness.models.options import AdapterOptions
 from harness_baseline.char_ngram import CharNgram
 from harness_baseline.description import HEADS, BaselineOptions
 from harness_baseline.guess import Guess
@@ -48,7 +49,7 @@ class Baseline:
     """A baseline without a fitted head: it embeds, and it can be fitted.
 
     Of the training settings, `majority` and `random` use none; `char-ngram` uses `epochs` and `max_steps`, as
-    its modules say. All of them ignore the validation set: they keep the last state, and they have no knobs
+    its modules say. All of them ignore the validation set: they keep the last state, and they have no settings
     to select.
     """
 
@@ -86,14 +87,14 @@ class Baseline:
         A baseline that is already fitted with the same head and labels is trained further. Raises
         `TrainingError`.
         """
-        self._refuse_unknown_head(spec)
+        self._check_head(spec)
         state = self._strategy.learn(train, spec, options.settings, options.seed, self._state)
         save_state(state, options.directory, self._options.model_dump())
         return self._fitted(state)
 
     def load_fit(self, directory: Path, spec: HeadSpec) -> Baseline:
         """Return the baseline whose fit is saved in `directory`; raises `AdapterError`."""
-        self._refuse_unknown_head(spec)
+        self._check_head(spec)
         return self._fitted(load_state(directory, self._ref, spec, self._options.model_dump()))
 
     def _fitted(self, state: FitState) -> Baseline:
@@ -106,7 +107,7 @@ class Baseline:
         kind = kinds.get(state.head, _Fitted)
         return kind(ref=self._ref, options=self._options, strategy=self._strategy, state=state)
 
-    def _refuse_unknown_head(self, spec: HeadSpec) -> None:
+    def _check_head(self, spec: HeadSpec) -> None:
         if spec.head not in HEADS:
             known = ", ".join(sorted(head.value for head in HEADS))
             raise CapabilityError(
@@ -140,7 +141,7 @@ class Chooser(_Fitted):
     """A baseline that was fitted with a multiple-choice head."""
 
     def choose(self, items: Sequence[Choice]) -> list[tuple[float, ...]]:
-        """Return one tuple of scores an item, in the order of its choices."""
+        """Return one tuple of scores per item, in the order of its choices."""
         return self._strategy.choose(self.state, items)
 
 

@@ -35,7 +35,7 @@ class Passage:
 
     words: tuple[Word, ...]
     stems: tuple[str, ...]
-    """The first characters of the folded words, a language-neutral stand-in for stemming."""
+    """The first characters of the folded words, a language-neutral replacement for stemming."""
     forms: Hashes
     shapes: Hashes
     classes: Integers

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from harness.errors import TrainingError
-from harness.models.capabilities import TrainingSettings
+from harness import TrainingError, TrainingSettings
 
 __all__ = ["BUCKETS", "Schedule", "SparseRows", "fit_conditional", "fit_multinomial", "group_starts", "score"]
 
@@ -84,7 +83,7 @@ class Schedule:
     decay: float = 0.0
     """L2 penalty, applied to the weights that a step touches."""
     min_steps: int = 150
-    """A few dozen examples fit into one step: without this floor they would teach next to nothing."""
+    """A few dozen examples fit into one step: with fewer steps the model would learn almost nothing from them."""
     max_steps: int | None = None
 
     @classmethod
@@ -123,7 +122,7 @@ def group_starts(sizes: Sequence[int]) -> Integers:
 
 
 def fit_multinomial(rows: SparseRows, classes: Integers, weights: Floats, schedule: Schedule) -> None:
-    """Train `weights`, of shape (BUCKETS, number of classes), in place; `classes` holds one class a row."""
+    """Train `weights`, of shape (BUCKETS, number of classes), in place; `classes` holds one class per row."""
 
     def step(batch: Integers) -> tuple[SparseRows, Floats]:
         part = rows.take(batch)

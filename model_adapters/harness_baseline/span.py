@@ -15,8 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from harness.data.records import SpanExample
-from harness.models.capabilities import Head, SpanAnswer, SpanQuestion, TrainingSettings
+from harness import Head, SpanAnswer, SpanExample, SpanQuestion, TrainingSettings
 from harness_baseline.example import question_of
 from harness_baseline.hashing import Hashes, combine, hash_text
 from harness_baseline.passage import NUMBER, Passage, read_passage, stem_of
@@ -131,16 +130,16 @@ class _Features:
         """Return the buckets of every word as the start (side -1) or the end (side 1) of a span."""
         passage = self._passage
         outside = np.uint64(hash_text("outside"))
-        beside = np.roll(passage.forms, -side)
-        beside_shape = np.roll(passage.shapes, -side)
+        next_form = np.roll(passage.forms, -side)
+        next_shape = np.roll(passage.shapes, -side)
         border = -1 if side == 1 else 0
-        beside[border], beside_shape[border] = outside, outside
+        next_form[border], next_shape[border] = outside, outside
         columns = [
             passage.forms,
             passage.shapes,
-            beside,
-            beside_shape,
-            combine(passage.shapes, 1) ^ beside_shape,
+            next_form,
+            next_shape,
+            combine(passage.shapes, 1) ^ next_shape,
             *(_bucketed(self._window(side, width)) for width in (3, 10)),
         ]
         return _buckets(columns, block=side + 2)

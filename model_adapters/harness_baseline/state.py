@@ -1,4 +1,4 @@
-"""What a fitted baseline knows, and how it is kept on disk.
+"""The state of a fitted baseline, in memory and on disk.
 
 A folder holds ``weights.npz`` (numpy arrays, never pickled objects) and ``harness_fit.json``, which is
 written last: a folder without it is an unfinished fit.
@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from harness.errors import AdapterError
-from harness.models.capabilities import Head, HeadSpec
+from harness import AdapterError, Head, HeadSpec
 
 __all__ = ["ALGORITHM", "FitState", "load_state", "save_state"]
 
@@ -97,7 +96,7 @@ def save_state(state: FitState, directory: Path, options: Mapping[str, int]) -> 
 
 
 def load_state(directory: Path, ref: str, spec: HeadSpec, options: Mapping[str, int]) -> FitState:
-    """Return the fit that `save_state` wrote; raises `AdapterError` when it is damaged or another one's."""
+    """Return the fit that `save_state` wrote; raises `AdapterError` when it is damaged or belongs to another model."""
     content, arrays = _read(directory)
     state = FitState(
         ref=content.ref,
@@ -114,11 +113,11 @@ def load_state(directory: Path, ref: str, spec: HeadSpec, options: Mapping[str, 
         found = getattr(content, name)
         if name == "labels" and spec.head is Head.TAGGING:
             if not set(found) <= set(expected):
-                raise _refused(directory, f"has the tags {found!r}, but the task has {expected!r}")
+                raise _fit_error(directory, f"has the tags {found!r}, but the task has {expected!r}")
         elif found != expected:
-            raise _refused(directory, f"has {name} {found!r}, expected {expected!r}")
+            raise _fit_error(directory, f"has {name} {found!r}, expected {expected!r}")
     if state.digest() != content.digest:
-        raise _refused(directory, f"is damaged: {_ARRAYS} is not what {_JSON} was written for")
+        raise _fit_error(directory, f"is damaged: {_ARRAYS} is not what {_JSON} was written for")
     return state
 
 
@@ -149,10 +148,10 @@ def _read(directory: Path) -> tuple[_FitFile, dict[str, npt.NDArray[Any]]]:
             return content, _unpacked({name: file[name] for name in file.files})
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise _refused(directory, f"cannot be read: {detail}") from error
+        raise _fit_error(directory, f"cannot be read: {detail}") from error
 
 
-def _refused(directory: Path, reason: str) -> AdapterError:
+def _fit_error(directory: Path, reason: str) -> AdapterError:
     return AdapterError(
         f"The saved fit in {str(directory)!r} {reason}.", hint="Delete that folder to have it fitted again."
     )

@@ -1,19 +1,11 @@
-"""What distinguishes one baseline from another: how it embeds, learns and answers."""
+"""The part in which baselines differ: how they embed, learn and answer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from harness.models.capabilities import (
-    Choice,
-    FloatArray,
-    HeadSpec,
-    SpanAnswer,
-    SpanQuestion,
-    TextInput,
-    TrainingSettings,
-)
+from harness import Choice, FloatArray, HeadSpec, SpanAnswer, SpanQuestion, TextInput, TrainingSettings
 from harness_baseline.state import FitState
 
 __all__ = ["Strategy", "no_span"]
@@ -33,19 +25,19 @@ class Strategy(Protocol):
         seed: int,
         start: FitState | None,
     ) -> FitState:
-        """Return what the examples teach; `start` is the state of the training stage before, if any."""
+        """Return the state that is learnt from the examples; `start` is that of the earlier training stage, if any."""
 
     def classify(self, state: FitState, inputs: Sequence[TextInput]) -> FloatArray:
         """Return scores of shape (inputs, labels of the state)."""
 
     def choose(self, state: FitState, items: Sequence[Choice]) -> list[tuple[float, ...]]:
-        """Return one score a choice."""
+        """Return one score per choice."""
 
     def tag(self, state: FitState, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return one tag of the state a token."""
+        """Return one tag of the state per token."""
 
     def extract_spans(self, state: FitState, items: Sequence[SpanQuestion]) -> list[SpanAnswer]:
-        """Return one span a question."""
+        """Return one span per question."""
 
 
 def no_span() -> SpanAnswer:

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from harness.data.records import TaggedSentence
-from harness.models.capabilities import Head, TrainingSettings
+from harness import Head, TaggedSentence, TrainingSettings
 from harness_baseline.hashing import Hashes, combine, hash_text
 from harness_baseline.regression import BUCKETS, Schedule, SparseRows, fit_multinomial, score
 from harness_baseline.state import FitState
@@ -80,7 +79,7 @@ def tag(state: FitState, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
 def shape_of(form: str) -> str:
     """Return the form with each run of one class of characters as one letter: ``McCoy-1`` is ``AaAa.0``.
 
-    ``A`` stands for upper and title case, ``a`` for lower case, ``0`` for numbers, ``.`` for punctuation,
+    ``A`` means upper and title case, ``a`` for lower case, ``0`` for numbers, ``.`` for punctuation,
     ``$`` for symbols, ``c`` for letters of scripts without case and for marks.
     """
     classes = [
@@ -117,7 +116,7 @@ def _features(sentences: Sequence[Sequence[str]]) -> npt.NDArray[np.int64]:
 
 
 def _form_hashes(form: str | None) -> list[int]:
-    """Return the hashes of a form's columns; None stands for what lies outside of the sentence."""
+    """Return the hashes of a form's columns; None means outside of the sentence."""
     if form is None:
         return [hash_text("outside", column) for column in range(2 + 2 * _AFFIX)]
     folded = unicodedata.normalize("NFKC", form).casefold()

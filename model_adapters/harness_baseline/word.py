@@ -2,7 +2,7 @@ r"""Words with their offsets, in any script and without a dictionary.
 
 A word is a run of characters that are neither space, punctuation, symbol nor control; combining marks belong
 to the word (``\w`` of the module `re` would split Devanagari words at their vowel signs). Scripts that are
-written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar) give one word a character, with its marks. A
+written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar) give one word per character, with its marks. A
 punctuation mark or symbol is a word by itself.
 """
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from harness.data.translation.aligners import Aligner
-from harness.data.translation.translators import TranslatorEntry
-from harness.hookspecs import hookimpl
-from harness.models.adapters import AdapterEntry
+from harness import AdapterEntry, Aligner, TranslatorEntry, hookimpl
 
 __all__ = ["harness_register_adapters", "harness_register_aligners", "harness_register_translators"]
 
@@ -25,8 +22,8 @@ def harness_register_adapters() -> list[AdapterEntry]:
         ),
         AdapterEntry(
             name="hf-encoder",
-            target="harness_hf.encoder:open_encoder",
-            describe="harness_hf.description:describe",
+            target="harness_hf.encoder.heads:open_encoder",
+            describe="harness_hf.encoder.description:describe",
             options="harness_hf.options:EncoderOptions",
             summary="A transformers encoder, bare or fine-tuned: embeds, exposes its layers, can be fitted.",
             examples=("hf-encoder:models/e5-small", "hf-encoder:bert-base-multilingual-cased"),
@@ -34,18 +31,18 @@ def harness_register_adapters() -> list[AdapterEntry]:
         ),
         AdapterEntry(
             name="hf-causal",
-            target="harness_hf.causal:open_causal",
-            describe="harness_hf.causal_description:describe_causal",
-            options="harness_hf.causal_options:CausalOptions",
+            target="harness_hf.causal.adapter:open_causal",
+            describe="harness_hf.causal.description:describe_causal",
+            options="harness_hf.causal.options:CausalOptions",
             summary="A transformers decoder: scores continuations, writes text, embeds, exposes its layers.",
             examples=("hf-causal:models/smollm2", "hf-causal:gpt2"),
             extra="hf",
         ),
         AdapterEntry(
             name="hf-seq2seq",
-            target="harness_hf.seq2seq:open_seq2seq",
-            describe="harness_hf.seq2seq_description:describe_seq2seq",
-            options="harness_hf.seq2seq_options:Seq2SeqOptions",
+            target="harness_hf.seq2seq.adapter:open_seq2seq",
+            describe="harness_hf.seq2seq.description:describe_seq2seq",
+            options="harness_hf.seq2seq.options:Seq2SeqOptions",
             summary="A transformers encoder-decoder: writes, scores texts, embeds, can be fitted on text pairs.",
             examples=("hf-seq2seq:google/mt5-small",),
             extra="hf",
@@ -59,7 +56,7 @@ def harness_register_aligners() -> list[Aligner]:
     return [
         Aligner(
             name="own",
-            target="harness_hf.aligner:open_aligner",
+            target="harness_hf.encoder.aligner:open_aligner",
             licence="Apache-2.0",
             summary="Two softmaxes over the hidden states of an encoder's middle layer (8 of 12), as awesome-align's.",
             reference="hf:MODEL",
@@ -75,7 +72,7 @@ def harness_register_translators() -> list[TranslatorEntry]:
     return [
         TranslatorEntry(
             name="hf-seq2seq",
-            target="harness_hf.translator:open_translator",
+            target="harness_hf.seq2seq.translator:open_translator",
             summary="NLLB, M2M100 or MADLAD, which name languages in their vocabulary; greedy.",
             examples=("hf-seq2seq:facebook/nllb-200-distilled-600M", "hf-seq2seq:facebook/m2m100_418M"),
             extra="hf",

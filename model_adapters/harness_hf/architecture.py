@@ -1,4 +1,4 @@
-"""What kind of network a ``config.json`` declares, and which heads can be put on it."""
+"""The kind of network that a ``config.json`` declares, and the heads that it can have."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from harness.errors import AdapterError
-from harness.models.capabilities import Head
+from harness import AdapterError, Head
 from harness_hf.model_folder import ModelConfig
 
 __all__ = [
@@ -21,7 +20,7 @@ __all__ = [
 ]
 
 GENERIC_LABEL = "LABEL_"
-"""How transformers names labels that nobody named: ``LABEL_0``."""
+"""How transformers names labels without a name: ``LABEL_0``."""
 
 HEAD_ARCHITECTURE: Mapping[Head, str] = {
     Head.CLASSIFICATION: "ForSequenceClassification",
@@ -144,7 +143,7 @@ def _family(config: Mapping[str, Any], model_type: str, name: str) -> Family | N
 
 
 def _heads(config: Mapping[str, Any], model_type: str) -> frozenset[Head]:
-    """Return the heads that transformers, or the repository's own code for a type it lacks, can build."""
+    """Return the heads that transformers, or the repository's own code for a type that it does not know, can build."""
     if model_type in ENCODER_TYPES:
         return ANY_ENCODER | frozenset(HEAD_ARCHITECTURE) - MISSING_HEADS.get(model_type, frozenset())
     auto_map = config.get("auto_map") or {}

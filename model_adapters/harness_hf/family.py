@@ -9,10 +9,8 @@ from typing import Any
 from pydantic import create_model
 from pydantic.fields import FieldInfo
 
-from harness.errors import CapabilityError
-from harness.models.adapters import AdapterEntry
-from harness.models.capabilities import Adapter, ModelDescription
-from harness.models.options import AdapterOptions, options_model, parse_options
+from harness import Adapter, AdapterEntry, AdapterOptions, CapabilityError, ModelDescription, parse_options
+from harness.models.options import options_model
 from harness_hf import harness_register_adapters
 from harness_hf.architecture import Family, architecture_of
 from harness_hf.model_folder import read_config

@@ -1,4 +1,4 @@
-"""The note that makes a folder a finished fit: ``harness_fit.json``, written last and atomically."""
+"""The record that marks a folder as a finished fit: ``harness_fit.json``, written last and atomically."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.errors import AdapterError
-from harness.models.capabilities import Head, TrainingSettings
+from harness import AdapterError, Head, TrainingSettings
 
 __all__ = ["RECORD_NAME", "SCALE_NAME", "FitRecord", "read_record", "write_record"]
 
@@ -48,18 +47,18 @@ class FitRecord(BaseModel):
     digest: str = ""
     """What was trained, on what and how, as checkpoints name it."""
     micro_batch: int | None = None
-    """Examples that went through the network at once, in the end; None in records of older versions."""
+    """Examples per micro-batch at the end of training; None in records of older versions."""
     ran_out_at: int | None = None
     """Examples at once for which memory was too small; None where it never was."""
     resumed_at: tuple[int, ...] = ()
-    """Steps at which the training was gone on with after it had been interrupted."""
+    """Steps at which the training was resumed after an interruption."""
 
     def notices(self) -> tuple[str, ...]:
         """Return what a user should know about how the model was trained, in sentences."""
         if self.ran_out_at is None:
             return ()
         return (
-            f"Fine-tuning ran out of memory at {self.ran_out_at} examples at once and went on with "
+            f"Fine-tuning ran out of memory at {self.ran_out_at} examples at once and continued with "
             f"{self.micro_batch}; the effective batch stayed {self.settings.batch_size}.",
         )
 

@@ -1,4 +1,4 @@
-"""What makes a model's answers what they are: digests of its files, versions of the libraries that run it."""
+"""The identity of a model: digests of its files, and versions of the libraries that run it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SMALL_FILES = (
 """Files besides the weights that change answers; a folder may hold others that do not."""
 
 _digests: dict[tuple[str, int, int], str] = {}
-"""Digests by (path, size, time of change), so that a model's weights are read once a process."""
+"""Digests by (path, size, time of change), so that a model's weights are read once per process."""
 
 
 def folder_identity(folder: Path, further: Sequence[str] = ()) -> dict[str, str]:
@@ -55,10 +55,10 @@ def library_versions() -> dict[str, str]:
 
 
 def _record_digest(file: Path) -> str:
-    """Return the digest of the record of a fit, without how it came about: interruptions change no answer."""
+    """Return the digest of the record of a fit, without its interruptions, which change no answer."""
     content = json.loads(file.read_text(encoding="utf-8"))
-    told = {name: value for name, value in content.items() if name != "resumed_at"}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    lasting = {name: value for name, value in content.items() if name != "resumed_at"}
+    return hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""Open tokenizers and networks from a folder, and refuse what would run but answer nonsense."""
+"""Open tokenizers and networks from a folder; raise an error for those that would run but answer nonsense."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import torch
 import transformers
 from transformers.utils import logging
 
-from harness.errors import AdapterError
-from harness.models.capabilities import Head, HeadSpec
+from harness import AdapterError, Head, HeadSpec
 from harness_hf.model_folder import weight_files
 from harness_hf.options import ModelOptions
 
@@ -80,7 +79,7 @@ def load_tokenizer(folder: Path, ref: str, options: ModelOptions) -> Any:
     """Return the fast tokenizer of an encoder; raises `AdapterError` where there is none or it cannot pad."""
     tokenizer = open_tokenizer(folder, ref, options, reason="offsets and words need one")
     if tokenizer.pad_token_id is None or tokenizer.unk_token_id is None:
-        raise AdapterError(f"The tokenizer of {ref!r} lacks a padding or an unknown token.")
+        raise AdapterError(f"The tokenizer of {ref!r} has no padding token, or no unknown token.")
     return tokenizer
 
 
@@ -90,7 +89,7 @@ def load_network(
     """Return the network and whether it has a trained pooler.
 
     `dtype` None keeps the checkpoint's own. Raises `AdapterError` where weights are missing or of another
-    shape: transformers would fill them at random and go on.
+    shape: transformers would fill them at random and continue.
     """
     network, information = open_network(AUTO_CLASSES[head], folder, ref, options, {"dtype": dtype or "auto"})
     missing = sorted(information["missing_keys"])
@@ -125,12 +124,12 @@ def piece_limit(config: Any, tokenizer: Any) -> int:
 
 
 def require_weights(ref: str, missing: Sequence[str]) -> None:
-    """Raise `AdapterError` where weights are missing: transformers would fill them at random and go on."""
+    """Raise `AdapterError` where weights are missing: transformers would fill them at random and continue."""
     if missing:
         raise AdapterError(
-            f"The weights of {ref!r} lack {missing[0]!r}"
-            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
-            + ", which its config.json promises.",
+            f"The weights of {ref!r} have no {missing[0]!r}"
+            + (f" (and {len(missing) - 1} more are missing)" if len(missing) > 1 else "")
+            + ", which its config.json requires.",
             hint="The checkpoint is incomplete or was fine-tuned for something else.",
         )
 
@@ -138,7 +137,7 @@ def require_weights(ref: str, missing: Sequence[str]) -> None:
 def open_network(
     auto_class: Any, folder: Path, ref: str, options: ModelOptions, extra: Mapping[str, Any]
 ) -> tuple[Any, Mapping[str, Any]]:
-    """Return a network read from safetensors and what transformers found amiss; raises `AdapterError`."""
+    """Return a network read from safetensors and the problems that transformers found; raises `AdapterError`."""
     weight_files(folder)
     keywords: dict[str, Any] = {
         "use_safetensors": True,
@@ -159,7 +158,7 @@ def open_network(
 def _renew_head(network: Any, auto_class: Any) -> None:
     """Replace everything outside the backbone by freshly initialised values.
 
-    A head of the same shape in the checkpoint would otherwise be taken over although its labels differ.
+    Otherwise a head of the same shape in the checkpoint would be reused although its labels differ.
     """
     prefix = f"{network.base_model_prefix}."
     outside = [name for name, _ in network.named_parameters() if not name.startswith(prefix)]
@@ -170,6 +169,6 @@ def _renew_head(network: Any, auto_class: Any) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """Return the type and the first line of a library's error, for a message of ours."""
+    """Return the type and the first line of a library's error, for an error message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"

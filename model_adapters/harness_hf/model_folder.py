@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from harness.errors import AdapterError, HarnessError, UsageError, near_names
+from harness import AdapterError, HarnessError, UsageError, near_names
 from harness_hf.options import ModelOptions
 
 __all__ = [
@@ -85,7 +85,7 @@ def weight_files(folder: Path) -> list[Path]:
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         names = sorted({str(name) for name in read_json(index).get("weight_map", {}).values()})
-        # Names come from a file that somebody else wrote: only its own folder is read.
+        # The names come from a file of unknown origin: only its own folder is read.
         files = [folder / Path(name).name for name in names]
     else:
         files = [folder / "model.safetensors"]
@@ -131,11 +131,11 @@ def _header(file: Path) -> dict[str, Sequence[int]]:
 def _near_models(folder: Path, name: str | None = None) -> str | None:
     """Return a hint naming the model folders below `folder` that resemble `name`, or all of them."""
     if not folder.is_dir():
-        beside = folder.parent
-        readable = beside.is_dir() and os.access(beside, os.R_OK | os.X_OK)
-        siblings = [child.name for child in beside.iterdir() if child.is_dir()] if readable else []
+        parent = folder.parent
+        readable = parent.is_dir() and os.access(parent, os.R_OK | os.X_OK)
+        siblings = [child.name for child in parent.iterdir() if child.is_dir()] if readable else []
         return next(
-            (told for own in near_names(folder.name, siblings) if (told := _near_models(beside / own, name))),
+            (hint for own in near_names(folder.name, siblings) if (hint := _near_models(parent / own, name))),
             None,
         )
     models = sorted(child.name for child in folder.iterdir() if (child / "config.json").is_file())
@@ -167,7 +167,7 @@ def _from_hub(ref: str, options: ModelOptions, file: str | None, revision: str |
 
 
 def _explain(ref: str, revision: str | None, error: Exception) -> HarnessError:
-    """Return one sentence for what the hub answered, or for its silence."""
+    """Return the error for an answer of the hub, or for no answer."""
     from huggingface_hub import errors
 
     at = f" at revision {revision!r}" if revision else ""

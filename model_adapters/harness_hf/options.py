@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from harness.models.options import AdapterOptions
+from harness import AdapterOptions
 
 __all__ = ["EncoderOptions", "ModelOptions"]
 
@@ -65,7 +65,7 @@ class ModelOptions(AdapterOptions):
     def _require_one_placement(cls, device_map: str | None, info: ValidationInfo) -> str | None:
         device = info.data.get("device", "auto")
         if device_map is not None and device != "auto":
-            raise ValueError(f"it chooses the devices itself, so leave out device={device}")
+            raise ValueError(f"it chooses the devices itself, so omit device={device}")
         return device_map
 
 
@@ -84,7 +84,7 @@ class EncoderOptions(ModelOptions):
         default=None,
         ge=1,
         description="Parts that a training step is cut into at least, and processes can share with the same dropout; "
-        "by default 4 on a CPU and one a process on GPUs.",
+        "by default 4 on a CPU and one per process on GPUs.",
     )
     train_checkpoint_minutes: float = Field(
         default=10.0, ge=0.0, description="Minutes between checkpoints of a training; 0 makes one every step."

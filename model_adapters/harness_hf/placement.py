@@ -1,4 +1,4 @@
-"""Where a network runs and in which precision: one device, this process's own GPU, or several by a device map."""
+"""The device and the precision of a network: one device, this process's own GPU, or several by a device map."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from harness.errors import AdapterError, UsageError
-from harness.models.capabilities import Head
+from harness import AdapterError, Head, UsageError
 from harness_hf.loading import AUTO_CLASSES, load_network, open_network, require_weights
 from harness_hf.options import ModelOptions
 
@@ -49,7 +48,7 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype | None:
 
 
 def placing(options: ModelOptions) -> Mapping[str, Any]:
-    """Return what `open_network` is told beyond the class: precision, and the device map where one is asked for.
+    """Return the keywords of `open_network`: precision, and the device map where the options name one.
 
     Raises `UsageError` for a device map in a run of several processes: each would put its copy on all devices.
     """
@@ -61,7 +60,7 @@ def placing(options: ModelOptions) -> Mapping[str, Any]:
         raise UsageError(
             f"The option device_map is {options.device_map!r}, which divides one model over all devices, but "
             f"{processes} processes are running.",
-            hint="Start one process, or leave out -o device_map.",
+            hint="Start one process, or omit -o device_map.",
         )
     return {"dtype": dtype, "device_map": options.device_map}
 

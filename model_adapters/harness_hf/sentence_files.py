@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.errors import AdapterError
+from harness import AdapterError
 from harness_hf.model_folder import read_json
 
 __all__ = ["SENTENCE_FILES", "Pooling", "SentenceFiles", "read_sentence_files"]
@@ -24,11 +24,11 @@ POOLING_KEYS: Mapping[str, Pooling] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceFiles:
-    """The defaults that the folder gives; None where it says nothing."""
+    """The defaults of the folder; None where it has no such entry."""
 
     pooling: Pooling | None = None
     unsupported_pooling: str | None = None
-    """A way of pooling that the folder asks for and the adapter lacks."""
+    """A way of pooling that the folder names and the adapter does not have."""
     max_length: int | None = None
     query_prefix: str = ""
     passage_prefix: str = ""

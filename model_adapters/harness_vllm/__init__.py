@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from harness.hookspecs import hookimpl
-from harness.models.adapters import AdapterEntry
+from harness import AdapterEntry, hookimpl
 
 __all__ = ["harness_register_adapters"]
 

@@ -1,4 +1,4 @@
-"""The address of an OpenAI-compatible server, and the key that it wants."""
+"""The address of an OpenAI-compatible server, and its key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from harness.errors import UsageError
+from harness import UsageError
 
 __all__ = ["Address", "is_url", "read_key"]
 
@@ -44,7 +44,7 @@ class Address:
 
     @property
     def root(self) -> str:
-        """Path of the routes that stand beside ``/v1``: ``/tokenize``, ``/version``."""
+        """Path of the routes next to ``/v1``: ``/tokenize``, ``/version``."""
         return self.base.removesuffix("/v1")
 
     @property
@@ -67,7 +67,7 @@ def read_key(name: str) -> str | None:
     """Return the key that an environment variable holds, None where it is unset or empty."""
     key = os.environ.get(name, "").strip()
     if any(not 32 < ord(character) < 127 for character in key):
-        raise UsageError(f"The environment variable {name!r} holds characters that no key has.")
+        raise UsageError(f"The environment variable {name!r} holds characters that keys cannot have.")
     return key or None
 
 

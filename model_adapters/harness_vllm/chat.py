@@ -1,15 +1,13 @@
-"""A model behind an OpenAI-like ``/chat/completions``: it writes, and does nothing else."""
+"""A model behind an OpenAI-like ``/chat/completions``, which only generates text."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from harness.errors import CapabilityError
-from harness.models.capabilities import Generated, GenerateOptions, Prompt, Turn
+from harness import CapabilityError, Generated, GenerateOptions, Prompt, Turn
 from harness.models.requests import Ability, Answered, Call
-from harness_vllm.session import ServerSession
-from harness_vllm.streaming import in_order, one_by_one, refuse
+from harness_vllm.session import ServerSession, ability_error, in_order, one_by_one
 from harness_vllm.writing import chat_messages, check_constraint, read_written, sampling_fields
 
 __all__ = ["ChatModel"]
@@ -37,7 +35,7 @@ class ChatModel:
         self._session.close()
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
-        """Return one text a prompt; raises `CapabilityError` for a constraint other than a JSON schema."""
+        """Return one text per prompt; raises `CapabilityError` for a constraint other than a JSON schema."""
         pairs = list(zip(prompts, options, strict=True))
         return in_order(self.stream(Call(ability="generate"), [pairs]), len(pairs))
 
@@ -46,9 +44,9 @@ class ChatModel:
         return None
 
     def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
-        """Yield what `generate` returns, one answer at a time; raises as it does, behind the answers under way."""
+        """Yield what `generate` returns, one answer at a time; raises as it does, after the other answers."""
         if call.ability != "generate":
-            raise refuse(self._session.model, call.ability)
+            raise ability_error(self._session.model, call.ability)
         return one_by_one(self._session, self._generate, call, blocks)
 
     def _generate(self, item: tuple[Prompt, GenerateOptions]) -> Generated:
@@ -72,7 +70,8 @@ def _response_format(options: GenerateOptions) -> dict[str, Any]:
     if options.choices is not None or options.regex is not None:
         what = "choices" if options.choices is not None else "a regular expression"
         raise CapabilityError(
-            f"A chat endpoint cannot be held to {what}.", hint="Run without --constrained, or use vllm:URL."
+            f"A chat endpoint cannot constrain text by {what}.",
+            hint="Run without --constrained, or use vllm:URL.",
         )
     if options.json_schema is None:
         return {}

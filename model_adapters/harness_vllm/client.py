@@ -14,10 +14,10 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.errors import AdapterError
+from harness import AdapterError
 from harness_vllm.address import Address
 
-__all__ = ["Client", "Refusal", "Unreachable"]
+__all__ = ["Client", "StatusError", "Unreachable"]
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 60.0
@@ -29,31 +29,31 @@ SHOWN = 300
 Headers = Mapping[str, str]
 
 
-class Refusal(AdapterError):
-    """A server answered that it will not do what was asked: a status that no retry changes."""
+class StatusError(AdapterError):
+    """A server answered with an error status that no retry changes."""
 
-    def __init__(self, url: str, status: int, told: str, *, hint: str | None = None) -> None:
-        super().__init__(f"The server at {url} answered {status}: {told}.", hint=hint)
+    def __init__(self, url: str, status: int, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(f"The server at {url} answered {status}: {reason}.", hint=hint)
         self.status = status
-        self.told = told
+        self.reason = reason
 
 
 class Unreachable(AdapterError):
-    """No connection can be made: what is fatal for one request is fatal for all."""
+    """No connection can be made, for this request or any other."""
 
 
 class _TemporaryFault(Exception):
-    """What may go well the next time."""
+    """A fault that a retry may solve."""
 
     def __init__(
         self,
-        told: str,
+        reason: str,
         *,
         lost: bool = False,
         unreachable: bool = False,
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(told)
+        super().__init__(reason)
         self.lost = lost
         """Whether there was no answer at all: the server may be gone."""
         self.unreachable = unreachable
@@ -69,7 +69,7 @@ class Client:
         timeout: Seconds that the server may stay silent.
         retries: How often a request is repeated.
         key: Sent as a bearer token, and never shown.
-        revive: Called where no connection can be made; True says that the server has been started again.
+        revive: Called where no connection can be made; True means that the server has been started again.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Client:
         """Set while no request is repeated, after `abort` too: it wakes the threads that wait to do so."""
 
     def get(self, path: str, *, timeout: float | None = None, retries: int | None = None) -> Any:
-        """Return the JSON of a path below the base; raises `AdapterError`, `Refusal` for most 4xx."""
+        """Return the JSON of a path below the base; raises `AdapterError`, `StatusError` for most 4xx."""
         return self._request("GET", self.address.base + path, None, timeout, retries)
 
     def post(self, path: str, payload: Mapping[str, Any]) -> Any:
@@ -104,11 +104,11 @@ class Client:
         return self._request("POST", self.address.base + path, payload, None, None)
 
     def get_root(self, path: str) -> Any:
-        """Return the JSON of a path that stands beside the base."""
+        """Return the JSON of a path next to the base."""
         return self._request("GET", self.address.root + path, None, None, None)
 
     def post_root(self, path: str, payload: Mapping[str, Any]) -> Any:
-        """Return the JSON that a path beside the base gives for `payload`."""
+        """Return the JSON that a path next to the base answers for `payload`."""
         return self._request("POST", self.address.root + path, payload, None, None)
 
     def drain(self) -> None:
@@ -153,7 +153,7 @@ class Client:
                 return self._exchange(method, path, body, timeout or self.timeout)
             except _TemporaryFault as fault:
                 if self._aborted.is_set():
-                    raise AdapterError(f"The request to {self.address.url(path)} was called off.") from fault
+                    raise AdapterError(f"The request to {self.address.url(path)} was cancelled.") from fault
                 if not self._draining.is_set() and fault.lost and self._revive is not None and self._revive():
                     continue
                 seconds = _seconds_to_wait(attempt, fault.retry_after)
@@ -180,16 +180,18 @@ class Client:
             try:
                 return json.loads(content)
             except ValueError as error:
-                told = f"answered with something that is no JSON: {self._shown(content)!r}"
+                reason = f"answered with something that is no JSON: {self._shown(content)!r}"
                 if content.lstrip()[:1] in _BEGINS_JSON:  # cut off on its way
-                    raise _TemporaryFault(f"it {told}") from error
-                raise AdapterError(f"The server at {self.address.url(path)} {told}.") from error
-        told = self._shown(_message(content))
+                    raise _TemporaryFault(f"it {reason}") from error
+                raise AdapterError(f"The server at {self.address.url(path)} {reason}.") from error
+        reason = self._shown(_message(content))
         if status in TEMPORARY:
             raise _TemporaryFault(
-                f"it answered {status}: {told}", retry_after=_number(headers.get("retry-after"))
+                f"it answered {status}: {reason}", retry_after=_number(headers.get("retry-after"))
             )
-        raise Refusal(self.address.url(path), status, told or "no reason given", hint=_status_hint(status))
+        raise StatusError(
+            self.address.url(path), status, reason or "no reason given", hint=_status_hint(status)
+        )
 
     def _send(self, method: str, path: str, body: bytes | None, timeout: float) -> tuple[int, Headers, bytes]:
         """Return status, headers and body of the answer; raises `_TemporaryFault` where none came."""
@@ -202,7 +204,7 @@ class Client:
                 raise _TemporaryFault(f"it gave no answer within {timeout:g} s") from error
             except (OSError, http.client.HTTPException) as error:
                 self._drop(connection)
-                # Servers close idle connections after seconds: that is no fault, and says nothing new.
+                # Servers close idle connections after seconds: that is no fault.
                 if used and isinstance(error, ConnectionError) and not self._draining.is_set():
                     continue
                 unreachable = isinstance(error, ConnectionRefusedError | socket.gaierror)
@@ -285,7 +287,7 @@ def _shut(connection: http.client.HTTPConnection) -> None:
 
 
 def _seconds_to_wait(attempt: int, retry_after: float | None) -> float:
-    """Return what the server asked for, else exponential back-off with jitter between one half and the whole."""
+    """Return the wait that the server names, else exponential back-off with jitter between one half and the whole."""
     if retry_after is not None:
         return min(retry_after, LONGEST_WAIT)
     longest = min(FIRST_WAIT * 2.0**attempt, LONGEST_WAIT)

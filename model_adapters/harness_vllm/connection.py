@@ -1,4 +1,4 @@
-"""What is known of a server before it is asked for anything: its models, their length, its version."""
+"""What a server says about itself: its models, their context length, its version."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.errors import AdapterError, UnknownNameError, UsageError
+from harness import AdapterError, UnknownNameError, UsageError
 from harness_vllm.client import Client
 
 __all__ = ["ServedModel", "choose_model", "read_models", "server_version"]

@@ -1,4 +1,4 @@
-"""Say what a model behind a server can do, from its config.json or from the server's list of models."""
+"""What a model behind a server can do, read from its config.json or from the server's list of models."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ import re
 from pathlib import Path
 from typing import Any
 
-from harness.errors import AdapterError, CapabilityError, HarnessError, UsageError, near_names
-from harness.models.capabilities import Capability, ModelDescription
-from harness.models.options import AdapterOptions
+from harness import (
+    AdapterError,
+    AdapterOptions,
+    Capability,
+    CapabilityError,
+    HarnessError,
+    ModelDescription,
+    UsageError,
+    near_names,
+)
 from harness_vllm.address import Address, is_url, read_key
-from harness_vllm.client import Client, Refusal
+from harness_vllm.client import Client, StatusError
 from harness_vllm.connection import ServedModel, choose_model, read_models
 from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
 
@@ -24,7 +31,7 @@ RUNNER_OFFERS = {
     "pooling": frozenset({Capability.EMBEDS}),
 }
 WRITES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
-"""Ends of the names of architectures that write; vLLM refuses sequence-to-sequence ones itself."""
+"""Ends of the names of architectures that write; vLLM itself rejects sequence-to-sequence ones."""
 
 
 def describe_vllm(ref: str, options: AdapterOptions) -> ModelDescription:
@@ -88,24 +95,24 @@ def read_served(ref: str, options: ClientOptions, key_env: str) -> ServedModel:
     client = Client(address, timeout=DESCRIBE_TIMEOUT, retries=0, key=read_key(key_env))
     try:
         return choose_model(read_models(client), options.model, ref)
-    except Refusal as refusal:
-        raise _explain(ref, refusal, key_env) from refusal
+    except StatusError as error:
+        raise _explain(ref, error, key_env) from error
     finally:
         client.close()
 
 
-def _explain(ref: str, refusal: Refusal, key_env: str) -> HarnessError:
-    if refusal.status in (401, 403):
+def _explain(ref: str, error: StatusError, key_env: str) -> HarnessError:
+    if error.status in (401, 403):
         return AdapterError(
-            f"The server at {ref} wants a key: it answered {refusal.status} ({refusal.told}).",
+            f"The server at {ref} needs a key: it answered {error.status} ({error.reason}).",
             hint=f"Put the key into the environment variable {key_env}, or name another with -o key_env=NAME.",
         )
-    if refusal.status == 404:
+    if error.status == 404:
         meant = "" if ref.rstrip("/").endswith("/v1") else f" Did you mean {ref.rstrip('/')}/v1?"
         return AdapterError(
             f"There is a server at {ref}, but it has no list of models there (404 for /models).{meant}"
         )
-    return refusal
+    return error
 
 
 def _read_config(folder: Path, ref: str) -> dict[str, Any]:

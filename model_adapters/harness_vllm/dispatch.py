@@ -1,4 +1,4 @@
-"""Many requests at the same time, with a bound: answers as they come, drained after an error, called off together."""
+"""Many requests at the same time, up to a limit: yielded as they are answered, drained or cancelled after an error."""
 
 from __future__ import annotations
 
@@ -10,20 +10,15 @@ from typing import Generic, TypeVar
 
 from harness_vllm.client import Client, Unreachable
 
-__all__ = ["Dispatch", "never"]
+__all__ = ["Dispatch"]
 
 AHEAD = 2
-"""Requests that are handed over for every one under way, so that no thread waits for the caller."""
-SECONDS_BETWEEN_LOOKS = 0.1
-"""How often a caller's wish to stop is looked at while no answer comes."""
+"""Requests that are submitted for each one under way, so that no thread waits for the caller."""
+SECONDS_BETWEEN_CHECKS = 0.1
+"""How often `stopping` is checked while no answer comes."""
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-
-
-def never() -> bool:
-    """Return False: nobody wants to stop."""
-    return False
 
 
 class Dispatch:
@@ -44,7 +39,7 @@ class Dispatch:
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="harness-vllm")
 
     def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
-        """Return one answer an item, in order; raises as `stream` does."""
+        """Return one answer per item, in order; raises as `stream` does."""
         with closing(self.stream(function, items)) as stream:
             answers = dict(stream)
         return [answers[index] for index in range(len(items))]
@@ -53,13 +48,13 @@ class Dispatch:
         self,
         function: Callable[[Item], Answer],
         items: Sequence[Item],
-        stopping: Callable[[], bool] = never,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> Generator[tuple[int, Answer], None, None]:
         """Yield (index, answer) of every item as the answers come.
 
-        Once `stopping` is true no request begins, and those under way are answered. The same holds after an error,
-        which is raised behind their answers; where the server cannot be reached they are called off. Ctrl-C and the
-        end of the generator call them off, too.
+        Once `stopping` returns True no request starts, and those under way are answered. The same holds after an
+        error, which is raised after their answers; where the server cannot be reached they are cancelled. Ctrl-C
+        and the end of the generator cancel them, too.
         """
         work = _Work(self._threads, function, items)
         failure: Exception | None = None
@@ -82,7 +77,7 @@ class Dispatch:
                     failure = _as_exception(error)
                     self._drain(failure)
         except BaseException as error:
-            self._call_off(work, error)
+            self._cancel_all(work, error)
             raise
         if failure is not None:
             self._client.resume()
@@ -99,11 +94,11 @@ class Dispatch:
         else:
             self._client.drain()
 
-    def _call_off(self, work: _Work[Item, Answer], error: BaseException) -> None:
+    def _cancel_all(self, work: _Work[Item, Answer], error: BaseException) -> None:
         work.cancel()
         self._client.abort()
         interrupted = self._interrupted or (lambda: None)
-        # Who closes a generator may still need the server.
+        # After a generator is closed its caller may still need the server.
         if not isinstance(error, Exception | GeneratorExit):
             interrupted()
         try:
@@ -136,17 +131,17 @@ class _Work(Generic[Item, Answer]):
             future.add_done_callback(self._done.put)
 
     def cancel(self) -> None:
-        """Take back what no thread has begun."""
+        """Cancel the items that no thread has started."""
         for future in [future for future in self.under_way if future.cancel()]:
             del self.under_way[future]
 
     def done(self) -> tuple[int, Future[Answer]] | None:
-        """Return an item that is done, with its index; None where a moment brings none."""
+        """Return a finished item with its index; None where none finishes within a moment."""
         try:
-            future = self._done.get(timeout=SECONDS_BETWEEN_LOOKS)
+            future = self._done.get(timeout=SECONDS_BETWEEN_CHECKS)
         except queue.Empty:
             return None
-        # What was taken back comes here, too.
+        # Cancelled items arrive here, too.
         index = self.under_way.pop(future, None)
         return None if index is None else (index, future)
 

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import AdapterError, CapabilityError
-from harness.models.capabilities import EmbedOptions, FloatArray, Side
+from harness import AdapterError, CapabilityError, EmbedOptions, FloatArray, Side
 from harness.models.requests import Ability, Answered, Call
-from harness_vllm.client import Refusal
-from harness_vllm.session import ServerSession
-from harness_vllm.streaming import in_order, refuse
+from harness_vllm.client import StatusError
+from harness_vllm.session import ServerSession, ability_error, in_order
 
 __all__ = ["EmbeddingModel"]
 
@@ -24,9 +22,9 @@ class EmbeddingModel:
     """`Embeds` over HTTP.
 
     Args:
-        session: The connection to the server, and the server itself where it is ours.
+        session: The connection to the server, and the server itself where the adapter started it.
         prefixes: Texts put before queries and passages.
-        pooling: What a server of ours was told; None where the server decides.
+        pooling: The pooling of a server that the adapter started; None where the server decides.
     """
 
     def __init__(self, session: ServerSession, *, prefixes: Mapping[Side, str], pooling: str | None) -> None:
@@ -40,7 +38,7 @@ class EmbeddingModel:
         return self._session.identity()
 
     def close(self) -> None:
-        """End the connections, and the server where it is ours; a second call does nothing."""
+        """End the connections, and the server where the adapter started it; a second call does nothing."""
         self._session.close()
 
     def embed(self, texts: Sequence[str], *, side: Side, options: EmbedOptions | None = None) -> FloatArray:
@@ -59,7 +57,7 @@ class EmbeddingModel:
     def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
         """Yield what `embed` returns, one request's texts at a time; raises as it does."""
         if call.ability != "embed":
-            raise refuse(self._session.model, call.ability)
+            raise ability_error(self._session.model, call.ability)
         wanted: EmbedOptions = call.arguments.get("options") or EmbedOptions()
         self._check(wanted)
         prefix = self._prefixes[call.arguments["side"]] if wanted.prefixes else ""
@@ -80,7 +78,7 @@ class EmbeddingModel:
             for number, vectors in stream:
                 length = length or vectors.shape[1]
                 if vectors.shape[1] != length:
-                    raise AdapterError(f"The server at {self._url} gave vectors of different lengths.")
+                    raise AdapterError(f"The server at {self._url} returned vectors of different lengths.")
                 indices = range(firsts[number], firsts[number] + len(vectors))
                 yield Answered(indices=indices, answers=list(vectors))
 
@@ -111,13 +109,13 @@ class EmbeddingModel:
     def _ask(self, payload: Mapping[str, Any]) -> FloatArray:
         try:
             answer = self._session.client.post("/embeddings", payload)
-        except Refusal as refusal:
-            if refusal.status != 404:
+        except StatusError as error:
+            if error.status != 404:
                 raise
             raise AdapterError(
-                f"The server at {self._url} does not embed ({refusal.told}).",
+                f"The server at {self._url} does not embed ({error.reason}).",
                 hint="vLLM embeds when it was started with --runner pooling.",
-            ) from refusal
+            ) from error
         return self._unit_rows(self._vectors(answer, len(payload["input"])), payload["input"])
 
     def _vectors(self, answer: Any, count: int) -> list[list[float]]:
@@ -127,23 +125,23 @@ class EmbeddingModel:
             raise AdapterError(f"The server at {self._url} gave {len(entries)} vectors for {count} texts.")
         vectors = [entry.get("embedding") for entry in sorted(entries, key=lambda entry: int(entry["index"]))]
         if not all(isinstance(vector, list) and vector for vector in vectors):
-            raise AdapterError(f"The server at {self._url} gave an embedding that is no list of numbers.")
+            raise AdapterError(f"The server at {self._url} returned an embedding that is no list of numbers.")
         return [vector for vector in vectors if vector is not None]
 
     def _unit_rows(self, rows: Sequence[Sequence[float]], texts: Sequence[str]) -> FloatArray:
         if len({len(row) for row in rows}) != 1:
-            raise AdapterError(f"The server at {self._url} gave vectors of different lengths.")
+            raise AdapterError(f"The server at {self._url} returned vectors of different lengths.")
         try:
             vectors = np.asarray(rows, np.float64)
         except (TypeError, ValueError) as error:
             raise AdapterError(
-                f"The server at {self._url} gave an embedding that is no list of numbers."
+                f"The server at {self._url} returned an embedding that is no list of numbers."
             ) from error
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         bad = ~(np.isfinite(lengths[:, 0]) & (lengths[:, 0] > 0))
         if bad.any():
             text = texts[int(bad.argmax())]
             raise AdapterError(
-                f"The server at {self._url} gave a vector without a direction for {text[:60]!r}."
+                f"The server at {self._url} returned a zero or non-finite vector for {text[:60]!r}."
             )
         return np.asarray(vectors / lengths, np.float32)

@@ -1,4 +1,4 @@
-"""What tells models of the same name apart: the files they were loaded from, or what their server says of them."""
+"""Fingerprints of models: digests of their files, or what their server reports about them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODEL_FILES = (
 )
 
 _digests: dict[tuple[str, int, int], str] = {}
-"""Digests by (path, size, time of change), so that a model's weights are read once a process."""
+"""Digests by (path, size, time of change), so that a model's weights are read once per process."""
 
 
 def folder_fingerprint(folder: Path) -> dict[str, str]:
@@ -38,22 +38,22 @@ def folder_fingerprint(folder: Path) -> dict[str, str]:
 
 
 def served_fingerprint(served: ServedModel, *, local: bool) -> dict[str, str]:
-    """Return the digest of the folder that a server on this machine names, else what the server says of the model.
+    """Return the digest of the folder that a server on this machine names, else what the server reports.
 
-    A path on another machine says nothing of its files, but tells two models of one name apart.
+    A path on another machine gives no digest, but it distinguishes two models of one name.
     """
-    said = {"server.parent": served.parent, "server.root": served.root}
-    told = {name: value for name, value in said.items() if value is not None}
+    reported = {"server.parent": served.parent, "server.root": served.root}
+    found = {name: value for name, value in reported.items() if value is not None}
     if not local or served.root is None:
-        return told
+        return found
     try:
         folder = Path(served.root).expanduser()
         files = folder_fingerprint(folder) if folder.is_dir() else {}
     except (OSError, RuntimeError):
-        return told
+        return found
     if files:
-        del told["server.root"]
-    return {**told, **files}
+        del found["server.root"]
+    return {**found, **files}
 
 
 def _digest(file: Path) -> str:

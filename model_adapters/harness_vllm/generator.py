@@ -7,8 +7,9 @@ from contextlib import closing
 from itertools import islice
 from typing import Any
 
-from harness.errors import AdapterError, CapabilityError
-from harness.models.capabilities import (
+from harness import (
+    AdapterError,
+    CapabilityError,
     Generated,
     GenerateOptions,
     LikelihoodAnswer,
@@ -18,10 +19,9 @@ from harness.models.capabilities import (
     Turn,
 )
 from harness.models.requests import Ability, Answered, Call
-from harness_vllm.client import Refusal
+from harness_vllm.client import StatusError
 from harness_vllm.ranking import Form, Ids, ScoredPrompt, read_choices, read_scores, scoring_payload
-from harness_vllm.session import ServerSession
-from harness_vllm.streaming import in_order, one_by_one, refuse
+from harness_vllm.session import ServerSession, ability_error, in_order, one_by_one
 from harness_vllm.tokenizing import Boundary, Tokenizer, cut_continuation, cut_prompt, token_ids
 from harness_vllm.writing import (
     Written,
@@ -51,10 +51,10 @@ class GeneratingModel:
     """`ScoresContinuations`, `Generates` and `CountsTokens` over HTTP.
 
     Args:
-        session: The connection to the server, and the server itself where it is ours.
+        session: The connection to the server, and the server itself where the adapter started it.
         tokenizer: The model's tokenizer.
-        form: How log-probabilities of prompts are asked for; None finds out with the first request.
-        prompts_per_request: At most so many prompts are ranked in one request.
+        form: The form of requests for log-probabilities of prompts; None finds the form with the first request.
+        prompts_per_request: The most prompts that are ranked in one request.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class GeneratingModel:
         return self._session.identity()
 
     def close(self) -> None:
-        """End the connections, and the server where it is ours; a second call does nothing."""
+        """End the connections, and the server where the adapter started it; a second call does nothing."""
         self._session.close()
 
     def block_characters(self, ability: Ability) -> int | None:
@@ -79,12 +79,12 @@ class GeneratingModel:
         return None
 
     def stream(self, call: Call, blocks: Sequence[Sequence[Any]]) -> Generator[Answered, None, None]:
-        """Yield what `loglikelihood` or `generate` returns as the answers come; raises as they do, behind them."""
+        """Yield what `loglikelihood` or `generate` returns, one by one; raises as they do, after the other answers."""
         if call.ability == "generate":
             return one_by_one(self._session, self._generate, call, blocks)
         if call.ability == "loglikelihood":
             return self._rank(call, blocks)
-        raise refuse(self._session.model, call.ability)
+        raise ability_error(self._session.model, call.ability)
 
     # Ranking --------------------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ class GeneratingModel:
                 yield Answered(indices=list(found), answers=list(found.values()))
 
     def _split_all(self, requests: Sequence[LikelihoodRequest], call: Call) -> Sequence[Boundary]:
-        """Return the tokens of every request; fewer where the user wants to stop."""
+        """Return the tokens of every request; fewer where the user stops the run."""
         if not self._tokenizer.remote:
             # Threads would only take turns here.
             return [self._split(request) for request in requests]
@@ -129,7 +129,7 @@ class GeneratingModel:
                 f"The continuation of {request.context[-40:]!r} is empty, so it cannot be scored."
             )
         split = self._tokenizer.split(request.context, request.continuation)
-        # The server wants room for one token behind the prompt.
+        # The server needs room for one token after the prompt.
         limit = None if self._session.context_length is None else self._session.context_length - 1
         return cut_continuation(split, limit, len(self._tokenizer.prefix), request.continuation)
 
@@ -155,8 +155,8 @@ class GeneratingModel:
         payload = scoring_payload(self._session.model, [prompt], "prompt_logprobs")
         try:
             answer = self._session.client.post("/completions", payload)
-        except Refusal as refusal:
-            if refusal.status in (400, 422) and "prompt_logprobs" in refusal.told:
+        except StatusError as error:
+            if error.status in (400, 422) and "prompt_logprobs" in error.reason:
                 return "echo"
             raise
         [choice] = read_choices(answer, 1, self._completions)
@@ -165,7 +165,7 @@ class GeneratingModel:
     # Generation -----------------------------------------------------------------------------------------
 
     def generate(self, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]) -> list[Generated]:
-        """Return one text a prompt; raises `CapabilityError` for a conversation where there is no chat template."""
+        """Return one text per prompt; raises `CapabilityError` for a conversation where there is no chat template."""
         pairs = list(zip(prompts, options, strict=True))
         return in_order(self.stream(Call(ability="generate"), [pairs]), len(pairs))
 
@@ -174,7 +174,8 @@ class GeneratingModel:
         context = self._session.context_length
         if context is not None and options.max_tokens >= context:
             raise AdapterError(
-                f"No prompt is left room by max_tokens={options.max_tokens}: the server takes {context} tokens in all.",
+                f"max_tokens={options.max_tokens} leaves no room for a prompt: "
+                f"the server takes {context} tokens in all.",
                 hint="Ask for fewer tokens, or start the server with a larger max_model_len.",
             )
         if isinstance(prompt, str):
@@ -195,15 +196,15 @@ class GeneratingModel:
         limit = self._prompt_limit(options)
         try:
             answer = self._session.client.post("/chat/completions", payload)
-        except Refusal as refusal:
-            if "chat template" in refusal.told.lower():
-                raise _no_template(self._session.model) from refusal
-            ids = self._chat_ids(turns) if refusal.status == 400 and limit is not None else ()
+        except StatusError as error:
+            if "chat template" in error.reason.lower():
+                raise _no_template(self._session.model) from error
+            ids = self._chat_ids(turns) if error.status == 400 and limit is not None else ()
             if limit is None or len(ids) <= limit:
                 raise
             return self._complete(ids, options)
         written = read_written(answer, options, self._session.url("/chat/completions"))
-        # A server that finds too little room writes less than was asked for, without a word.
+        # A server that finds too little room writes less than requested, without a warning.
         if limit is not None and written.prompt_tokens is not None and written.prompt_tokens > limit:
             return self._complete(self._chat_ids(turns), options)
         return written
@@ -223,7 +224,7 @@ class GeneratingModel:
         return self._session.map(self._count, list(prompts))
 
     def subword_counts(self, texts: Sequence[str]) -> list[SubwordCount]:
-        """Return the tokens of texts by themselves, without special tokens; a request each where the server counts."""
+        """Return the tokens of each text without special tokens; one request per text where the server counts."""
         pieces, unknown = self._tokenizer.pieces, self._tokenizer.unknown
         found = (
             self._session.map(pieces, list(texts))
@@ -250,15 +251,15 @@ class GeneratingModel:
         }
         try:
             answer = self._session.client.post_root("/tokenize", payload)
-        except Refusal as refusal:
-            if "chat template" in refusal.told.lower():
-                raise _no_template(self._session.model) from refusal
+        except StatusError as error:
+            if "chat template" in error.reason.lower():
+                raise _no_template(self._session.model) from error
             raise
         return tuple(token_ids(answer, self._session.client))
 
 
 def _answer(request: LikelihoodRequest, split: Boundary, scored: ScoredPrompt) -> LikelihoodAnswer:
-    # The first token of a prompt has no number, so numbers lie one place to the left.
+    # The first token of a prompt has no log-probability, so all are shifted by one to the left.
     first = split.start - 1
     return LikelihoodAnswer(
         token_logprobs=scored.logprobs[first:],

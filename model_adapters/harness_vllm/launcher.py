@@ -1,8 +1,8 @@
-"""Run a server as a child, and end its whole process group when the harness is gone, however it went.
+"""Run a server as a child, and end its whole process group when the harness ends in any way.
 
 Run as a script: ``python launcher.py PID_OF_THE_HARNESS COMMAND...`` as the leader of a process group of its own.
-A signal alone would not do: one that ends the harness at once (SIGKILL, out of memory) leaves it no time to end
-its server, so this process watches it. SIGTERM ends the server, too.
+The harness cannot do this itself: a signal that ends it at once (SIGKILL, out of memory) leaves it no time to
+end its server, so this process watches it. SIGTERM ends the server, too.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import time
 from types import FrameType
 from typing import NoReturn
 
-SECONDS_BETWEEN_LOOKS = 0.25
+SECONDS_BETWEEN_CHECKS = 0.25
 GRACE = 10.0
 """Seconds between SIGTERM and SIGKILL."""
-LAST_WORDS = 0.2
+SECONDS_FOR_CHILDREN = 0.2
 """Seconds in which the server's own children may end after it."""
 
 
@@ -37,7 +37,7 @@ def _end_group(server: subprocess.Popen[bytes] | None) -> NoReturn:
     try:
         if server is not None:
             server.wait(GRACE)
-        time.sleep(LAST_WORDS)
+        time.sleep(SECONDS_FOR_CHILDREN)
     except subprocess.TimeoutExpired:
         pass
     os.killpg(0, signal.SIGKILL)
@@ -52,7 +52,7 @@ def main(harness: int, command: list[str]) -> int:
         server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         while os.getppid() == harness:
             try:
-                status = server.wait(SECONDS_BETWEEN_LOOKS)
+                status = server.wait(SECONDS_BETWEEN_CHECKS)
             except subprocess.TimeoutExpired:
                 continue
             return status if status >= 0 else 128 - status

@@ -1,4 +1,4 @@
-"""Open a model behind a server: start the server where there is none, find out what it has, connect."""
+"""Open a model behind a server: start the server if needed, read its models, and connect."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.errors import UsageError
-from harness.models.capabilities import Adapter, ModelDescription
-from harness.models.options import AdapterOptions
+from harness import Adapter, AdapterOptions, ModelDescription, UsageError
 from harness_vllm.address import Address, is_url, read_key
 from harness_vllm.chat import ChatModel
 from harness_vllm.client import Client
@@ -50,7 +48,7 @@ def open_vllm(description: ModelDescription, options: AdapterOptions) -> Adapter
         served = read_served(ref, options, options.key_env)
         client = _client(Address.parse(ref), options, read_key(options.key_env))
         return _connect_or_close(ref, client, served, options)
-    _check_alone(ref)
+    _require_one_process(ref)
     folder = Path(ref).expanduser()
     local = folder.is_dir()
     server = OwnServer(str(folder) if local else ref, folder.resolve().name if local else ref, options)
@@ -86,12 +84,12 @@ def open_chat(description: ModelDescription, options: AdapterOptions) -> Adapter
     return ChatModel(session, token_limit_field=options.token_limit_field)
 
 
-def _check_alone(ref: str) -> None:
-    """Refuse a server a process: launchers put the number of processes into WORLD_SIZE."""
+def _require_one_process(ref: str) -> None:
+    """Raise `UsageError` in a run of several processes; launchers put their number into WORLD_SIZE."""
     processes = os.environ.get("WORLD_SIZE", "1")
     if processes.isdecimal() and int(processes) > 1:
         raise UsageError(
-            f"The model 'vllm:{ref}' would start a server in every one of {processes} processes.",
+            f"The model 'vllm:{ref}' would start a server in each of {processes} processes.",
             hint="Run one process with -o tensor_parallel_size=N, or start one server and give vllm:http://HOST:PORT/v1.",
         )
 

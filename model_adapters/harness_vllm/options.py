@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.models.options import AdapterOptions
+from harness import AdapterOptions
 
 __all__ = ["ChatOptions", "ClientOptions", "VllmOptions"]
 
@@ -43,7 +43,7 @@ class VllmOptions(ClientOptions):
     )
     scoring: Literal["auto", "prompt_logprobs", "echo"] = Field(
         default="auto",
-        description="How log-probabilities of prompts are asked for: vLLM's prompt_logprobs, or the older "
+        description="How log-probabilities of prompts are requested: vLLM's prompt_logprobs, or the older "
         "echo with logprobs.",
     )
     prompts_per_request: int = Field(

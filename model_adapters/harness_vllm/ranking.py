@@ -1,4 +1,4 @@
-"""Log-probabilities of prompts through ``/completions``: what is sent, and what has to come back."""
+"""Log-probabilities of prompts through ``/completions``: the requests, and checks of the answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.errors import AdapterError
+from harness import AdapterError
 
 __all__ = ["Form", "ScoredPrompt", "read_choices", "read_scores", "scoring_payload"]
 
@@ -52,7 +52,7 @@ def read_choices(answer: Any, count: int, url: str) -> list[Mapping[str, Any]]:
     if len(found) != count:
         raise AdapterError(
             f"The server at {url} gave {len(found)} choices for {count} prompts.",
-            hint="If it takes one prompt a request only, pass -o prompts_per_request=1.",
+            hint="If it takes only one prompt per request, pass -o prompts_per_request=1.",
         )
     if sorted(choice.get("index", -1) for choice in found) != list(range(count)):
         raise AdapterError(f"The server at {url} numbered its {count} choices wrongly.")
@@ -88,7 +88,7 @@ def _from_echo(choice: Mapping[str, Any], ids: Ids, url: str) -> ScoredPrompt:
             f"The server at {url} gives no log-probabilities of prompts, neither as prompt_logprobs nor by echo.",
             hint="Use a server that does, vLLM for one; a chat endpoint is for openai:URL.",
         )
-    # One token more than the prompt's is the one that was generated.
+    # One token more than the prompt's: the server generates one.
     if len(numbers) not in (len(ids), len(ids) + 1) or len(best) != len(numbers):
         raise _other_tokens(url, f"{len(numbers)} tokens instead of {len(ids)}")
     returned = choice.get("prompt_token_ids")

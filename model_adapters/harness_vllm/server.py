@@ -1,4 +1,4 @@
-"""A vLLM server of our own: started on loopback, watched, restarted once, and always ended with all its processes."""
+"""A vLLM server that the adapter starts on loopback, watches, restarts once, and ends with all its processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.errors import AdapterError, UsageError
+from harness import AdapterError, UsageError
 from harness_vllm import launcher
 from harness_vllm.address import Address
 from harness_vllm.options import VllmOptions
@@ -27,7 +27,7 @@ __all__ = ["OwnServer", "server_command"]
 
 MODULE = "vllm.entrypoints.openai.api_server"
 SECONDS_BETWEEN_LINES = 10.0
-SECONDS_BETWEEN_LOOKS = 0.1
+SECONDS_BETWEEN_CHECKS = 0.1
 SECONDS_TO_DIE = 2.0
 RESTARTS = 1
 LINE = 120
@@ -88,7 +88,7 @@ class OwnServer:
 
     def __init__(self, ref: str, name: str, options: VllmOptions) -> None:
         self.key = secrets.token_urlsafe(24)
-        """A key of this server alone, so that nobody else on the machine sends it requests."""
+        """A key of this server alone, so that other users of the machine cannot send it requests."""
         port = _free_port()
         self.address = Address(secure=False, host="127.0.0.1", port=port, base="/v1")
         self._ref = ref
@@ -119,15 +119,15 @@ class OwnServer:
         with self._restarting:
             if self._stopped.is_set() or not self._died():
                 return False
-            told = self.tail()
+            tail = self.tail()
             if self._restarts >= RESTARTS:
                 raise AdapterError(
-                    f"The vLLM server for {self._ref!r} died twice; its last lines:\n{told}",
-                    hint="Repeat the command to go on: finished parts are kept. A smaller -o max_num_seqs or "
-                    "-o concurrency asks less of it.",
+                    f"The vLLM server for {self._ref!r} died twice; its last lines:\n{tail}",
+                    hint="Repeat the command to continue: finished parts are kept. A smaller -o max_num_seqs or "
+                    "-o concurrency needs less memory.",
                 )
             self._restarts += 1
-            _say(f"vLLM for {self._ref} died and is started again; its last lines:\n{told}")
+            _say(f"vLLM for {self._ref} died and is started again; its last lines:\n{tail}")
             self._end()
             self._launch()
             return True
@@ -168,7 +168,7 @@ class OwnServer:
         self._wait_until_healthy()
 
     def _wait_until_healthy(self) -> None:
-        started = told = time.monotonic()
+        started = reported = time.monotonic()
         _say(f"vLLM is loading {self._ref} ...")
         while not self._healthy():
             now = time.monotonic()
@@ -180,24 +180,24 @@ class OwnServer:
                     f"lines:\n{self.tail()}",
                     hint="Give it more time with -o start_timeout=SECONDS.",
                 )
-            if now - told >= SECONDS_BETWEEN_LINES:
-                told = now
+            if now - reported >= SECONDS_BETWEEN_LINES:
+                reported = now
                 last = self.tail().splitlines()[-1].strip()
                 _say(f"vLLM is loading {self._ref} ({now - started:.0f} s): {last[:LINE]}")
-            self._stopped.wait(SECONDS_BETWEEN_LOOKS)
+            self._stopped.wait(SECONDS_BETWEEN_CHECKS)
         _say(f"vLLM is ready after {time.monotonic() - started:.0f} s.")
 
     def _dead(self) -> AdapterError:
         if self._stopped.is_set():
             return AdapterError(f"The vLLM server for {self._ref!r} was ended while it was loading.")
-        told = self.tail()
-        if "No module named 'vllm'" in told:
+        tail = self.tail()
+        if "No module named 'vllm'" in tail:
             return AdapterError(
                 f"The Python interpreter {self._command[0]!r} has no vllm.",
                 hint="Install vllm into an environment of its own and name it: -o python=PATH/bin/python",
             )
         return AdapterError(
-            f"The vLLM server for {self._ref!r} ended before it was ready; its last lines:\n{told}",
+            f"The vLLM server for {self._ref!r} ended before it was ready; its last lines:\n{tail}",
             hint=f"To see all of it, run: {shlex.join(self._command)}",
         )
 
@@ -212,10 +212,10 @@ class OwnServer:
             connection.close()
 
     def _died(self) -> bool:
-        """Return whether the server ends, after giving one that no longer answers a moment to do so."""
+        """Return whether the server has ended; one that no longer answers gets a moment to end."""
         deadline = time.monotonic() + SECONDS_TO_DIE
         while self._alive() and not self._healthy() and time.monotonic() < deadline:
-            self._stopped.wait(SECONDS_BETWEEN_LOOKS)
+            self._stopped.wait(SECONDS_BETWEEN_CHECKS)
         return not self._alive()
 
     def _alive(self) -> bool:

@@ -1,18 +1,20 @@
-"""An open connection to a server: which model, how long its context is, what runs at the same time."""
+"""An open connection to a server: its model, its context length, and requests that run at the same time."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TypeVar
+from contextlib import closing
+from typing import Any, TypeVar
 
-from harness.errors import AdapterError
+from harness import AdapterError, CapabilityError
+from harness.models.requests import Ability, Answered, Call
 from harness_vllm.client import Client
-from harness_vllm.dispatch import Dispatch, never
+from harness_vllm.dispatch import Dispatch
 from harness_vllm.server import OwnServer
 
-__all__ = ["ServerSession"]
+__all__ = ["ServerSession", "ability_error", "in_order", "one_by_one"]
 
 STRUCTURED_SINCE = (0, 12)
 """vLLM 0.12 removed the ``guided_*`` fields in favour of ``structured_outputs``."""
@@ -47,7 +49,7 @@ class ServerSession:
         self._closed = False
 
     def identity(self) -> Mapping[str, str]:
-        """Return what makes the answers what they are, without the address and without the key."""
+        """Return the identity of the answers, without the address and the key."""
         return dict(self._identity)
 
     def url(self, path: str) -> str:
@@ -55,7 +57,7 @@ class ServerSession:
         return self.client.address.url(self.client.address.base + path)
 
     def map(self, function: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
-        """Return one answer an item, in order, `concurrency` at a time; raises `AdapterError` once closed."""
+        """Return one answer per item, in order, `concurrency` at a time; raises `AdapterError` once closed."""
         self._check_open()
         return self._dispatch.map(function, items)
 
@@ -63,7 +65,7 @@ class ServerSession:
         self,
         function: Callable[[Item], Answer],
         items: Sequence[Item],
-        stopping: Callable[[], bool] = never,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> Generator[tuple[int, Answer], None, None]:
         """Yield (index, answer) as the answers come; see `Dispatch.stream`. Raises `AdapterError` once closed."""
         self._check_open()
@@ -74,7 +76,7 @@ class ServerSession:
             raise AdapterError(f"The model {self.model!r} has been closed.")
 
     def close(self) -> None:
-        """End the threads, the connections, and the server where it is ours; a second call does nothing."""
+        """End the threads, the connections, and the server where the adapter started it; a second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -84,7 +86,31 @@ class ServerSession:
         self.client.close()
         if self.client.repeated:
             requests = "request was" if self.client.repeated == 1 else "requests were"
-            print(f"{self.client.repeated} {requests} repeated.", file=sys.stderr)  # noqa: T201  # told once
+            print(f"{self.client.repeated} {requests} repeated.", file=sys.stderr)  # noqa: T201  # one line per run
+
+
+def one_by_one(
+    session: ServerSession, function: Callable[[Any], Any], call: Call, blocks: Sequence[Sequence[Any]]
+) -> Generator[Answered, None, None]:
+    """Yield the answer of `function` to every request of all blocks, each alone."""
+    requests = [request for block in blocks for request in block]
+    with closing(session.stream(function, requests, call.stopping)) as stream:
+        for index, answer in stream:
+            yield Answered(indices=(index,), answers=(answer,))
+
+
+def in_order(stream: Generator[Answered, None, None], count: int) -> list[Any]:
+    """Return the answers of a whole stream in the order of the `count` requests."""
+    found: dict[int, Any] = {}
+    with closing(stream):
+        for answered in stream:
+            found.update(zip(answered.indices, answered.answers, strict=True))
+    return [found[index] for index in range(count)]
+
+
+def ability_error(model: str, ability: Ability) -> CapabilityError:
+    """Return the error for an ability that a model behind a server does not have."""
+    return CapabilityError(f"The model {model!r} behind its server has no ability {ability!r}.")
 
 
 def _is_before(version: str, limit: tuple[int, int]) -> bool:

@@ -1,4 +1,4 @@
-"""Texts as token ids, made by the model's own tokenizer here or by the server."""
+"""Texts as token ids, from the model's own tokenizer in this process or from the server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.errors import AdapterError, MissingExtraError
-from harness_vllm.client import Client, Refusal
+from harness import AdapterError, MissingExtraError
+from harness_vllm.client import Client, StatusError
 
 __all__ = [
     "Boundary",
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 PROBE = f"The harness compares: कखग, Привет, 123 été. {' '.join(string.printable)}"
-"""A text that tells tokenizers apart."""
+"""A text that different tokenizers split differently."""
 REMEMBERED = 4096
 """Contexts whose tokens are kept, so that the server is not asked again for every choice."""
 
@@ -44,16 +44,16 @@ class Tokenizer(Protocol):
     remote: bool
     """Whether every text costs a request."""
     prefix: tuple[int, ...]
-    """What stands before every text: the BOS token, where the tokenizer puts one."""
+    """The tokens before every text: the BOS token, where the tokenizer puts one."""
 
     unknown: int | None
-    """The unknown token, where it is known which one that is."""
+    """The unknown token; None where it is not known."""
 
     def pieces(self, text: str) -> tuple[int, ...]:
         """Return the ids of a text alone; none for an empty one."""
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """Return the ids of a text with what stands before it; never empty."""
+        """Return the ids of a text after the `prefix`; never empty."""
 
     def split(self, context: str, continuation: str) -> Boundary:
         """Return the ids of both texts together, and where the continuation begins."""
@@ -86,11 +86,11 @@ class LocalTokenizer:
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the ids of a text; raises `AdapterError` where it has none and no BOS or EOS exists."""
-        ids = _behind(self.prefix, self.pieces(text))
+        ids = _with_prefix(self.prefix, self.pieces(text))
         return ids or (self._start_token(),)
 
     def split(self, context: str, continuation: str) -> Boundary:
-        """Return the ids; a token belongs to the continuation if it ends behind the last character of the context."""
+        """Return the ids; a token belongs to the continuation if it ends after the last character of the context."""
         encoded = self._backend.encode(context + continuation, add_special_tokens=False)
         ids, offsets = encoded.ids, encoded.offsets
         edge, first = len(context), len(ids)
@@ -99,7 +99,7 @@ class LocalTokenizer:
         if first == len(ids):
             raise _no_token(continuation)
         straddles = offsets[first][0] < edge
-        whole = _behind(self.prefix, ids)
+        whole = _with_prefix(self.prefix, ids)
         if first == 0 and len(whole) == len(ids):
             whole = (self._start_token(), *whole)
         return Boundary(ids=whole, start=len(whole) - len(ids) + first, straddles=straddles)
@@ -135,7 +135,7 @@ class ServerTokenizer:
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the ids of a text; raises `AdapterError` where it has none."""
-        return _behind(self.prefix, self._ask(text)) or (self._start_token(),)
+        return _with_prefix(self.prefix, self._ask(text)) or (self._start_token(),)
 
     def split(self, context: str, continuation: str) -> Boundary:
         """Return the ids; the continuation begins at the first token that the context alone does not have."""
@@ -150,7 +150,7 @@ class ServerTokenizer:
             first += 1
         if first == len(ids):
             raise _no_token(continuation)
-        whole = _behind(self.prefix, ids)
+        whole = _with_prefix(self.prefix, ids)
         if first == 0 and len(whole) == len(ids):
             whole = (self._start_token(), *whole)
         return Boundary(ids=whole, start=len(whole) - len(ids) + first, straddles=first < len(alone))
@@ -161,13 +161,13 @@ class ServerTokenizer:
         payload: Mapping[str, Any] = {"model": self._model, "prompt": text, "add_special_tokens": special}
         try:
             answer = self._client.post_root("/tokenize", payload)
-        except Refusal as refusal:
-            if refusal.status not in (404, 405):
+        except StatusError as error:
+            if error.status not in (404, 405):
                 raise
             raise AdapterError(
-                f"The server at {self._client.address.url(self._client.address.base)} does not tokenise.",
+                f"The server at {self._client.address.url(self._client.address.base)} does not tokenise text.",
                 hint="Name the folder of the model's tokenizer: -o tokenizer=FOLDER",
-            ) from refusal
+            ) from error
         return token_ids(answer, self._client)
 
     def _start_token(self) -> int:
@@ -199,8 +199,8 @@ def open_tokenizer(
     local = LocalTokenizer(source, trust_remote_code=trust_remote_code, revision=revision)
     try:
         answer = client.post_root("/tokenize", {"model": model, "prompt": PROBE, "add_special_tokens": False})
-    except Refusal:
-        return local  # a server of another kind, which cannot tell
+    except StatusError:
+        return local  # a server of another kind, without this route
     if tuple(token_ids(answer, client)) != local.encode(PROBE)[len(local.prefix) :]:
         raise AdapterError(
             f"The tokenizer in {source!r} is not that of the model {model!r} at the server.",
@@ -210,7 +210,7 @@ def open_tokenizer(
 
 
 def cut_continuation(split: Boundary, limit: int | None, prefix: int, continuation: str) -> Boundary:
-    """Return the tokens within `limit`, context cut from the left behind the first `prefix` tokens.
+    """Return the tokens within `limit`, context cut from the left after the first `prefix` tokens.
 
     Raises `AdapterError` where the continuation alone is too long.
     """
@@ -228,7 +228,7 @@ def cut_continuation(split: Boundary, limit: int | None, prefix: int, continuati
 
 
 def cut_prompt(ids: tuple[int, ...], limit: int | None, prefix: int) -> tuple[tuple[int, ...], bool]:
-    """Return the ids within `limit`, cut from the left behind the first `prefix` ones, and whether they were cut."""
+    """Return the ids within `limit`, cut from the left after the first `prefix` ones, and whether they were cut."""
     if limit is None or len(ids) <= limit:
         return ids, False
     keep = prefix if limit > prefix else 0
@@ -250,7 +250,7 @@ def _load(source: str, *, trust_remote_code: bool, revision: str | None) -> Any:
         ) from error
     if not tokenizer.is_fast:
         raise AdapterError(
-            f"The tokenizer in {str(Path(source))!r} has no tokenizer.json, so it cannot tell which text a token is."
+            f"The tokenizer in {str(Path(source))!r} has no tokenizer.json, so it cannot map tokens to text."
         )
     return tokenizer
 
@@ -263,7 +263,7 @@ def _prefix(with_special: Sequence[int], without: Sequence[int]) -> tuple[int, .
     return ()
 
 
-def _behind(prefix: tuple[int, ...], ids: Sequence[int]) -> tuple[int, ...]:
+def _with_prefix(prefix: tuple[int, ...], ids: Sequence[int]) -> tuple[int, ...]:
     """Return the ids with the prefix before them, unless the text itself begins with it."""
     return tuple(ids) if tuple(ids[: len(prefix)]) == prefix else (*prefix, *ids)
 

@@ -1,4 +1,4 @@
-"""Generation through ``/completions`` and ``/chat/completions``: what is sent, and what has to come back."""
+"""Generation through ``/completions`` and ``/chat/completions``: the requests, and checks of the answers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.errors import AdapterError, CapabilityError
-from harness.models.capabilities import Generated, GenerateOptions, Turn
+from harness import AdapterError, CapabilityError, Generated, GenerateOptions, Turn
 
 __all__ = [
     "Written",
@@ -111,7 +110,7 @@ def check_constraint(generated: Generated, options: GenerateOptions, url: str) -
         return
     if not kept:
         raise AdapterError(
-            f"The server at {url} ignored the constraint that was put on its text: it wrote {text[:80]!r}.",
+            f"The server at {url} ignored the constraint on its text: it wrote {text[:80]!r}.",
             hint="Use vLLM, or generate without constraints.",
         )
 

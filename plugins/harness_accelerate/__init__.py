@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from harness.hookspecs import hookimpl
-from harness.running.processes import Launcher
+from harness import Launcher, hookimpl
 
 __all__ = ["harness_register_launchers"]
 

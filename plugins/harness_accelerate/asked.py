@@ -1,4 +1,4 @@
-"""How many processes ``accelerate launch`` was asked for, when it started only one and says nothing."""
+"""The number of processes that ``accelerate launch`` was asked for; it may start only one without a warning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def asked_processes() -> int | None:
 
 
 def read_asked(command: list[str]) -> int | None:
-    """Return the number of processes that an ``accelerate launch`` command line asks for, None where it says none."""
+    """Return the number of processes that an ``accelerate launch`` command line asks for, None for no number."""
     given = _arguments(command)
     if given is None:
         return None

@@ -1,4 +1,4 @@
-"""How a process that torchrun or accelerate started finds the others."""
+"""Join the processes that torchrun or accelerate started into one group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from accelerate import PartialState
 
-from harness.errors import AdapterError, UsageError
+from harness import AdapterError, UsageError
 from harness.running.launch import PARENT_LOCK, STATUS_VARIABLE
 from harness.storage.file_lock import FileLock
 from harness_accelerate.asked import asked_processes
@@ -19,7 +19,7 @@ from harness_accelerate.asked import asked_processes
 __all__ = ["TorchProcesses", "join"]
 
 PATIENCE = datetime.timedelta(hours=24)
-"""How long a process may be alone at work, scoring or fitting; one that is gone is noticed at once."""
+"""How long the other processes wait for one that scores or fits; one that has ended is noticed at once."""
 WATCH_EVERY = 1.0
 LOST = 3
 """Exit status of a process whose launcher is gone."""
@@ -40,7 +40,7 @@ class TorchProcesses:
         except RuntimeError as error:
             raise AdapterError(
                 f"Process {self.rank} lost another one of the {self.count}: {str(error).splitlines()[0]}.",
-                hint="See its last lines above; then go on with --resume.",
+                hint="See its last lines above; then continue with --resume.",
             ) from error
 
     def _gather(self, message: bytes) -> list[bytes]:
@@ -80,7 +80,7 @@ def join(*, cpu: bool = False) -> TorchProcesses | None:
         )
     if count == 1:
         return None
-    _tell_process()
+    _write_process_id()
     _watch_launcher()
     state = PartialState(cpu=cpu or not torch.cuda.is_available() or _says_cpu())
     if state.num_processes != count:
@@ -94,14 +94,14 @@ def _says_cpu() -> bool:
     return os.environ.get("ACCELERATE_USE_CPU", "").lower() in {"1", "true", "yes"}
 
 
-def _tell_process() -> None:
+def _write_process_id() -> None:
     folder = os.environ.get(STATUS_VARIABLE)
     if folder is not None:
         (Path(folder) / f"{os.environ['RANK']}.pid").write_text(str(os.getpid()), encoding="ascii")
 
 
 def _watch_launcher() -> None:
-    """End this process soon after its launcher, or the command that started that, was killed: nobody else would."""
+    """End this process soon after its launcher, or the command that started the launcher, was killed."""
     parent = os.getppid()
     folder = os.environ.get(STATUS_VARIABLE)
     command = None if folder is None else FileLock(Path(folder) / PARENT_LOCK)

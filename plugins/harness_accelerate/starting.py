@@ -1,7 +1,7 @@
-"""Starts one command in several processes of this machine, through accelerate's launcher or, on CPUs, torchrun.
+"""Start one command in several processes of this machine, through accelerate's launcher or, on CPUs, torchrun.
 
 On a CPU ``accelerate launch`` starts a single process whatever it is asked for (its other way is MPI); torchrun,
-which it uses for GPUs itself, starts as many as it is told.
+which it uses for GPUs itself, starts as many as it is asked for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The board: systems beside each other on every task and language, as pages without a server.
+"""The board: systems side by side on every task and language, as pages without a server.
 
 ``harness board`` writes them; as a plugin this package adds the report format ``board``.
 """
@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.hookspecs import hookimpl
+from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness.reporting.formats import ReportFormat
-    from harness.storage.run_folder import Run
+    from harness import ReportFormat, Run
 
 __all__ = ["harness_register_reports"]
 
@@ -20,7 +19,7 @@ __all__ = ["harness_register_reports"]
 @hookimpl
 def harness_register_reports() -> list[ReportFormat]:
     """Return the board as a report format, so that ``harness report --format board`` writes one."""
-    from harness.reporting.formats import ReportFormat
+    from harness import ReportFormat
 
     return [ReportFormat(name="board", suffix=".html", render=_render, summary="one interactive page")]
 

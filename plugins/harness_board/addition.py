@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness import Run
 from harness.languages.table import known_languages, recorded_name
 from harness.reporting.html.layout import table
 from harness.reporting.item_origin import ADDED, PROVENANCE_MARKS, is_added, origin_mark
 from harness.reporting.markup.element import Element, element
-from harness.storage.run_folder import Run
 
 __all__ = [
     "LEGEND",
@@ -22,10 +22,10 @@ __all__ = [
     "language_marks",
 ]
 
-STAND_IN = "*"
-LEGEND = {STAND_IN: "another split stands in for test (hover tells in which system)"}
+OTHER_SPLIT = "*"
+LEGEND = {OTHER_SPLIT: "scored on another split than test (hover shows in which system)"}
 LEGEND |= {mark: f"{made} test items" for made, mark in PROVENANCE_MARKS.items()} | {
-    ADDED: "a language that others added to the task, in none of its means"
+    ADDED: "added to the task by others, in none of its means"
 }
 
 
@@ -50,18 +50,18 @@ def added_languages(run: Run, task: str) -> tuple[str, ...]:
 
 
 def language_marks(run: Run, task: str) -> dict[str, str]:
-    """Return the marks of a task's languages, those without any left out."""
+    """Return the marks of a task's languages; those without marks are skipped."""
     spec = run.manifest["tasks"][task]
     cells = [cell for cell in run.cells if cell["task"] == task and cell["status"] == "ok"]
     found: dict[str, str] = {}
     for cell in cells:
-        marks = (STAND_IN if cell["stands_in"] else "") + origin_mark(cell, spec)
+        marks = (OTHER_SPLIT if cell["stands_in"] else "") + origin_mark(cell, spec)
         found[cell["language"]] = "".join(dict.fromkeys(found.get(cell["language"], "") + marks))
     return {code: marks for code, marks in found.items() if marks}
 
 
 def described_languages(run: Run, task: str) -> dict[str, dict[str, str]]:
-    """Return name, family and script of a task's languages that the language table lacks."""
+    """Return name, family and script of a task's languages that are not in the language table."""
     spec = run.manifest["tasks"][task]
     return {
         code: {"name": recorded_name(code, [spec]), "family": str(family), "script": str(script)}
@@ -71,7 +71,7 @@ def described_languages(run: Run, task: str) -> dict[str, dict[str, str]]:
 
 
 def extensions(runs: Sequence[Run]) -> tuple[Extension, ...]:
-    """Return the means of suites and tasks that added languages are in, beside those without them."""
+    """Return the means of suites and tasks with added languages, next to the means without them."""
     return tuple(found for run in runs for found in [*_of_suites(run), *_of_tasks(run)])
 
 

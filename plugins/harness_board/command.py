@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.errors import UsageError
+from harness import UsageError
 
 __all__ = ["app"]
 
@@ -52,11 +52,11 @@ def board(
         Path | None, typer.Option("--json", help="Also write the scores to this file.")
     ] = None,
 ) -> None:
-    """Write a board: systems beside each other on tasks and languages, as pages that need no server."""
+    """Write a board: systems side by side on tasks and languages, as pages that need no server."""
     # Imported here so that help stays fast.
-    from harness.api import open_session
-    from harness.cli.display import check_output_file, write_file, write_rows
-    from harness.storage.run_folder import Run, with_baselines
+    from harness import Run, open_session
+    from harness.cli.output import check_output_file, write_file, write_rows
+    from harness.storage.run_folder import with_baselines
     from harness_board.drilling import diagnosed, read_diagnosis, with_diagnosis
     from harness_board.gathering import gather
     from harness_board.metadata import read_metadata

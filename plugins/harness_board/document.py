@@ -40,7 +40,7 @@ class TaskColumn:
     marks: dict[str, str] = field(default_factory=dict)
     """Language -> the marks of its scores, as `harness.reporting.item_origin` gives them."""
     described: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Name, family and script of languages that the language table lacks."""
+    """Name, family and script of languages that are not in the language table."""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class Board:
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The items that rows of `diagnosis` name: task/language/id -> inputs, reference, predictions."""
     extensions: tuple[Extension, ...] = ()
-    """Means that languages of others are in, beside those without them."""
+    """Means with languages that others added, next to the means without them."""
     checklists: dict[str, tuple[Element, ...]] = field(default_factory=dict)
     """Task -> the errors and failing cases of every run, for tasks that are checklists."""
     equity: EquityReport | None = None

@@ -9,8 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from harness.errors import DataError, UsageError
-from harness.storage.run_folder import ItemRecord, Run
+from harness import DataError, ItemRecord, Run, UsageError
 from harness_board.document import Board
 
 __all__ = ["diagnosed", "read_diagnosis", "with_diagnosis"]
@@ -70,22 +69,22 @@ def read_diagnosis(path: Path) -> list[dict[str, Any]]:
         raise DataError(f"{path}: expected a list of rows, as harness diagnose --json writes it.")
     for number, row in enumerate(rows, start=1):
         needed = ("task", "attribute", "histogram") if "histogram" in row else NEEDED
-        lacking = [name for name in ("kind", *needed) if name not in row]
-        if lacking and (row.get("kind") in KINDS or "kind" in lacking):
-            raise DataError(f"{path}: row {number} lacks {', '.join(lacking)}.")
+        missing = [name for name in ("kind", *needed) if name not in row]
+        if missing and (row.get("kind") in KINDS or "kind" in missing):
+            raise DataError(f"{path}: row {number} has no {', '.join(missing)}.")
     return rows
 
 
 def diagnosed(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return the diagnosis of every run, of the first against each other one, and of the first one's data.
 
-    Raises `UsageError` where this installation cannot diagnose; a pair that cannot be compared is left out.
+    Raises `UsageError` where this installation cannot diagnose; a pair that cannot be compared is skipped.
     """
     try:
         diagnosis = import_module("harness.analysis.diagnosis")
     except ModuleNotFoundError as error:
         raise UsageError("This installation of the harness has no 'harness diagnose'.") from error
-    from harness.api import open_session
+    from harness import open_session
 
     if not runs:
         raise UsageError("--with-diagnosis needs runs: published scores have no items.")
@@ -125,7 +124,7 @@ def _bin(part: Sequence[Any]) -> str:
 
 
 def _key(row: Mapping[str, Any], item: Any) -> Any:
-    """Return the key of an item that a row names by id; an example that stands in the row itself stays."""
+    """Return the key of the item that a row names by id; an example that is in the row itself stays as it is."""
     return item if isinstance(item, dict) else f"{row['task']}/{row.get('language') or ''}/{item}"
 
 
@@ -135,7 +134,7 @@ def _examples(wanted: Iterable[str], runs: Sequence[Run]) -> dict[str, dict[str,
     found: dict[str, dict[str, Any]] = {}
     for run in runs:
         for cell in run.cells:
-            # A row over all languages names items without a language: the first language that has it is shown.
+            # A row over all languages names items without their language: the first language that has it is shown.
             places = [code for code in (cell["language"], "") if (cell["task"], code) in cells]
             if cell["status"] != "ok" or not places:
                 continue

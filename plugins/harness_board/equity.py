@@ -1,4 +1,4 @@
-"""What languages cost the systems of a board's runs: fertility, premium and truncation beside each other."""
+"""What languages cost the systems of a board's runs: fertility, premium and truncation side by side."""
 
 from __future__ import annotations
 

@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import UnknownNameError, UsageError
+from harness import Run, UnknownNameError, UsageError
 from harness.languages.table import known_languages
 from harness.reporting.equity.report import equity_report
-from harness.storage.run_folder import Run
 from harness_board.addition import extensions
 from harness_board.checklist import checklist_sections
 from harness_board.document import Board, System, TaskColumn
@@ -40,10 +39,10 @@ def gather(
 
     Args:
         runs: Their suites decide the order of tasks and their categories.
-        published: A suite whose published scores shall stand on the board.
+        published: A suite whose published scores the board shows.
         scores: Files or folders of tab-separated scores.
         renamed: Names in score files -> names on the board.
-        metadata: What the makers of systems tell.
+        metadata: What the makers of systems state.
         catalog: The installed tasks and suites; needed for `published` and `scores`.
         title: Heading.
 
@@ -55,7 +54,7 @@ def gather(
             "A board needs runs, --from-published SUITE or --from-scores FILE; found none of them.",
             hint="Try: harness board --from-published xtreme_r -o board.html",
         )
-    _refuse_strangers(runs)
+    _require_common_task(runs)
     columns: dict[str, TaskColumn] = {}
     for run in runs:
         columns |= {task.task: _united(columns.get(task.task), task) for task in run_tasks(run)}
@@ -107,8 +106,8 @@ def _ordered(
     return tuple(replace(task, category=category.get(task.task, "")) for task in tasks)
 
 
-def _refuse_strangers(runs: Sequence[Run]) -> None:
-    """Raise `UsageError` for a run that shares no task with any other: their scores stand beside nothing."""
+def _require_common_task(runs: Sequence[Run]) -> None:
+    """Raise `UsageError` for a run that shares no task with any other, so that nothing can be compared."""
     tasks = [{row["task"] for row in run.results["tasks"]} for run in runs]
     for index, run in enumerate(runs):
         if not tasks[index]:

@@ -1,4 +1,4 @@
-"""What the maker of a system tells about it: ``--metadata model.yaml``.
+"""What the maker of a system states about it: ``--metadata model.yaml``.
 
 Amounts of data are a value and a unit, since papers print tokens, bytes and sentence pairs side by side (XTREME-R,
 Table 13): numbers of different units are never compared.
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from harness.errors import UsageError
+from harness import UsageError
 from harness.specs.loading import read_yaml
 from harness.specs.schema import SpecModel
 from harness.specs.validating import validate_document
@@ -38,7 +38,7 @@ class Parameters(SpecModel):
 
 
 class SystemMetadata(SpecModel):
-    """One system; every key but `name` may be left out."""
+    """One system; every key but `name` is optional."""
 
     name: str
     """As the board calls the system: ``hf:xlm-roberta-base``, ``XLM-R Large``."""

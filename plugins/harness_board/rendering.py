@@ -56,7 +56,7 @@ FACT_HEADS = {
     "reported": "Reported",
 }
 LONG = 30
-"""Characters of a fact that stand in one line."""
+"""Characters of a fact that fit in one line."""
 BACK = "← all tasks and languages"
 OVERALL = (
     "mean of the category means; a category is the mean of its tasks, a task the mean over its languages"
@@ -73,7 +73,7 @@ def script() -> str:
 
 @cache
 def board_style() -> str:
-    """Return the style of the page, behind the one that all pages share."""
+    """Return the style of the page, which follows the one that all pages share."""
     return resources.files("harness_board").joinpath("static/board.css").read_text(encoding="utf-8")
 
 
@@ -137,8 +137,8 @@ def board_page(
 def _marks(board: Board) -> str:
     """Return the legend of the marks that languages of the board have."""
     marks = {mark for task in board.tasks for own in task.marks.values() for mark in own}
-    told = [f"{mark} {meaning}" for mark, meaning in LEGEND.items() if mark in marks]
-    return f" {', '.join(told)}." if told else ""
+    shown = [f"{mark} {meaning}" for mark, meaning in LEGEND.items() if mark in marks]
+    return f" {', '.join(shown)}." if shown else ""
 
 
 def _formula(task: str | None) -> str:
@@ -202,7 +202,7 @@ def _row(row: Row, shown: Standing, limits: Sequence[tuple[Any, Any]]) -> Elemen
             "td",
             total.text,
             class_="n absent" if total.value is None else "n total",
-            title=total.told or None,
+            title=total.description or None,
         )
     )
     cells += [_field(field, *limit) for field, limit in zip(row.fields, limits, strict=True)]
@@ -212,7 +212,7 @@ def _row(row: Row, shown: Standing, limits: Sequence[tuple[Any, Any]]) -> Elemen
 
 def _field(field: Field, low: float, high: float) -> Element:
     style = f"n {heat_class(field.value, low, high)}"
-    return element("td", field.text, class_=style, title=field.told or None)
+    return element("td", field.text, class_=style, title=field.description or None)
 
 
 # The controls -------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.storage.run_folder import Run
+from harness import Run
 from harness_board.addition import added_languages, described_languages, language_marks
 from harness_board.document import Score, System, TaskColumn
 
@@ -113,7 +113,7 @@ def _score(row: Mapping[str, Any], run: Run, cells: Mapping[Any, Mapping[str, An
 
 
 def _stand_ins(row: Mapping[str, Any], run: Run) -> str:
-    """Return in which languages another split stands in for the test split of a score."""
+    """Return the languages in which a score is of another split than test."""
     same = ("task", "protocol", "method", "view")
     codes = [
         cell["language"]

@@ -1,9 +1,9 @@
 """Published scores from tables of tab-separated values, in percent: ``--from-scores FILE.tsv``.
 
-Three layouts are told apart by their header; empty fields and ``NA`` are scores that are not known:
+The header decides which of three layouts it is; empty fields and ``NA`` are scores that are not known:
 
 ========================================  =====================================================================
-``model task metric language score``      one score a row; ``setting`` and ``language`` may be left out
+``model task metric language score``      one score per row; ``setting`` and ``language`` are optional
 ``model setting xnli xquad_f1 ...``       one system a row, one task (and metric) a column
 ``model en ar bg ...``                    one system a row, one language a column; the file is named after the
                                           task and metric: ``table19_xquad_f1.tsv``, ``xnli.tsv``
@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from harness.errors import DataError, UsageError
+from harness import DataError, UsageError
 from harness.languages.table import known_languages
 from harness_board.document import Score, System, TaskColumn
 
@@ -38,7 +38,7 @@ SUFFIXES = {
     "translate-test": "translate_test",
     "zero-shot": "zero_shot_transfer",
 }
-"""Settings as tables write them, in their own column or behind the name of a model."""
+"""Settings as tables write them, in their own column or after the name of a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class ScoreTable:
     language: str
     value: float
     printed: bool = False
-    """Whether it is a printed average beside cells by language."""
+    """Whether it is a printed average, next to cells by language."""
     note: str = ""
 
 
@@ -99,9 +99,9 @@ def _row(
     shared: dict[str, Any] = {"model": model, "setting": setting, "note": row.get("note", "")}
     codes = known_languages()
     if set(named) >= {"task", "metric"} or "score" in named:
-        lacking = [name for name in LONG if name not in row]
-        if lacking:
-            raise DataError(f"{path}:1: a file with one score a row lacks the column {', '.join(lacking)}.")
+        missing = [name for name in LONG if name not in row]
+        if missing:
+            raise DataError(f"{path}:1: a file with one score per row has no column {', '.join(missing)}.")
         value = _number(row["score"], path, number, "score")
         if value is not None:
             yield ScoreTable(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.errors import UsageError
+from harness import UsageError
 from harness_board.document import Board
 from harness_board.rendering import board_page
 

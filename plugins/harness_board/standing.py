@@ -34,11 +34,11 @@ class Field:
 
     @property
     def text(self) -> str:
-        """One decimal; ``~`` behind a mean over fewer languages than the task has."""
+        """One decimal; ``~`` after a mean over fewer languages than the task has."""
         return "-" if self.value is None else f"{points(self.value)}{'' if self.is_whole else '~'}"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The title and the interval."""
         if self.value is None or (self.se is None and self.interval is None):
             return self.title
@@ -178,7 +178,8 @@ def shown_languages(task: Mapping[str, Any]) -> list[str]:
 def standing(content: Mapping[str, Any], *, task: str | None = None, language: str | None = None) -> Standing:
     """Return the table of a board, of one task (its languages as columns), or of one language (its tasks).
 
-    Systems stand by their overall score, those over fewer languages behind complete ones, those without one last.
+    Systems are ordered by their overall score. Those over fewer languages follow complete ones; those without a score
+    come last.
     """
     scores = _Scores(content)
     tasks = [
@@ -203,9 +204,9 @@ def standing(content: Mapping[str, Any], *, task: str | None = None, language: s
         total = _total(by_task, content["categories"])
         is_known = total.value is not None or any(field.value is not None for field in fields)
         if is_known or (task is None and language is None):
-            told = tuple(FACTS[name](system) for name in facts)
+            own_facts = tuple(FACTS[name](system) for name in facts)
             rows.append(
-                Row(index=index, label=system["label"], facts=told, total=total, fields=tuple(fields))
+                Row(index=index, label=system["label"], facts=own_facts, total=total, fields=tuple(fields))
             )
     places = ranks([row.total for row in rows])
     ranked = [
@@ -257,7 +258,7 @@ def _total(fields: Mapping[str, Field], categories: Mapping[str, Sequence[str]])
     groups = {name: tasks for name, tasks in kept.items() if tasks}
     used = [task for tasks in groups.values() for task in tasks] if groups else list(fields)
     found = overall({task: fields[task].value for task in used}, used, groups)
-    lacking = [task for task in used if fields[task].value is None]
+    missing = [task for task in used if fields[task].value is None]
     whole = all(fields[task].is_whole for task in used)
     weights = {task: 1 / len(used) for task in used}
     for tasks in groups.values():
@@ -266,10 +267,10 @@ def _total(fields: Mapping[str, Field], categories: Mapping[str, Sequence[str]])
     title = "" if whole else "over fewer languages than the tasks have"
     return Field(
         value=found.paper if groups else found.flat,
-        se=None if lacking else _combined(errors),
+        se=None if missing else _combined(errors),
         interval=fields[used[0]].interval if len(used) == 1 else None,
         is_whole=whole,
-        title=f"no score for {', '.join(lacking)}" if lacking else title,
+        title=f"no score for {', '.join(missing)}" if missing else title,
     )
 
 
@@ -329,4 +330,4 @@ FACTS: dict[str, Callable[[Mapping[str, Any]], str]] = {"setting": _setting, "pa
 
 
 def _facts(systems: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    return tuple(name for name, told in FACTS.items() if len({told(system) for system in systems}) > 1)
+    return tuple(name for name, read in FACTS.items() if len({read(system) for system in systems}) > 1)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from harness.hookspecs import hookimpl
+from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness.data.readers.reader import Reader
-    from harness.metrics.metric import Metric
+    from harness import Metric, Reader, ReportSection
 
-__all__ = ["harness_register_metrics", "harness_register_readers"]
+__all__ = ["harness_register_metrics", "harness_register_readers", "harness_register_reports"]
 
 
 @hookimpl
@@ -28,3 +27,18 @@ def harness_register_metrics() -> Iterable[Metric]:
     from harness_checklist.metrics import METRICS
 
     return METRICS
+
+
+@hookimpl
+def harness_register_reports() -> Iterable[ReportSection]:
+    """Return the section of failing test cases."""
+    from harness import ReportSection
+
+    return [
+        ReportSection(
+            name="cases",
+            title="Failing test cases",
+            target="harness_checklist.reporting.cases:read_cases",
+            place="items",
+        )
+    ]

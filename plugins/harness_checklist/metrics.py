@@ -1,7 +1,7 @@
 """Scores of test cases: a case fails where any of its examples fails (CheckList, Ribeiro et al. 2020, section 3).
 
-Of a case that nobody can pass, its items have the tag ``defect``; how answers are compared in a language stands in
-the tag ``normalise``. Error rates come with Wilson's interval over cases.
+Items of a case that no system can pass have the tag ``defect``; the tag ``normalise`` says how answers are
+compared in their language. Error rates come with Wilson's interval over cases.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.metrics.metric import Bounds, Floats, GroupScore, Metric, MetricContext, MetricResult
-from harness.metrics.pairing import check_pairs, field_of
+from harness import Bounds, GroupScore, Metric, MetricContext, MetricResult, check_pairs, field_of
+from harness.metrics.metric import Floats
 from harness.statistics import wilson
-from harness_checklist.profile import Profile
+from harness_checklist.suites.profile import Profile
 
 __all__ = ["METRICS", "profile_from_tag", "profile_tag"]
 

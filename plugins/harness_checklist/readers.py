@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.data.readers.reader import Reader
-from harness.data.records import Row
-from harness.errors import UsageError
+from harness import Reader, Row, UsageError
 
 __all__ = ["READERS", "case_rows"]
 
@@ -20,13 +18,13 @@ def case_rows(case: object, tag: str, path: str, line: int) -> Iterator[Row]:
     """Yield one row an example: its text, its answer with its place, its case and test, and its tags.
 
     Args:
-        case: A `harness_checklist.case.Case`.
+        case: A `harness_checklist.generation.case.Case`.
         tag: The language's profile, as `harness_checklist.metrics.profile_tag` writes it.
         path: The file it comes from.
         line: Its line there, or its number.
     """
-    from harness_checklist.case import Case
-    from harness_checklist.defect import example_defects
+    from harness_checklist.generation.case import Case
+    from harness_checklist.generation.defect import example_defects
     from harness_checklist.metrics import profile_from_tag
 
     assert isinstance(case, Case)
@@ -48,9 +46,9 @@ def case_rows(case: object, tag: str, path: str, line: int) -> Iterator[Row]:
 
 
 def _read_cases(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    from harness_checklist.case_file import read_cases
+    from harness_checklist.generation.case_file import read_cases
     from harness_checklist.metrics import profile_tag
-    from harness_checklist.profile import Profile
+    from harness_checklist.suites.profile import Profile
 
     for path in paths:
         tags = _profiles(path)
@@ -59,7 +57,7 @@ def _read_cases(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[R
 
 
 def _profiles(path: Path) -> dict[str, str]:
-    """Return the tags of the profiles that stand beside the cases, by case."""
+    """Return the tags of the profiles in a file of cases, by case."""
     from harness_checklist.metrics import profile_from_tag, profile_tag
 
     found = {}
@@ -69,7 +67,7 @@ def _profiles(path: Path) -> dict[str, str]:
                 continue
             try:
                 kept = json.loads(line)
-            except ValueError:  # `read_cases` tells all faults
+            except ValueError:  # `read_cases` reports all faults
                 return {}
             if isinstance(kept, dict) and isinstance(kept.get("normalise"), dict):
                 text = json.dumps(kept["normalise"], ensure_ascii=False, sort_keys=True)
@@ -78,9 +76,9 @@ def _profiles(path: Path) -> dict[str, str]:
 
 
 def _read_released(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    from harness_checklist.drawing import draw_cases
+    from harness_checklist.generation.drawing import draw_cases
     from harness_checklist.metrics import profile_tag
-    from harness_checklist.released import read_released
+    from harness_checklist.released.importer import read_released
 
     language = options.get("language")
     if not language:
@@ -110,7 +108,7 @@ READERS = (
     Reader(
         name="checklist",
         read=_read_cases,
-        summary="test cases that 'harness checklist generate' wrote: JSON lines, one case a line",
+        summary="test cases that 'harness checklist generate' wrote: JSON lines, one case per line",
     ),
     Reader(
         name="checklist_templates",
@@ -118,7 +116,7 @@ READERS = (
         summary="the released MultiCheckList templates, 'checklist_templates.tsv'; draws the cases",
         options={
             "language": "code of the language",
-            "cases": "cases a test, 200 by default",
+            "cases": "cases per test, 200 by default",
             "seed": "of the draw, 0 by default",
         },
     ),

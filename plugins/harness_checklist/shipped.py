@@ -7,9 +7,9 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from harness.errors import UnknownNameError, UsageError
-from harness_checklist.loading import load_suite
-from harness_checklist.suite import Suite
+from harness import UnknownNameError, UsageError
+from harness_checklist.suites.loading import load_suite
+from harness_checklist.suites.suite import Suite
 
 __all__ = ["find_suite", "open_suite", "shipped_suites"]
 
@@ -31,11 +31,11 @@ def find_suite(name_or_path: str, languages: Collection[str] | None = None) -> S
 
 
 def open_suite(name_or_path: str, languages: Collection[str] | None = None) -> tuple[Suite, tuple[str, ...]]:
-    """Return a suite as `find_suite` does, and what a reader of a released sheet should know of it."""
+    """Return a suite as `find_suite` does, and notices for the reader of a released sheet."""
     path = Path(name_or_path)
     if path.suffix == ".tsv":
         # Imported here so that a suite folder is read without the reader of sheets.
-        from harness_checklist.released import read_released
+        from harness_checklist.released.importer import read_released
 
         imported = read_released(path)
         return imported.suite, imported.notices
@@ -48,7 +48,7 @@ def open_suite(name_or_path: str, languages: Collection[str] | None = None) -> t
         raise UsageError(f"{name_or_path!r} is no suite: expected a folder with suite.yaml, or a .tsv.")
     if len(path.parts) > 1:
         raise UsageError(f"There is no suite folder {name_or_path!r}.", hint=_hint(shipped))
-    raise UnknownNameError("suite", name_or_path, shipped, hint="A suite folder or a .tsv is taken, too.")
+    raise UnknownNameError("suite", name_or_path, shipped, hint="A suite folder or a .tsv also works.")
 
 
 def _hint(shipped: Collection[str]) -> str:

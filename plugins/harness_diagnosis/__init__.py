@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from harness.hookspecs import hookimpl
+from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness.data.features import Feature
+    from harness import Feature
 
 
 @hookimpl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness.data.features import Feature
+from harness import Feature
 from harness_diagnosis import bleu, label, length, script, span, vocabulary
 from harness_diagnosis.paper import printed_edges
 
@@ -192,7 +192,7 @@ FEATURES: Final = (
         compute=script.latin_side,
         kinds=_CLASSIFIED,
         continuous=False,
-        description="Whether one text of an item is in Latin letters only, though its language is not.",
+        description="Whether one of the texts is in Latin letters only, though its language is not.",
         source=_OURS,
     ),
     Feature(
@@ -253,7 +253,7 @@ FEATURES: Final = (
         compute=label.entity_frequency,
         kinds=_RANKED,
         continuous=False,
-        source="Ruder et al. (2021), XTREME-R, section 3 (Mewsli-X); left out where records do not have it",
+        source="Ruder et al. (2021), XTREME-R, section 3 (Mewsli-X); skipped where records do not have it",
     ),
     Feature(
         name="rank",

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from harness.data.features import FeatureContext, Items
+from harness import FeatureContext
+from harness.data.features import Items
 from harness_diagnosis.length import word_lists
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
 
 Names = Sequence[str | None]
 _RESOURCES: Final = ((1.0, "high"), (0.1, "medium"), (0.0, "low"))
-"""Millions of Wikipedia articles from which on a language has the name."""
+"""The least number of Wikipedia articles, in millions, for each class."""
 
 
 def language_field(name: str) -> Callable[[Items, FeatureContext], Names | None]:
@@ -41,7 +42,7 @@ def language_field(name: str) -> Callable[[Items, FeatureContext], Names | None]
 def resource(items: Items, context: FeatureContext) -> Names | None:
     """Return the resource class of the language: high from a million Wikipedia articles on, medium from 100,000 on.
 
-    Articles are those of XTREME-R's Table 7; the classes are ours. None for a language that the table lacks.
+    Articles are those of XTREME-R's Table 7; the classes are ours. None for languages that are not in the table.
     """
     try:
         articles = float(items.language.wikipedia_articles)

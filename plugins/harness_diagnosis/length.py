@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.data.features import FeatureContext, Items
+from harness import FeatureContext
+from harness.data.features import Items
 from harness.languages.segmentation import word_counts, words
 
 __all__ = [

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from harness.data.features import FeatureContext, Items
+from harness import FeatureContext
+from harness.data.features import Items
 from harness.languages.scripts import SCRIPTS, script_counts, text_scripts
 
 __all__ = ["item_script", "item_texts", "latin_side"]
@@ -46,7 +47,7 @@ def item_script(items: Items, context: FeatureContext) -> list[str | None] | Non
 
 
 def latin_side(items: Items, context: FeatureContext) -> list[str] | None:
-    """Return ``yes`` where one text of an item has letters and all are Latin, though its language is not written so.
+    """Return ``yes`` where one of the texts has letters and all are Latin, though its language is not written so.
 
     None for languages of Latin script, and for kinds whose items are no pair of texts.
     """

@@ -1,4 +1,4 @@
-"""How a model's tokens and the training data fit an item: fertility and unknown words."""
+"""How well the model's tokens and the training data fit each item: fertility and unknown words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.data.features import FeatureContext, Items
+from harness import FeatureContext
+from harness.data.features import Items
 from harness.languages.segmentation import word_counts
 from harness_diagnosis.length import word_lists
 from harness_diagnosis.script import item_texts
@@ -51,7 +52,7 @@ def fertility(items: Items, context: FeatureContext) -> Floats | None:
 
 
 def unknown_words(items: Items, context: FeatureContext) -> Floats | None:
-    """Return the share of the words of every item that the training data lack; None where they were not given."""
+    """Return the share of the words of every item that are not in the training data; None where they were not given."""
     vocabulary = context.vocabulary
     if vocabulary is None or not item_texts(items):
         return None

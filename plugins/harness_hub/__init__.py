@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.hookspecs import hookimpl
+from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness.data.resolve import DataRef, ResolvedData
+    from harness import DataRef, ResolvedData
 
 
 @hookimpl
@@ -16,7 +16,7 @@ def harness_resolve_data(ref: DataRef, cache: Path) -> ResolvedData | None:
     """Return the split as a Parquet file in the cache, downloaded if it is not there yet."""
     from importlib.util import find_spec
 
-    from harness.errors import MissingExtraError
+    from harness import MissingExtraError
 
     if ref.hub is None:
         return None

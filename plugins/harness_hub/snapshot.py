@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from harness.data.resolve import DataRef, HubFiles, ResolvedData
-from harness.errors import DataError, MissingDataError, near_names
+from harness import DataError, DataRef, MissingDataError, ResolvedData, near_names
+from harness.data.resolve import HubFiles
 
 __all__ = ["fetch"]
 
@@ -32,9 +32,9 @@ def fetch(ref: DataRef, cache: Path) -> ResolvedData:
     """Return the Parquet file of the Hub split that `ref` names, downloading it into `cache` if needed.
 
     The file is kept by repository, config, split and resolved commit, so a pinned source that is in the cache
-    asks nobody. A source without a revision takes the newest commit, which `ResolvedData.revision` names.
+    needs no connection. A source without a revision takes the newest commit, which `ResolvedData.revision` names.
 
-    Raises `MissingDataError` when the repository, revision, config or split cannot be had, with the next
+    Raises `MissingDataError` when the repository, revision, config or split is not available, with the next
     step; `DataError` when the dataset is a script, or its card points outside of the repository.
     """
     hub = ref.hub
@@ -110,12 +110,12 @@ def _recipe(hub: HubFiles, card_folder: Path) -> _Recipe:
             raise DataError(
                 f"The card of the Hub dataset {hub.path!r} has an option {name!r}, which is unknown."
             )
-    _refuse_outside(hub, folder)
+    _check_inside(hub, folder)
     if config.get("data_files") is None:
         return _Recipe(download=_all_data(folder), folder=folder, options=options)
     patterns = _split_patterns(hub, config["data_files"])
     for pattern in patterns:
-        _refuse_outside(hub, pattern)
+        _check_inside(hub, pattern)
     data_files = tuple(str(PurePosixPath(folder) / pattern) for pattern in patterns)
     return _Recipe(download=data_files, data_files=data_files, options=options)
 
@@ -167,7 +167,7 @@ def _unknown(hub: HubFiles, what: str, name: str, known: Mapping[str, Any]) -> M
     )
 
 
-def _refuse_outside(hub: HubFiles, pattern: str) -> None:
+def _check_inside(hub: HubFiles, pattern: str) -> None:
     # A card is text from outside, and the loader would follow it to any file or address.
     path = PurePosixPath(pattern)
     if path.is_absolute() or ".." in path.parts or ":" in pattern or "\\" in pattern or "~" in pattern:
@@ -236,7 +236,7 @@ def _prepare(hub: HubFiles, recipe: _Recipe, commit: str, kept: Path) -> None:
 def _convert(hub: HubFiles, recipe: _Recipe, snapshot: Path, scratch: Path, part: Path) -> None:
     import datasets
 
-    # The loader resolves the files of a card's first config even when another one is asked for; those were
+    # The loader resolves the files of a card's first config even when another one is requested; those were
     # not downloaded. So a card's config is loaded from its own files, through a folder without a card.
     empty = scratch / "data"
     empty.mkdir()

@@ -1,4 +1,4 @@
-"""Reads questions whose gold answers are texts alone, without a place in a passage."""
+"""Reads questions whose gold answers are texts alone, without an offset in a passage."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from harness.data.readers.reader import Reader
+from harness import DataError, Reader, Row
 from harness.data.readers.structured import read_jsonl, read_parquet
-from harness.data.records import Row
-from harness.errors import DataError
 
 __all__ = ["READER"]
 
 
 def read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    """Yield one row a record of Parquet or JSON-lines files, with ``context``, ``question`` and ``answers``.
+    """Yield one row per record of Parquet or JSON-lines files, with ``context``, ``question`` and ``answers``.
 
-    An answer stands where its text is first found in the context, and at -1 where it is not: so it is scored, and
-    not trained on. Raises `DataError` where the answer is no text and no list of texts.
+    The offset of an answer is that of its first match in the context, or -1 without one: such an answer is scored, but
+    not trained on. Raises `DataError` where the answer is neither a text nor a list of texts.
     """
     keys = options.get("answers", "answer").split(".")
     for path in paths:
@@ -66,7 +64,7 @@ def _answers(row: Row, keys: Sequence[str]) -> list[str]:
 READER: Final = Reader(
     name="answer_texts",
     read=read,
-    summary="Parquet or JSON lines whose answers are texts without a place in the passage",
+    summary="Parquet or JSON lines whose answers are texts without an offset in the passage",
     options={
         "context": "the column of the passage; without it there is none",
         "question": "the column of the question (default: question)",

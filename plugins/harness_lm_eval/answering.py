@@ -1,4 +1,4 @@
-"""Asks our models what lm-eval asks, and lets lm-eval score the answers."""
+"""Sends lm-eval's requests to a model, and lets lm-eval score the answers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from harness.data.records import Prediction
-from harness.errors import ContractError, DataError
-from harness.kinds.methods import Method, MethodContext
-from harness.models.capabilities import (
+from harness import (
     Capability,
+    ContractError,
+    DataError,
     GenerateOptions,
     Generates,
     LikelihoodRequest,
+    Method,
+    MethodContext,
+    Prediction,
     ScoresContinuations,
 )
 from harness_lm_eval.live_task import LiveTask, aggregated, live_task
@@ -124,30 +126,30 @@ def _predictions(
 
 
 def _live(examples: Sequence[LmEvalExample], context: MethodContext) -> LiveTask:
-    """Return lm-eval's task; raises `DataError` where it does not ask any more what the items say."""
+    """Return lm-eval's task; raises `DataError` where its requests changed."""
     spec = context.spec
     assert isinstance(spec, LmEvalSpec)
     live = live_task(spec.lm_eval_name, spec.shots)
     for example in examples:
         asked = [instance.args[0] for instance in live.asked.get(example.id, ())]
         if asked != [request[0] for request in example.requests]:
-            raise DataError(f"The data or prompts of {spec.task!r} changed while they were asked.")
+            raise DataError(f"The data or prompts of {spec.task!r} changed during the run.")
     return live
 
 
 def _keep_further(context: MethodContext, metrics: Sequence[Mapping[str, Any]]) -> None:
-    """Keep lm-eval's aggregates of what is no share of the items, over all items so far, in the cell's details."""
+    """Keep lm-eval's aggregates that are no share of the items, over all items so far, in the cell's details."""
     spec = context.spec
     assert isinstance(spec, LmEvalSpec)
     kept: dict[str, list[Any]] = context.cache.setdefault(f"lm_eval {context.digest}", {})
-    told: dict[str, float] = {}
+    values_by_key: dict[str, float] = {}
     for key, aggregation in spec.further.items():
         values = kept.setdefault(key, [])
         values += [own[key] for own in metrics if key in own]
         if values and aggregation != "bypass":
-            told[key] = aggregated(aggregation, key, values)
-    if told:
-        context.details["lm_eval"] = told
+            values_by_key[key] = aggregated(aggregation, key, values)
+    if values_by_key:
+        context.details["lm_eval"] = values_by_key
 
 
 METHODS = (

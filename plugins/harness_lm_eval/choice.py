@@ -1,4 +1,4 @@
-"""What is ranked: the choices of a task file as one template of ours, with what differs between them apart."""
+"""The choices of a task file as one template: the shared text, and the parts that differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness_lm_eval.expression import (
     Field,
     Items,
     Part,
-    Refused,
+    UnsupportedError,
     joined,
     split_template,
     text_parts,
@@ -61,7 +61,7 @@ def _common(texts: Sequence[str]) -> str:
     count = 0
     while all(len(text) > count and text[count] == texts[0][count] for text in texts):
         count += 1
-    # Only whole words are left away: "hopeful" and "hopeless" keep their beginning.
+    # Only whole words are dropped: "hopeful" and "hopeless" keep their beginning.
     return re.sub(r"\w*$", "", texts[0][:count])
 
 
@@ -70,16 +70,16 @@ def _slug(text: str) -> str:
 
 
 def read_choices(value: Any) -> Choices:
-    """Return the choices of ``doc_to_choice``; raises `Refused` for what is no fixed number of simple texts."""
+    """Return the choices of ``doc_to_choice``; raises `UnsupportedError` for other than a few simple texts."""
     texts = _texts(value)
     if len(texts) < 2:
-        raise Refused(f"{len(texts)} choice: expected at least two")
+        raise UnsupportedError(f"{len(texts)} choice: expected at least two")
     before = _shared(texts)
     rest = [text[len(before) :] for text in texts]
     after = _shared([text[::-1] for text in rest])[::-1]
     middles = [text[: len(text) - len(after)] for text in rest]
     if any(middles[:index].count(middle) for index, middle in enumerate(middles)):
-        raise Refused("two choices that are the same")
+        raise UnsupportedError("two choices that are the same")
     if all(len(middle) <= 1 and all(isinstance(part, str) for part in middle) for middle in middles):
         words = tuple("".join(map(str, middle)) for middle in middles)
         return Choices(before=tuple(before), after=tuple(after), words=words)
@@ -90,7 +90,7 @@ def read_choices(value: Any) -> Choices:
         or len({field.filters for field in fields}) > 1
         or len(set(names)) < len(names)
     ):
-        raise Refused("choices that differ in more than one field or one piece of text each")
+        raise UnsupportedError("choices that differ in more than one field or one piece of text each")
     return Choices(before=tuple(before), after=tuple(after), fields=names, filters=fields[0].filters)
 
 
@@ -100,17 +100,17 @@ def _texts(value: Any) -> list[list[Part]]:
     if isinstance(value, list):
         # lm-eval takes the texts of a YAML list as they are; braces in them mean nothing.
         if not all(isinstance(item, str | int | float) and not isinstance(item, bool) for item in value):
-            raise Refused("a list of anything but texts (quote yes, no, true and false)")
+            raise UnsupportedError("a list of anything but texts (quote yes, no, true and false)")
         if not all(isinstance(item, str) for item in value):
-            raise Refused("a list with numbers, which lm-eval cannot rank: quote them")
+            raise UnsupportedError("a list with numbers, which lm-eval cannot rank: quote them")
         return [[item] if item else [] for item in value]
     if not isinstance(value, str):
-        raise Refused(f"expected a list of choices, found {value!r}")
+        raise UnsupportedError(f"expected a list of choices, found {value!r}")
     pieces = [piece for piece in split_template(value) if not isinstance(piece, str) or piece.strip()]
     if len(pieces) != 1 or not isinstance(pieces[0], Items):
-        raise Refused(
-            f"{value!r}: expected a list of choices; one field that holds a list of its own for every item "
-            "has no place in our kinds"
+        raise UnsupportedError(
+            f"{value!r}: expected a list of choices; one field with a list of its own for every item "
+            "is not supported"
         )
     return [joined(text_parts(item)) for item in pieces[0].items]
 
@@ -123,9 +123,9 @@ def _shared(texts: Sequence[Sequence[Part]]) -> list[Part]:
 
 
 def letter_fields(choices: Choices, text: Sequence[Part]) -> tuple[str, ...]:
-    """Return the fields that stand after the letters in a text, as in ``A: {{option_a}}``; empty where they do not.
+    """Return the fields after the letters in a text, as in ``A: {{option_a}}``; empty without them.
 
-    Only for choices that are the letters from A on: what is ranked then are letters, and the choices are the fields.
+    Only for choices that are the letters from A on: the letters are ranked, and the choices are the fields.
     """
     if not choices.literal or choices.texts() != tuple(string.ascii_uppercase[: len(choices.words)]):
         return ()

@@ -1,4 +1,4 @@
-"""An lm-eval task file as a spec and a prompt of ours, or every reason why not, by key and line."""
+"""Converts an lm-eval task file to a spec and a prompt, or reports every reason why not, by key and line."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from harness.errors import Problem, SpecError, UsageError
+from harness import ImportedTask, Problem, SpecError, UsageError
 from harness.languages.table import known_languages
 from harness.prompts.preset import SPECIAL
-from harness.specs.importer import ImportedTask
 from harness_lm_eval.choice import Choices, letter_fields, read_choices
-from harness_lm_eval.expression import Field, Part, Refused, joined, template_parts
+from harness_lm_eval.expression import Field, Part, UnsupportedError, joined, template_parts
 from harness_lm_eval.key import key_problems, reject_group
 from harness_lm_eval.language import read_language
 from harness_lm_eval.scoring import check_filters, read_generation, read_metrics, shot_notes
@@ -36,7 +35,7 @@ Value = TypeVar("Value")
 def import_task(source: str, language: str | None) -> ImportedTask:
     """Return the spec and the prompt of a task, named by its file or, where lm-eval's folder is found, by its name.
 
-    Raises `SpecError` with all keys that cannot be taken, and `UsageError` where nobody says which language it is in.
+    Raises `SpecError` with all keys that cannot be taken, and `UsageError` for an unknown language.
     """
     task = read_task(find_task(source))
     reject_group(task)
@@ -44,52 +43,52 @@ def import_task(source: str, language: str | None) -> ImportedTask:
 
 
 class _Conversion:
-    """One task on its way; problems are collected, so that all are told at once."""
+    """The conversion of one task; it collects all problems and reports them together."""
 
     def __init__(self, task: TaskFile) -> None:
         self._task = task
         self._data = {key: value for key, value in task.data.items() if value is not None}
         self._problems: list[Problem] = key_problems(task)
-        self._told = {problem.key for problem in self._problems}
+        self._faulty = {problem.key for problem in self._problems}
         self._notes: list[str] = []
 
     def made(self, language: str | None) -> ImportedTask:
         output_type = str(self._data.get("output_type", "generate_until"))
         if output_type not in _OUTPUT_TYPES:
-            message = f"{output_type!r}: only {' and '.join(_OUTPUT_TYPES)} are taken"
+            message = f"{output_type!r}: only {' and '.join(_OUTPUT_TYPES)} are supported"
             raise SpecError(self._task.path, [*self._problems, self._task.problem("output_type", message)])
         if not isinstance(self._data.get("task"), str):
-            self._refuse("task", "the task has no name: this file is made to be included by others")
+            self._reject("task", "the task has no name: this file is made to be included by others")
         for key in ("dataset_name", "training_split", "validation_split", "test_split"):
             if not isinstance(self._data.get(key, ""), str):
-                self._refuse(key, f"expected a text, found {self._data[key]!r}; quote it in the YAML")
+                self._reject(key, f"expected a text, found {self._data[key]!r}; quote it in the YAML")
         text = self._take("doc_to_text", self._text)
         self._take("filter_list", lambda value: check_filters(value, output_type))
         self._notes += self._take("fewshot_config", lambda _: shot_notes(self._data)) or []
         if self._data.get("repeats", 1) != 1:
-            self._refuse("repeats", f"{self._data['repeats']} answers to an item; ours asks once")
-        # Without the text nothing that depends on it can be judged.
+            self._reject("repeats", f"{self._data['repeats']} answers per item; the harness asks once")
+        # Everything below depends on the text.
         parts = (self._ranked if output_type == "multiple_choice" else self._generated)(text or [])
         self._raise()
         assert parts is not None
         code = self._language(language)
         return self._documents(code, *parts)
 
-    # What is refused ----------------------------------------------------------------------------------
+    # Problems -----------------------------------------------------------------------------------------
 
     def _take(self, key: str, read: Callable[[Any], Value]) -> Value | None:
-        """Return what is read from a key; a refusal is kept as a problem of that key."""
-        if key in self._told:
+        """Read the value of a key; an unsupported one becomes a problem of the key."""
+        if key in self._faulty:
             return None
         try:
             return read(self._data.get(key))
-        except Refused as refusal:
-            self._refuse(key, str(refusal))
+        except UnsupportedError as error:
+            self._reject(key, str(error))
             return None
 
-    def _refuse(self, key: str, message: str) -> None:
+    def _reject(self, key: str, message: str) -> None:
         self._problems.append(self._task.problem(key, message))
-        self._told.add(key)
+        self._faulty.add(key)
 
     def _raise(self) -> None:
         if self._problems:
@@ -103,7 +102,7 @@ class _Conversion:
         if value is None:
             return []
         if not isinstance(value, str):
-            raise Refused(f"expected a template, found {value!r}")
+            raise UnsupportedError(f"expected a template, found {value!r}")
         if value.isidentifier():
             self._notes.append(
                 f"doc_to_text is taken for the column {value!r}, as lm-eval does where there is one."
@@ -114,14 +113,14 @@ class _Conversion:
     def _delimiter(self, key: str, usual: str) -> str:
         value = self._data.get(key, usual)
         if not isinstance(value, str):
-            self._refuse(key, f"expected a text, found {value!r}")
+            self._reject(key, f"expected a text, found {value!r}")
             return usual
         return value
 
     def _system(self, names: dict[str, str]) -> str:
         parts = self._take("description", lambda value: template_parts(value or ""))
         if any(isinstance(part, Field) for part in parts or []):
-            self._refuse("description", "a field of the item; the text before all items is the same for all")
+            self._reject("description", "a field of the item; the text before all items is the same for all")
         return _template(parts or [], names)
 
     # The two output types -----------------------------------------------------------------------------
@@ -136,14 +135,14 @@ class _Conversion:
         lettered = letter_fields(choices, text)
         options = choices.fields or lettered
         inputs = [name for name in used if name not in options]
-        if not inputs and "doc_to_text" not in self._told:
-            self._refuse(
+        if not inputs and "doc_to_text" not in self._faulty:
+            self._reject(
                 "doc_to_text", "no field of the item besides the choices: our kinds have at least one input"
             )
         elif not options and len(inputs) > _MOST_INPUTS:
-            message = f"{len(inputs)} fields ({', '.join(inputs)}); a classification of ours has one or two"
+            message = f"{len(inputs)} fields ({', '.join(inputs)}); a classification has one or two"
             key = "doc_to_text" if len(_fields(text)) > _MOST_INPUTS else "doc_to_choice"
-            self._refuse(key, message)
+            self._reject(key, message)
         names = _renamed([*inputs, *options])
         labels = [names[name] for name in options] or list(choices.names())
         target = self._take("doc_to_target", lambda value: read_target(value, choices, labels))
@@ -178,15 +177,15 @@ class _Conversion:
         delimiter = self._delimiter("target_delimiter", " ")
         between = self._delimiter("fewshot_delimiter", "\n\n")
         if "doc_to_choice" in self._data:
-            self._refuse("doc_to_choice", "choices for an answer that is written freely")
+            self._reject("doc_to_choice", "choices for a generated answer")
         metrics = self._take("metric_list", lambda value: read_metrics(value, "generate_until", delimiter))
         options = self._take("generation_kwargs", lambda value: read_generation(value, between))
         answers = self._take("doc_to_target", answer_path)
         used = _fields(text)
-        if "doc_to_text" not in self._told and not 1 <= len(used) <= _MOST_INPUTS:
-            message = f"{len(used)} fields; a question of ours has itself and at most one passage"
-            self._refuse("doc_to_text", f"{message} ({', '.join(used)})" if used else message)
-        if metrics is None or options is None or answers is None or "doc_to_text" in self._told:
+        if "doc_to_text" not in self._faulty and not 1 <= len(used) <= _MOST_INPUTS:
+            message = f"{len(used)} fields; a question has at most one passage"
+            self._reject("doc_to_text", f"{message} ({', '.join(used)})" if used else message)
+        if metrics is None or options is None or answers is None or "doc_to_text" in self._faulty:
             return None
         question = "question" if "question" in used else used[-1]
         names = {name: "question" if name == question else "context" for name in used}
@@ -196,7 +195,7 @@ class _Conversion:
         sources = self._take("dataset_path", lambda _: read_sources(self._data, reading))
         if sources is not None and sources.pop("train", None) is not None:
             self._notes.append(
-                "The training split is left out: answers without a place cannot be trained on."
+                "The training split is skipped: answers without an offset cannot be trained on."
             )
         self._notes += metrics[1]
         if "\n" not in options["stop"]:
@@ -218,13 +217,13 @@ class _Conversion:
         return f"lm-evaluation-harness, {self._data['task']}"
 
     def _language(self, given: str | None) -> str:
-        """Return the language's code; the task file has none, so it is given, or read off the end of a name."""
+        """Return the language's code: the given one, or one from the end of a name in the task file."""
         if given is not None:
             return known_languages().get(given).code
         found = read_language(self._data)
         if found is not None:
             code, key = found
-            self._notes.append(f"The language {code!r} was read off {key} ({self._data[key]}).")
+            self._notes.append(f"The language {code!r} comes from {key} ({self._data[key]}).")
             return code
         raise UsageError(
             f"The task {self._data['task']!r} does not say which language it is in.",
@@ -270,7 +269,7 @@ _BRACES = str.maketrans({"{": "{{", "}": "}}"})
 
 
 def _template(parts: Sequence[Part], names: dict[str, str]) -> str:
-    """Return parts in our template language."""
+    """Return parts in the template language of prompts."""
     made = []
     for part in joined(parts):
         if isinstance(part, str):
@@ -285,7 +284,7 @@ def _fields(parts: Sequence[Part]) -> list[str]:
 
 
 def _renamed(fields: Sequence[str]) -> dict[str, str]:
-    """Return names for fields: their own, unless our templates could not spell them or mean something else by them."""
+    """Return names for fields: their own, unless templates cannot spell them or give them another meaning."""
     names: dict[str, str] = {}
     for field in fields:
         name = field if _SPELT.fullmatch(field) else "field_" + re.sub(r"\W|^_+", "", field, flags=re.ASCII)

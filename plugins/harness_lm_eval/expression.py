@@ -1,4 +1,4 @@
-"""A safe reading of the few Jinja expressions that task files need; everything else is refused, nothing is executed.
+"""A safe reading of the few Jinja expressions that task files need; everything else is rejected, nothing is executed.
 
 Taken: ``{{field}}``, ``.strip()``, ``|trim``, ``[:-1]``, ``+`` and ``~`` between texts, lists, ``|join(' ')``, and for
 targets ``['a', 'b'].index(field)``, ``field - 1`` and ``field|int``.
@@ -17,8 +17,8 @@ __all__ = [
     "Literal",
     "Node",
     "Part",
-    "Refused",
     "Sum",
+    "UnsupportedError",
     "parse_expression",
     "split_template",
     "template_parts",
@@ -37,8 +37,8 @@ _RESERVED = frozenset("if else elif for in is not and or true false none True Fa
 _DEEPEST = 40
 
 
-class Refused(Exception):
-    """What a task file asks for and we do not take; the message says what."""
+class UnsupportedError(Exception):
+    """A part of a task file that cannot be imported; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,28 +87,30 @@ Part = str | Field
 
 
 def split_template(template: str) -> Iterator[str | Node]:
-    """Yield the literal texts and the expressions of a template; raises `Refused` for what is no plain expression."""
+    """Yield the literal texts and the expressions of a template; raises `UnsupportedError` for other Jinja."""
     end = 0
     for match in _TAG.finditer(template):
         yield template[end : match.start()]
         inner = match.group(1)
         if match.group().startswith("{%"):
-            raise Refused(f"the Jinja statement {match.group()!r}: only expressions {{{{...}}}} are taken")
+            raise UnsupportedError(
+                f"the Jinja statement {match.group()!r}: only expressions {{{{...}}}} are supported"
+            )
         if match.group().startswith("{#"):
-            raise Refused(f"the Jinja comment {match.group()!r}: remove it")
+            raise UnsupportedError(f"the Jinja comment {match.group()!r}: remove it")
         if inner.startswith("-") or inner.endswith("-"):
-            raise Refused(f"the whitespace control of {match.group()!r}")
+            raise UnsupportedError(f"the whitespace control of {match.group()!r}")
         yield parse_expression(inner)
         end = match.end()
     rest = template[end:]
     for mark in ("{{", "{%", "{#"):
         if mark in rest:
-            raise Refused(f"{mark!r} is never closed in {template!r}")
+            raise UnsupportedError(f"{mark!r} is never closed in {template!r}")
     yield rest
 
 
 def template_parts(template: str) -> list[Part]:
-    """Return a template as words and fields; raises `Refused`."""
+    """Return a template as words and fields; raises `UnsupportedError`."""
     parts: list[Part] = []
     for piece in split_template(template):
         parts += [piece] if isinstance(piece, str) else text_parts(piece)
@@ -116,7 +118,7 @@ def template_parts(template: str) -> list[Part]:
 
 
 def joined(parts: Sequence[Part]) -> list[Part]:
-    """Return the same text with neighbouring words put together and empty ones left out."""
+    """Return the same text with adjacent words joined and empty ones dropped."""
     made: list[Part] = []
     for part in parts:
         if isinstance(part, str) and made and isinstance(made[-1], str):
@@ -127,22 +129,22 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 
 
 def text_parts(node: Node) -> list[Part]:
-    """Return what an expression renders to, as words and fields; raises `Refused` for what is no text."""
+    """Return what an expression renders to, as words and fields; raises `UnsupportedError` for other values."""
     match node:
         case Literal(value):
             return [str(value)]
         case Field(path):
             if len(path) > 1:
-                raise Refused(f"{_shown(path)}: a value inside a field; only whole fields are texts")
+                raise UnsupportedError(f"{_shown(path)}: a value inside a field; only whole fields are texts")
             return [node]
         case Sum(first, rest):
             if any(mark == "-" for mark, _ in rest) or not _is_text([first, *(item for _, item in rest)]):
-                raise Refused("arithmetic inside a text")
+                raise UnsupportedError("arithmetic inside a text")
             return [part for item in (first, *(item for _, item in rest)) for part in text_parts(item)]
         case Call():
             return _called(node)
         case Items():
-            raise Refused("a list where a text is expected")
+            raise UnsupportedError("a list where a text is expected")
 
 
 def _is_text(nodes: Sequence[Node]) -> bool:
@@ -159,17 +161,17 @@ def _called(node: Call) -> list[Part]:
     if node.name == "join" and isinstance(target, Items):
         between = node.arguments[0] if node.arguments else Literal("")
         if not isinstance(between, Literal) or len(node.arguments) > 1:
-            raise Refused("'join' with anything but one text")
+            raise UnsupportedError("'join' with anything but one text")
         parts: list[Part] = []
         for index, item in enumerate(target.items):
             parts += [*([str(between.value)] if index else []), *text_parts(item)]
         return parts
-    raise Refused(f"{node.name!r}, for which our templates have no filter (they have strip and [:-1])")
+    raise UnsupportedError(f"{node.name!r}, for which templates have no filter (they have strip and [:-1])")
 
 
 def _filtered(field: Field, name: str) -> Field:
     if len(field.path) > 1:
-        raise Refused(f"{_shown(field.path)}: a value inside a field; only whole fields are texts")
+        raise UnsupportedError(f"{_shown(field.path)}: a value inside a field; only whole fields are texts")
     return Field(field.path, (*field.filters, name))
 
 
@@ -178,7 +180,7 @@ def _shown(path: Sequence[str | int]) -> str:
 
 
 def parse_expression(text: str) -> Node:
-    """Return the tree of an expression; raises `Refused` for what this small grammar does not have."""
+    """Return the tree of an expression; raises `UnsupportedError` for anything outside of this small grammar."""
     return _Parser(text).whole()
 
 
@@ -197,23 +199,23 @@ class _Parser:
         while place < len(self._text):
             match = _TOKEN.match(self._text, place)
             if match is None or match.lastgroup is None:
-                raise Refused(f"{self._text[place:].strip()[:1]!r} in the expression {self._text!r}")
+                raise UnsupportedError(f"{self._text[place:].strip()[:1]!r} in the expression {self._text!r}")
             tokens.append((match.lastgroup, match.group(match.lastgroup)))
             place = match.end()
         return tokens
 
     def whole(self) -> Node:
         if not self._tokens:
-            raise Refused("an empty expression")
+            raise UnsupportedError("an empty expression")
         node = self._sum()
         if self._at < len(self._tokens):
-            raise self._refused()
+            raise self._unexpected()
         return node
 
-    def _refused(self) -> Refused:
+    def _unexpected(self) -> UnsupportedError:
         if self._at >= len(self._tokens):
-            return Refused(f"the expression {self._text!r}, which ends too early")
-        return Refused(f"{self._tokens[self._at][1]!r} in the expression {self._text!r}")
+            return UnsupportedError(f"the expression {self._text!r}, which ends too early")
+        return UnsupportedError(f"{self._tokens[self._at][1]!r} in the expression {self._text!r}")
 
     def _peek(self, mark: str) -> bool:
         return self._at < len(self._tokens) and self._tokens[self._at] == ("mark", mark)
@@ -225,18 +227,18 @@ class _Parser:
 
     def _expect(self, mark: str) -> None:
         if not self._take(mark):
-            raise self._refused()
+            raise self._unexpected()
 
     def _next(self, sort: str) -> str:
         if self._at >= len(self._tokens) or self._tokens[self._at][0] != sort:
-            raise self._refused()
+            raise self._unexpected()
         self._at += 1
         return self._tokens[self._at - 1][1]
 
     def _sum(self) -> Node:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise Refused(f"an expression nested more than {_DEEPEST} deep")
+            raise UnsupportedError(f"an expression nested more than {_DEEPEST} deep")
         first = self._value()
         rest = []
         while any(self._peek(mark) for mark in "+-~"):
@@ -263,7 +265,7 @@ class _Parser:
         if self._take(":"):
             self._expect("-")
             if self._next("number") != "1":
-                raise self._refused()
+                raise self._unexpected()
             self._expect("]")
             return Call(node, "drop_last", ())
         sort = self._tokens[self._at][0] if self._at < len(self._tokens) else ""
@@ -297,20 +299,20 @@ class _Parser:
         if sort == "number":
             return Literal(int(self._next("number")))
         if sort != "name" or text in _RESERVED:
-            raise self._refused()
+            raise self._unexpected()
         return Field((self._next("name"),))
 
 
 def _inside(node: Node, key: str | int) -> Node:
     if not isinstance(node, Field) or node.filters:
-        raise Refused(f"[{key!r}] after anything but a field")
+        raise UnsupportedError(f"[{key!r}] after anything but a field")
     return Field((*node.path, key))
 
 
 def _unquoted(token: str) -> str:
     def escaped(match: re.Match[str]) -> str:
         if match.group(1) not in _ESCAPED:
-            raise Refused(f"the escape {match.group()!r}")
+            raise UnsupportedError(f"the escape {match.group()!r}")
         return _ESCAPED[match.group(1)]
 
     return _ESCAPE.sub(escaped, token[1:-1])

@@ -1,11 +1,11 @@
-"""The keys of a task file: what is done with each, and what is refused before anything else is read."""
+"""The keys of a task file: which are read, which have no effect, and which are rejected."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from harness.errors import Problem, SpecError, near_names
+from harness import Problem, SpecError, near_names
 from harness_lm_eval.task_file import Python, TaskFile
 
 __all__ = ["key_problems", "reject_group"]
@@ -17,7 +17,7 @@ _READ = frozenset(
 )
 _WITHOUT_EFFECT = frozenset("tag task_alias should_decontaminate doc_to_decontamination_query".split())
 """Names, and checks that score nothing."""
-_NOT_TAKEN = {
+_UNSUPPORTED = {
     "custom_dataset": "data made by Python",
     "doc_to_audio": "sound",
     "doc_to_image": "pictures",
@@ -30,7 +30,7 @@ _NOT_TAKEN = {
 
 
 def reject_group(task: TaskFile) -> None:
-    """Raise `SpecError` with the members of a group: each is imported by itself."""
+    """Raise `SpecError` with the members of a group: each must be imported by itself."""
     members = task.data.get("task")
     if "group" not in task.data and not isinstance(members, list) and "task_list" not in task.data:
         return
@@ -50,7 +50,7 @@ def _members(given: Any) -> Iterator[str]:
 
 
 def key_problems(task: TaskFile) -> list[Problem]:
-    """Return a problem for every key that holds Python, that we do not take, or that lm-eval does not know."""
+    """Return a problem for every key that holds Python, cannot be imported, or is unknown to lm-eval."""
     problems: list[Problem] = []
     for key, value in task.data.items():
         code = list(_python_in(value))
@@ -61,10 +61,10 @@ def key_problems(task: TaskFile) -> list[Problem]:
             )
         elif value in (None, "", False) or key in _READ | _WITHOUT_EFFECT:
             continue
-        elif key in _NOT_TAKEN:
-            problems.append(task.problem(key, f"{_NOT_TAKEN[key]}: not taken"))
+        elif key in _UNSUPPORTED:
+            problems.append(task.problem(key, f"{_UNSUPPORTED[key]}: not supported"))
         else:
-            near = near_names(key, _READ | _WITHOUT_EFFECT | set(_NOT_TAKEN))
+            near = near_names(key, _READ | _WITHOUT_EFFECT | set(_UNSUPPORTED))
             meant = f"; did you mean {near[0]!r}?" if near else ""
             problems.append(task.problem(key, f"a key that is not known{meant}"))
     return problems

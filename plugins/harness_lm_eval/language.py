@@ -1,4 +1,4 @@
-"""Which language an lm-eval task is in, read off its names: no key of a task file says it."""
+"""The language of an lm-eval task, from its names: task files have no key for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEAST_WORD = 4
 
 
 def read_language(data: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return our code and the key it was read off, ``dataset_name`` or ``task``; None where neither says one.
+    """Return the language code and the key that it comes from, ``dataset_name`` or ``task``; None without one.
 
     A code that is only the end of a longer name counts where no other part of the task's name is a code:
     ``blimp_nl__om_te`` is not Telugu.
@@ -35,7 +35,7 @@ def read_language(data: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _whole_codes(name: str) -> Iterator[str]:
-    """Yield what is a code in full: the name, the language of ``HI_IN``, and ``swh_Latn`` at its end."""
+    """Yield full codes: the name, the language of ``HI_IN``, and ``swh_Latn`` at its end."""
     yield name
     locale = _LOCALE.fullmatch(name)
     if locale is not None:
@@ -58,7 +58,7 @@ def _ending(name: str, task: str) -> str | None:
 
 
 def _code(name: str) -> str | None:
-    """Return our code of a name that is one, ours or another's."""
+    """Return the language code of a name that is a known code."""
     table = known_languages()
     meant = table.meant_by(name) if name else None
     return name if name in table else meant.rsplit("'", 2)[-2] if meant else None

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import DataError, HarnessError, MissingDataError
+from harness import DataError, HarnessError, MissingDataError, ResolvedData
+from harness.data.resolve import HubFiles
 from harness.storage.files import write_atomically
 from harness_lm_eval.task_index import TaskPlace, code_is_allowed, find_place, installed_version
 
-__all__ = ["LiveTask", "Scored", "aggregated", "live_task", "write_requests"]
+__all__ = ["LiveTask", "Scored", "aggregated", "live_task", "resolve_requests"]
 
 FEWSHOT_SEED = 1234
 RANDOM_SEED = 0
@@ -30,7 +31,7 @@ RANDOM_SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """What lm-eval makes of the answers to one document, as plain JSON values."""
+    """The filtered answers and metrics of one document, as plain JSON values."""
 
     filtered: dict[str, Any]
     """Filter -> what it left of the answer to every request."""
@@ -49,16 +50,20 @@ class LiveTask:
     is_trusted: bool
 
     def score(self, answers: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, Scored]:
-        """Return what lm-eval makes of the answers to some documents.
+        """Return the filtered answers and metrics of some documents.
 
         Args:
-            answers: Number of a document -> for each of its requests one answer a repetition, as lm-eval's models
+            answers: Number of a document -> for each of its requests one answer per repetition, as lm-eval's models
                 give them: (log-probability, whether it is greedy), or a text.
         """
         scored = {identifier: Scored(filtered={}, metrics={}) for identifier in answers}
         everything = [instance for identifier in answers for instance in self.asked[identifier]]
         given = [own for requests in answers.values() for own in requests]
-        with _quiet(), _templates(is_trusted=self.is_trusted), _told(f"do its task {self.name!r}", DataError):
+        with (
+            _quiet(),
+            _templates(is_trusted=self.is_trusted),
+            _wrapped_errors(f"run its task {self.name!r}", DataError),
+        ):
             for instance, own in zip(everything, given, strict=True):
                 instance.resps, instance.filtered_resps = list(own), {}
             for ensemble in self.task._filters:
@@ -77,7 +82,7 @@ class LiveTask:
 def live_task(name: str, shots: int) -> LiveTask:
     """Return a task with its requests, built as ``lm_eval`` does in one process, with its usual seeds.
 
-    Raises `MissingDataError` with lm-eval's reason where its data cannot be loaded or its requests not be built.
+    Raises `MissingDataError` with lm-eval's reason where its data cannot be loaded or its requests cannot be built.
     """
     installed_version(name)
     place = find_place(name)
@@ -86,7 +91,7 @@ def live_task(name: str, shots: int) -> LiveTask:
         _quiet(),
         _templates(is_trusted=trusted),
         _seeded(),
-        _told(f"do its task {name!r}", MissingDataError),
+        _wrapped_errors(f"run its task {name!r}", MissingDataError),
     ):
         tasks: Any = importlib.import_module("lm_eval.tasks")
         importlib.import_module("datasets").disable_progress_bars()
@@ -103,9 +108,34 @@ def live_task(name: str, shots: int) -> LiveTask:
     return LiveTask(name=name, task=task, asked=asked, is_trusted=trusted)
 
 
-def write_requests(live: LiveTask, folder: Path) -> Path:
-    """Write what is asked about every document as JSON lines, under a name made of the content; return the file."""
-    with _quiet(), _templates(is_trusted=live.is_trusted), _told(f"do its task {live.name!r}", DataError):
+def resolve_requests(hub: HubFiles, cache: Path) -> ResolvedData:
+    """Return the file of a task's requests, ``lm_eval:NAME`` with the number of shots as config.
+
+    Raises `MissingDataError` where lm-eval cannot load the task's data.
+    """
+    name = hub.path.partition(":")[2]
+    live = live_task(name, int(hub.config or 0))
+    config = live.task.config
+    is_local = config.dataset_path in ("json", "csv", "parquet", "text", "arrow")
+    revision = (config.dataset_kwargs or {}).get("revision")
+    return ResolvedData(
+        paths=(_write_requests(live, cache),),
+        reader="jsonl",
+        origin="hub",
+        split_used=hub.split,
+        revision=revision,
+        pinned=is_local or (isinstance(revision, str) and len(revision) == 40),
+        describe=f"{hub.path} ({hub.split}) by lm-eval {installed_version(name)}",
+    )
+
+
+def _write_requests(live: LiveTask, folder: Path) -> Path:
+    """Write the requests of every document as JSON lines to a file named by their digest; return the file."""
+    with (
+        _quiet(),
+        _templates(is_trusted=live.is_trusted),
+        _wrapped_errors(f"run its task {live.name!r}", DataError),
+    ):
         lines = [
             json.dumps(_line(live, number, own), ensure_ascii=False, allow_nan=False) + "\n"
             for number, own in live.asked.items()
@@ -137,7 +167,7 @@ def aggregated(aggregation: str, key: str, values: Sequence[Any]) -> float:
     for the metric of `key` (``METRIC,FILTER``).
     """
     where, _, name = aggregation.partition(":")
-    with _quiet(), _told(f"put {key!r} together by {name or aggregation!r}", DataError):
+    with _quiet(), _wrapped_errors(f"aggregate {key!r} by {name or aggregation!r}", DataError):
         if where == "function":
             function = _own_aggregation(find_place(name), key.partition(",")[0])
         else:
@@ -148,14 +178,14 @@ def aggregated(aggregation: str, key: str, values: Sequence[Any]) -> float:
 def _own_aggregation(place: TaskPlace, metric: str) -> Any:
     if place.is_included and not code_is_allowed():
         raise HarnessError(
-            f"The aggregation of {metric!r} in {str(place.path)!r} is Python, which may not run."
+            f"The aggregation of {metric!r} in {str(place.path)!r} is Python, which is not allowed to run."
         )
     loader: Any = importlib.import_module("lm_eval.tasks._yaml_loader")
     for item in loader.load_yaml(place.path)["metric_list"]:
         name = item["metric"]
         if metric in (name, getattr(name, "__name__", None)):
             return item["aggregation"]
-    raise HarnessError(f"The file {str(place.path)!r} has no metric {metric!r} any more.")
+    raise HarnessError(f"The file {str(place.path)!r} has no metric {metric!r}.")
 
 
 def _tupled(value: Any) -> Any:
@@ -164,7 +194,7 @@ def _tupled(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON takes it: numbers of numpy as numbers, what is none of its types as text."""
+    """Return a value as JSON takes it: numpy values as numbers, other types as text."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
@@ -180,8 +210,8 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def _told(what: str, sort: type[DataError]) -> Iterator[None]:
-    """Turn what lm-eval raises while it does something into a sentence."""
+def _wrapped_errors(what: str, sort: type[DataError]) -> Iterator[None]:
+    """Turn errors of lm-eval into a `DataError` that says what it was doing."""
     try:
         yield
     except HarnessError:
@@ -193,7 +223,7 @@ def _told(what: str, sort: type[DataError]) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep lm-eval's bars and warnings off the terminal."""
+    """Hide the progress bars and warnings of lm-eval."""
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         yield
 

@@ -1,4 +1,4 @@
-"""The metrics ``lm_eval:NAME``: what lm-eval gave an item, put together as lm-eval does."""
+"""The metrics ``lm_eval:NAME``: the item scores of lm-eval, aggregated as lm-eval does."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.metrics.metric import Metric, MetricContext, MetricResult
-from harness.metrics.pairing import check_pairs
+from harness import Metric, MetricContext, MetricResult, check_pairs
 from harness_lm_eval.task_document import GENERATION, LIKELIHOOD
 
 __all__ = ["make_metric", "result_key"]
@@ -31,7 +30,7 @@ def make_metric(name: str) -> Metric:
 
 
 def result_key(name: str) -> str:
-    """Return lm-eval's key of a metric of ours: ``acc,none`` for ``lm_eval:acc``."""
+    """Return lm-eval's key of a metric: ``acc,none`` for ``lm_eval:acc``."""
     key = name.partition(":")[2]
     return key if "," in key else f"{key},none"
 
@@ -39,7 +38,7 @@ def result_key(name: str) -> str:
 def _compute(
     name: str, predictions: Sequence[Any], references: Sequence[Any], context: MetricContext
 ) -> MetricResult:
-    """Return lm-eval's aggregate; a mean also has its items. Raises `ValueError` for what is no share of the items.
+    """Return lm-eval's aggregate; a mean also has its items. Raises `ValueError` for values outside of [-1, 1].
 
     As in lm-eval, documents without the metric do not count; then there is no interval.
     """

@@ -1,7 +1,7 @@
 """A run as lm-eval's result files: ``results_DATE.json`` and ``samples_TASK_DATE.jsonl`` in a folder of the model.
 
 The layout is that of lm-eval 0.4.13 (``lm_eval/result_schema.py``, ``lm_eval/loggers/evaluation_tracker.py``). What a
-run does not record is null or left out.
+run does not record is null or missing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from harness.errors import UsageError
+from harness import Run, UsageError
 from harness.metrics.catalog import METRICS
 from harness.storage.files import write_atomically
-from harness.storage.run_folder import Run
 from harness_lm_eval.metric import PERCENT, result_key
 from harness_lm_eval.sample_file import NAMES, sample_lines, task_hash
 
@@ -42,7 +41,7 @@ def render(runs: Sequence[Run]) -> str:
 
 
 def write(runs: Sequence[Run], folder: Path) -> list[Path]:
-    """Write results and samples of every run below `folder`, one folder a model; return the files.
+    """Write results and samples of every run below `folder`, one folder per model; return the files.
 
     The date in the names is the run's, so that writing again replaces the files. Raises `UsageError` where a file
     cannot be written, and `DataError` where records are broken.
@@ -226,7 +225,7 @@ def _groups(
 
 
 def _shots(run: Run, cell: Mapping[str, Any]) -> int | None:
-    """Return how many examples stood before an item; None where nothing was prompted."""
+    """Return the number of examples before each item; None without prompts."""
     spec = _spec(run, cell)
     if _is_theirs(spec):
         return int(spec["shots"])

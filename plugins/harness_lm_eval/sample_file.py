@@ -7,17 +7,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from harness.storage.records import ItemRecord
-from harness.storage.run_folder import Run
+from harness import ItemRecord, Run
 
 __all__ = ["NAMES", "sample_lines", "task_hash"]
 
 NAMES: Final = {"accuracy": "acc"}
-"""Metrics of ours that lm-eval has under another name."""
+"""Metrics that have another name in lm-eval."""
 
 
 def sample_lines(run: Run, cell: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the lines of a finished cell: one an item, or of lm-eval's own tasks one an item and filter."""
+    """Return the lines of a finished cell: one per item, or for lm-eval's own tasks one per item and filter."""
     records = run.records(cell)
     if str(spec.get("kind", "")).startswith("lm_eval_"):
         lines = [line for record in records for line in _their_lines(record)]
@@ -63,7 +62,7 @@ def _their_lines(record: ItemRecord) -> Iterator[dict[str, Any]]:
 
 
 def _our_line(record: ItemRecord, method: str) -> dict[str, Any]:
-    """Return an item of a task of ours: its inputs as document; prompts are not recorded, so they are null."""
+    """Return an item of another task: its inputs as document; prompts are not recorded, so they are null."""
     target = _text(record.reference)
     responses, filtered = _responses(record.prediction, method)
     scores = {name: value for name, value in record.scores.items() if isinstance(value, int | float)}
@@ -84,7 +83,7 @@ def _our_line(record: ItemRecord, method: str) -> dict[str, Any]:
 
 
 def _responses(prediction: Any, method: str) -> tuple[list[Any], list[Any]]:
-    """Return what a model answered: log-probabilities where it ranked, else a text, as texts."""
+    """Return the answer of a model: log-probabilities where it ranked, else a text, as texts."""
     if method == "rank" and isinstance(prediction, Mapping) and "greedy" in prediction:
         pairs = [
             [str(score), str(greedy)]

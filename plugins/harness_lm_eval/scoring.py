@@ -1,12 +1,12 @@
-"""Metrics, filters, generation and shots of a task file, as our specs and prompts say them; what differs is told."""
+"""Converts metrics, filters, generation and shots of a task file for specs and prompts, with notes on what differs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from harness.errors import near_names
-from harness_lm_eval.expression import Refused
+from harness import near_names
+from harness_lm_eval.expression import UnsupportedError
 
 __all__ = ["check_filters", "read_generation", "read_metrics", "shot_notes"]
 
@@ -28,7 +28,7 @@ _GREEDY = (None, 0, 0.0, False)
 
 
 def read_metrics(given: Any, output_type: str, delimiter: str) -> tuple[list[str], list[str]]:
-    """Return our metrics in the order of the task file, and what differs; raises `Refused`."""
+    """Return our metrics in the order of the task file, and what differs; raises `UnsupportedError`."""
     known = _RANKED if output_type == "multiple_choice" else _GENERATED
     entries = [{"metric": name} for name in _USUAL[output_type]] if given is None else given
     if (
@@ -36,19 +36,23 @@ def read_metrics(given: Any, output_type: str, delimiter: str) -> tuple[list[str
         or not entries
         or not all(isinstance(entry, Mapping) for entry in entries)
     ):
-        raise Refused(f"expected a list of metrics, found {given!r}")
+        raise UnsupportedError(f"expected a list of metrics, found {given!r}")
     names = [str(entry.get("metric")) for entry in entries]
     for entry, name in zip(entries, names, strict=True):
         if name not in known:
             near = [item for item in near_names(name, known) if item != name]
-            meant = f"; did you mean {near[0]!r}?" if near else f"; taken are {', '.join(known)}"
-            raise Refused(f"the metric {name!r} of {output_type}, which has no equal of ours{meant}")
+            meant = f"; did you mean {near[0]!r}?" if near else f"; supported are {', '.join(known)}"
+            raise UnsupportedError(
+                f"the metric {name!r} of {output_type}, which has no equivalent here{meant}"
+            )
         further = sorted(key for key in set(entry) - _METRIC_KEYS if entry[key])
         if further:
-            raise Refused(f"{further[0]!r} of the metric {name!r}")
+            raise UnsupportedError(f"{further[0]!r} of the metric {name!r}")
         own = name if name in _CORPUS else "mean"
         if entry.get("aggregation", own) != own:
-            raise Refused(f"the aggregation {entry['aggregation']!r} of the metric {name!r}; ours is {own!r}")
+            raise UnsupportedError(
+                f"the aggregation {entry['aggregation']!r} of the metric {name!r}; ours is {own!r}"
+            )
     notes = []
     if "acc_norm" in names and delimiter:
         notes.append(
@@ -64,36 +68,36 @@ def read_metrics(given: Any, output_type: str, delimiter: str) -> tuple[list[str
 
 
 def check_filters(given: Any, output_type: str) -> None:
-    """Raise `Refused` for a filter that changes answers; taking the first one and removing spaces is what ours do."""
+    """Raise `UnsupportedError` for a filter that does more than take the first answer or remove spaces."""
     harmless = {"take_first"} | ({"remove_whitespace"} if output_type == "generate_until" else set())
     pipelines = given or []
     if not isinstance(pipelines, list) or not all(isinstance(item, Mapping) for item in pipelines):
-        raise Refused(f"expected a list of filters, found {given!r}")
+        raise UnsupportedError(f"expected a list of filters, found {given!r}")
     if len(pipelines) > 1:
         names = ", ".join(str(item.get("name")) for item in pipelines)
-        raise Refused(
+        raise UnsupportedError(
             f"{len(pipelines)} filters that score the same answers ({names}); ours read an answer one way"
         )
     for pipeline in pipelines:
         for step in pipeline.get("filter") or []:
             name = step.get("function") if isinstance(step, Mapping) else step
             if name not in harmless:
-                raise Refused(
-                    f"the filter {name!r}, which we do not have; taken are {', '.join(sorted(harmless))}"
+                raise UnsupportedError(
+                    f"the filter {name!r}, which is not supported; supported are {', '.join(sorted(harmless))}"
                 )
 
 
 def read_generation(given: Any, delimiter: str) -> dict[str, Any]:
-    """Return ``stop``, ``max_tokens``, ``temperature`` and ``top_p`` of a prompt; raises `Refused`."""
+    """Return ``stop``, ``max_tokens``, ``temperature`` and ``top_p`` of a prompt; raises `UnsupportedError`."""
     options = dict(given or {})
     until = options.pop("until", delimiter)
     stop = [until] if isinstance(until, str) else list(until or [])
     if not all(isinstance(text, str) for text in stop):
-        raise Refused(f"until: expected texts, found {until!r}")
+        raise UnsupportedError(f"until: expected texts, found {until!r}")
     made: dict[str, Any] = {"stop": [text for text in stop if text]}
     tokens = options.pop("max_gen_toks", options.pop("max_new_tokens", _MAX_TOKENS))
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
-        raise Refused(f"max_gen_toks: expected a whole number above 0, found {tokens!r}")
+        raise UnsupportedError(f"max_gen_toks: expected a whole number above 0, found {tokens!r}")
     made["max_tokens"] = tokens
     sampled = options.pop("do_sample", None)
     temperature, top_p = options.pop("temperature", None), options.pop("top_p", None)
@@ -104,23 +108,25 @@ def read_generation(given: Any, delimiter: str) -> dict[str, Any]:
     elif temperature not in _GREEDY and sampled is None:
         made["temperature"] = float(temperature)
     elif sampled:
-        raise Refused("do_sample without a temperature: say which")
+        raise UnsupportedError("do_sample without a temperature: set one")
     further = sorted(options)
     if further:
-        raise Refused(f"{further[0]!r}; taken are until, max_gen_toks, do_sample, temperature and top_p")
+        raise UnsupportedError(
+            f"{further[0]!r}; supported are until, max_gen_toks, do_sample, temperature and top_p"
+        )
     return made
 
 
 def shot_notes(data: Mapping[str, Any]) -> list[str]:
-    """Return what a user has to know about the shots of a task; raises `Refused` for templates of their own."""
+    """Return notes for the user about the shots of a task; raises `UnsupportedError` for templates of their own."""
     config = data.get("fewshot_config") or {}
     if not isinstance(config, Mapping):
-        raise Refused(f"expected a mapping, found {config!r}")
+        raise UnsupportedError(f"expected a mapping, found {config!r}")
     for key in config:
         if key not in {"sampler", "split"}:
-            raise Refused(f"{key!r}: shots of ours are written like the items, and drawn by a seed")
+            raise UnsupportedError(f"{key!r}: shots have the format of the items, and a seed draws them")
     if config and config.get("sampler", "default") not in {"default", "first_n"}:
-        raise Refused(f"the sampler {config['sampler']!r}")
+        raise UnsupportedError(f"the sampler {config['sampler']!r}")
     count = data.get("num_fewshot") or 0
     notes = [f"lm-eval gives it {count} shots: run with --shots {count}."] if count else []
     if config.get("sampler") == "first_n":

@@ -1,4 +1,4 @@
-"""Where the data of a task file are, as sources of ours."""
+"""The data sources of a task file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from harness.errors import near_names
-from harness_lm_eval.expression import Refused
+from harness import near_names
+from harness_lm_eval.expression import UnsupportedError
 
 __all__ = ["read_sources"]
 
@@ -19,12 +19,12 @@ _ARGUMENTS = ("data_files", "revision", "trust_remote_code")
 def read_sources(data: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return our splits with their sources: lm-eval tests on ``test_split``, else on ``validation_split``.
 
-    `reading` is how all of them are read: reader, columns, label map, options. Raises `Refused`.
+    `reading` is how all of them are read: reader, columns, label map, options. Raises `UnsupportedError`.
     """
     test, validation = data.get("test_split"), data.get("validation_split")
     if not (test or validation):
-        raise Refused("no test_split and no validation_split: there is nothing to score")
-    # A validation split that stands in for test must not be drawn from or selected on as well.
+        raise UnsupportedError("no test_split and no validation_split: there is nothing to score")
+    # A validation split used as test must not be drawn from or selected on as well.
     named = {
         "train": data.get("training_split"),
         "validation": validation if test else None,
@@ -38,22 +38,28 @@ def _source(data: Mapping[str, Any], split: Any, reading: Mapping[str, Any]) -> 
     for name in arguments:
         if name not in _ARGUMENTS:
             near = near_names(name, _ARGUMENTS)
-            raise Refused(f"dataset_kwargs.{name}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            raise UnsupportedError(
+                f"dataset_kwargs.{name}" + (f"; did you mean {near[0]!r}?" if near else "")
+            )
     path, config = data.get("dataset_path"), data.get("dataset_name")
     if not isinstance(path, str):
-        raise Refused(f"expected the name of a dataset, found {path!r}")
+        raise UnsupportedError(f"expected the name of a dataset, found {path!r}")
     if path not in _LOADERS:
         hub = {"path": path, "config": config, "split": split, "revision": arguments.get("revision")}
         return {"hub": {key: value for key, value in (hub | dict(reading)).items() if value is not None}}
     if path not in _LOCAL_READERS:
-        raise Refused(f"dataset_path: {path}; of local files only json (lines) and parquet are taken")
+        raise UnsupportedError(
+            f"dataset_path: {path}; of local files only json (lines) and parquet are supported"
+        )
     files = arguments.get("data_files")
     paths = files.get(split) if isinstance(files, Mapping) else files
     listed = [paths] if isinstance(paths, str) else paths
     if not isinstance(listed, list) or not listed or not all(isinstance(item, str) for item in listed):
-        raise Refused(f"dataset_kwargs.data_files: no file of the split {split!r}")
+        raise UnsupportedError(f"dataset_kwargs.data_files: no file of the split {split!r}")
     for item in listed:
         if "://" in item or PurePosixPath(item).is_absolute() or ".." in PurePosixPath(item).parts:
-            raise Refused(f"the data file {item!r}: expected a path relative to a data folder (--data DIR)")
+            raise UnsupportedError(
+                f"the data file {item!r}: expected a path relative to a data folder (--data DIR)"
+            )
     local = listed[0] if len(listed) == 1 else [{"path": listed}]
     return {"local": local, **{"reader": _LOCAL_READERS[path], **reading}}

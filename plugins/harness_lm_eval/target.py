@@ -1,4 +1,4 @@
-"""Which choice is right: ``doc_to_target`` as a column of ours with a map from its values to our labels."""
+"""The right choice: ``doc_to_target`` as a column, and a map from its values to labels."""
 
 from __future__ import annotations
 
@@ -6,15 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness_lm_eval.choice import Choices
-from harness_lm_eval.expression import Call, Field, Items, Literal, Node, Refused, Sum, split_template
+from harness_lm_eval.expression import (
+    Call,
+    Field,
+    Items,
+    Literal,
+    Node,
+    Sum,
+    UnsupportedError,
+    split_template,
+)
 
 __all__ = ["answer_path", "read_target"]
 
 
 def read_target(value: Any, choices: Choices, names: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """Return the column of the label and the map from its values to the names of choices; raises `Refused`."""
+    """Return the column of the label and the map from its values to the names of choices; raises `UnsupportedError`."""
     if isinstance(value, int):
-        raise Refused(f"the constant {value}: our items need a column that says which choice is right")
+        raise UnsupportedError(
+            f"the constant {value}: our items need a column that says which choice is right"
+        )
     node = _expression(value)
     if isinstance(node, Call) and node.name == "index" and isinstance(node.target, Items):
         return _looked_up(node, names)
@@ -24,7 +35,7 @@ def read_target(value: Any, choices: Choices, names: Sequence[str]) -> tuple[str
     if offset == 0 and choices.literal:
         texts = choices.texts()
         if any(text.strip().isdigit() for text in texts):
-            raise Refused(
+            raise UnsupportedError(
                 f"{column!r}: the choices are numbers, so that its values could be choices or their indices"
             )
         values |= {text.strip(): name for text, name in zip(texts, names, strict=True)}
@@ -33,12 +44,12 @@ def read_target(value: Any, choices: Choices, names: Sequence[str]) -> tuple[str
 
 def _expression(value: Any) -> Node:
     if not isinstance(value, str):
-        raise Refused(f"expected a field or an expression, found {value!r}")
+        raise UnsupportedError(f"expected a field or an expression, found {value!r}")
     if value.isidentifier():
         return Field((value,))
     pieces = [piece for piece in split_template(value) if not isinstance(piece, str) or piece.strip()]
     if len(pieces) != 1 or isinstance(pieces[0], str):
-        raise Refused(f"{value!r}: expected one field or one expression {{{{...}}}}")
+        raise UnsupportedError(f"{value!r}: expected one field or one expression {{{{...}}}}")
     return pieces[0]
 
 
@@ -46,9 +57,9 @@ def _looked_up(node: Call, names: Sequence[str]) -> tuple[str, dict[str, str]]:
     assert isinstance(node.target, Items)
     keys = [item.value for item in node.target.items if isinstance(item, Literal)]
     if len(keys) != len(node.target.items) or len(node.arguments) != 1:
-        raise Refused("'index' of anything but a list of texts and one field")
+        raise UnsupportedError("'index' of anything but a list of texts and one field")
     if len(keys) != len(names):
-        raise Refused(f"a list of {len(keys)} values for {len(names)} choices")
+        raise UnsupportedError(f"a list of {len(keys)} values for {len(names)} choices")
     return _column(node.arguments[0]), {str(key).strip(): name for key, name in zip(keys, names, strict=True)}
 
 
@@ -59,7 +70,7 @@ def _shifted(node: Node) -> tuple[Node, int]:
     match node.rest:
         case (("-", Literal(int() as offset)),):
             return node.first, offset
-    raise Refused("arithmetic other than 'field - NUMBER'")
+    raise UnsupportedError("arithmetic other than 'field - NUMBER'")
 
 
 def _column(node: Node) -> str:
@@ -72,22 +83,24 @@ def _column(node: Node) -> str:
     if isinstance(node, Field) and not node.filters and len(node.path) == 1:
         return str(node.path[0])
     if isinstance(node, Field):
-        raise Refused(
+        raise UnsupportedError(
             f"{'.'.join(map(str, node.path))!r}: a value inside a field; only whole fields are labels"
         )
-    raise Refused(
-        "an expression that is no field; taken are 'field', 'field - 1' and ['a', 'b'].index(field)"
+    raise UnsupportedError(
+        "an expression that is no field; supported are 'field', 'field - 1' and ['a', 'b'].index(field)"
     )
 
 
 def answer_path(value: Any) -> tuple[str, str, str]:
     """Return where the gold answers of a generation task are, and the white space before and after them.
 
-    The place is ``answer`` or ``answers.text.0``. Raises `Refused`.
+    The place is ``answer`` or ``answers.text.0``. Raises `UnsupportedError`.
     """
     node = _expression(value)
     if isinstance(node, Field) and not node.filters:
         start, _, end = str(value).partition("{{")
         before, after = (start, end.rpartition("}}")[2]) if end else ("", "")
         return ".".join(map(str, node.path)), before, after
-    raise Refused("an expression that is no field: the gold answer of what is generated must be a field")
+    raise UnsupportedError(
+        "an expression that is no field: the gold answer of what is generated must be a field"
+    )

@@ -1,6 +1,6 @@
-"""An lm-eval task as a document of ours: what is asked and scored stays lm-eval's, this says what there is.
+"""Describes an lm-eval task as a spec; lm-eval itself makes its requests and scores.
 
-Made of the task file alone: no data are read and no Python is run.
+Only the task file is read: no data, and no Python is run.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.errors import Problem, SpecError, UsageError, near_names
-from harness.specs.task_source import MadeTask
+from harness import MadeTask, Problem, SpecError, UsageError, near_names
 from harness_lm_eval.language import read_language
 from harness_lm_eval.task_file import Python, TaskFile, read_task
 from harness_lm_eval.task_index import (
@@ -44,18 +43,18 @@ _AGGREGATIONS: Final = {
 """Registered metrics with their usual aggregation, ``lm_eval/api/metrics.py``."""
 _LESS_IS_BETTER: Final = frozenset({"brier_score", "perplexity", "ter"})
 _NO_SHARE: Final = _LESS_IS_BETTER | {"likelihood", "bypass"}
-"""Metrics that are no share of the items: told beside the table, as lm-eval gives them."""
+"""Metrics that are no share of the items: printed below the table, as lm-eval computes them."""
 _GENERATION_KEYS: Final = (
     *("until", "do_sample", "temperature", "top_p"),
     *("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens"),
 )
-_REFUSED: Final = {
-    "class": "the task is a Python class, which does its own asking",
-    "doc_to_image": "images; our models get texts",
-    "doc_to_audio": "sounds; our models get texts",
+_UNSUPPORTED: Final = {
+    "class": "the task is a Python class, which makes its own requests",
+    "doc_to_image": "images; only texts are supported",
+    "doc_to_audio": "sounds; only texts are supported",
 }
 _UNDETERMINED: Final = {"name": "Undetermined", "script": "Zyyy", "family": "Undetermined"}
-"""What ISO 639-3 and ISO 15924 call a language and a script that nobody named."""
+"""The ISO 639-3 and ISO 15924 names of an unknown language and script."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,7 @@ def make_document(name: str, shots: int) -> MadeTask:
     problems = [*_problems(task, place)]
     metrics = list(_metrics(name, task, problems))
     if not problems and not any(metric.is_shown for metric in metrics):
-        problems.append(task.problem("metric_list", "none of the metrics is a share of the items"))
+        problems.append(task.problem("metric_list", "no metric is a share of the items"))
     if problems:
         raise SpecError(place.path, sorted(problems, key=lambda item: (item.line or 0, item.key)))
     content = _content(name, task, metrics, _shots(name, task, shots), version)
@@ -96,13 +95,13 @@ def _content(
     split = data.get("test_split") or data.get("validation_split")
     source = {"path": f"{PREFIX}:{name}", "split": str(split), "reader": "jsonl"}
     found = read_language(data)
-    told = f" Its language {found[0]!r} was read off {found[1]} ({data[found[1]]})." if found else ""
+    source_note = f" Its language {found[0]!r} was read off {found[1]} ({data[found[1]]})." if found else ""
     language = {"test": {"hub": source | ({"config": "{shots}"} if shots else {})}}
     return {
         "task": f"{PREFIX}:{name}",
         "kind": _KINDS[output_type],
         "version": 1,
-        "description": f"The task {name} of lm-evaluation-harness {version}, asked and scored by it.{told}",
+        "description": f"The task {name} of lm-evaluation-harness {version}, asked and scored by it.{source_note}",
         "citation": "unknown",
         "license": "unknown",
         "output_type": output_type,
@@ -135,7 +134,7 @@ def _filters(data: Mapping[str, Any]) -> list[str]:
 
 
 def _shots(name: str, task: TaskFile, wanted: int) -> int:
-    """Return how many examples stand before an item; as in lm-eval, a task that says 0 keeps to it."""
+    """Return the number of examples before each item; as in lm-eval, a task that sets 0 keeps it."""
     own = task.data.get("num_fewshot")
     if wanted and own == 0:
         raise UsageError(
@@ -145,7 +144,7 @@ def _shots(name: str, task: TaskFile, wanted: int) -> int:
     return wanted or int(own or 0)
 
 
-# What is refused --------------------------------------------------------------------------------------
+# Problems ---------------------------------------------------------------------------------------------
 
 
 def _problems(task: TaskFile, place: TaskPlace) -> Iterator[Problem]:
@@ -153,8 +152,8 @@ def _problems(task: TaskFile, place: TaskPlace) -> Iterator[Problem]:
     output_type = _output_type(data)
     if output_type not in _KINDS:
         expected = ", ".join(_KINDS)
-        yield task.problem("output_type", f"{output_type!r} cannot be asked here; expected {expected}")
-    for key, reason in _REFUSED.items():
+        yield task.problem("output_type", f"{output_type!r} is not supported; expected {expected}")
+    for key, reason in _UNSUPPORTED.items():
         if data.get(key) is not None:
             yield task.problem(key, reason)
     if data.get("unsafe_code"):
@@ -166,13 +165,13 @@ def _problems(task: TaskFile, place: TaskPlace) -> Iterator[Problem]:
         if option not in _GENERATION_KEYS:
             near = near_names(option, _GENERATION_KEYS)
             meant = f"; did you mean {near[0]!r}?" if near else ""
-            yield task.problem("generation_kwargs", f"{option!r} is no option of our models{meant}")
+            yield task.problem("generation_kwargs", f"{option!r} is not an option of models here{meant}")
     if place.is_included and not code_is_allowed():
         yield from _code(task)
 
 
 def _code(task: TaskFile) -> Iterator[Problem]:
-    """Yield every place where a file of the user would have Python run."""
+    """Yield every place where a file of the user needs Python to run."""
     allow = f"set {CODE_VARIABLE}=1 to let it run"
     for key, value in task.data.items():
         for code in _functions(value):
@@ -226,7 +225,7 @@ def _metrics(name: str, task: TaskFile, problems: list[Problem]) -> Iterator[_Sc
 
 
 class _Source:
-    """What ``lm_eval:NAME`` stands for; see `harness.specs.task_source.MakesTasks`."""
+    """The source of ``lm_eval:NAME``; see `harness.specs.task_source.MakesTasks`."""
 
     def names(self, pattern: str) -> list[str]:
         return names_of(pattern)

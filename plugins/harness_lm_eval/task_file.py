@@ -1,4 +1,4 @@
-"""lm-eval's task files as data: includes merged, every key with its file and line, Python named and never run."""
+"""lm-eval's task files as data: includes are merged, keys have their file and line, Python is never run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from harness.errors import Problem, SpecError, UnknownNameError, UsageError
+from harness import Problem, SpecError, UnknownNameError, UsageError
 
 __all__ = ["FOLDER_VARIABLE", "NAME_LINE", "Python", "TaskFile", "find_task", "read_task"]
 
@@ -39,10 +39,10 @@ class TaskFile:
     path: Path
     data: Mapping[str, Any]
     places: Mapping[str, tuple[Path, int]]
-    """Key -> the file and 1-based line that it stands in."""
+    """Key -> its file and 1-based line."""
 
     def problem(self, key: str, message: str) -> Problem:
-        """Return what is wrong with a key; one of an included file names that file."""
+        """Return a problem of a key; for a key of an included file, it names that file."""
         path, line = self.places.get(key, (self.path, None))
         where = "" if path == self.path else f" (in the included file {str(path)!r})"
         return Problem(message=message + where, line=line, key=key)
@@ -129,7 +129,7 @@ def find_task(source: str) -> Path:
     """Return the file of a task: a path as it is given, or the file of lm-eval's folder that defines the name.
 
     Raises `UsageError` where the path does not exist or lm-eval's folder is not found, and `UnknownNameError` with
-    near names for a task that it lacks.
+    near names for an unknown task.
     """
     path = Path(source)
     if path.suffix in {".yaml", ".yml"} or "/" in source or path.is_file():
@@ -149,14 +149,14 @@ def _tasks_folder(source: str) -> Path:
     given = os.environ.get(FOLDER_VARIABLE)
     if given:
         if not Path(given).is_dir():
-            raise UsageError(f"{FOLDER_VARIABLE} names {given!r}, which is no folder.")
+            raise UsageError(f"{FOLDER_VARIABLE} names {given!r}, which is not a folder.")
         return Path(given)
     found = find_spec("lm_eval")  # finds the package without running any of it
     for place in (found.submodule_search_locations or ()) if found is not None else ():
         if (Path(place) / "tasks").is_dir():
             return Path(place) / "tasks"
     raise UsageError(
-        f"{source!r} is no file, and lm-eval is not installed here to look the name up.",
+        f"{source!r} is not a file, and lm-eval is not installed here to look the name up.",
         hint=f"Give the path of the YAML file, or set {FOLDER_VARIABLE} to the folder lm_eval/tasks.",
     )
 

@@ -1,6 +1,6 @@
-"""Where the task files of lm-eval are: those that it was installed with, and those of folders of the user.
+"""Finds the task files of lm-eval: those installed with it, and those in folders of the user.
 
-Names are read off the files' texts; nothing of lm-eval is imported, and no file is run.
+Names are searched in the text of the files; nothing of lm-eval is imported, and no file is run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from harness.errors import SpecError, UnknownNameError, UsageError
+from harness import SpecError, UnknownNameError, UsageError
 from harness_lm_eval.task_file import NAME_LINE, TaskFile, read_task
 
 __all__ = [
@@ -56,7 +56,7 @@ class TaskPlace:
 
 
 def installed_version(wanted: str) -> str:
-    """Return lm-eval's version; raises `UsageError` where it is not installed, naming what was wanted of it."""
+    """Return lm-eval's version; raises `UsageError` where it is not installed."""
     try:
         return importlib.metadata.version("lm-eval")
     except importlib.metadata.PackageNotFoundError as error:
@@ -71,7 +71,7 @@ def code_is_allowed() -> bool:
 
 
 def names_of(pattern: str) -> list[str]:
-    """Return the tasks that a task, a group, a tag or a glob stands for.
+    """Return the tasks of a task, a group, a tag or a glob.
 
     Raises `UnknownNameError` with near names, and `SpecError` for a group that changes its tasks.
     """
@@ -112,7 +112,7 @@ def _include_folders() -> Sequence[Path]:
     folders = [Path(item) for item in os.environ.get(INCLUDE_VARIABLE, "").split(os.pathsep) if item]
     for folder in folders:
         if not folder.is_dir():
-            raise UsageError(f"{INCLUDE_VARIABLE} names {str(folder)!r}, which is no folder.")
+            raise UsageError(f"{INCLUDE_VARIABLE} names {str(folder)!r}, which is not a folder.")
     return folders
 
 
@@ -144,14 +144,14 @@ def _yaml_files(folder: Path) -> Iterator[Path]:
 
 
 def _expanded(name: str, places: Mapping[str, TaskPlace], inside: tuple[str, ...]) -> Iterator[str]:
-    """Yield the tasks of a task or group; raises `SpecError` for a group that does more than to list them."""
+    """Yield the tasks of a task or group; raises `SpecError` for a group that does more than list them."""
     place = places[name]
     if not place.is_group:
         yield name
         return
     group = read_task(place.path)
     if name in inside or len(inside) > _DEEPEST_GROUP:
-        raise SpecError(place.path, [group.problem("task", f"the group {name!r} is in itself")])
+        raise SpecError(place.path, [group.problem("task", f"the group {name!r} contains itself")])
     for member in _members(group):
         if member in places:
             yield from _expanded(member, places, (*inside, name))

@@ -1,4 +1,4 @@
-"""The kinds of tasks that lm-eval asks and scores: ranked by likelihood, or written."""
+"""The kinds of lm-eval's own tasks: ranked by likelihood, or generated."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from harness.data.records import Example, Row
-from harness.errors import DataError
-from harness.kinds.kind import ReadContext, TaskKind
-from harness.specs.schema import TaskSpec
+from harness import DataError, Example, ReadContext, Row, TaskKind, TaskSpec
 
 __all__ = ["KINDS", "GenerationSpec", "LikelihoodSpec", "LmEvalExample", "LmEvalSpec"]
 
 
 class LmEvalSpec(TaskSpec):
-    """What lm-eval's tasks have; their documents are made, not written by hand."""
+    """The spec of an lm-eval task, made from its task file."""
 
     output_type: Literal["multiple_choice", "loglikelihood", "generate_until"]
     shots: Annotated[int, Field(ge=0)]
@@ -40,7 +37,7 @@ class LikelihoodSpec(LmEvalSpec):
 
 
 class GenerationSpec(LmEvalSpec):
-    """The spec of a task whose answers are written."""
+    """The spec of a task whose answers are generated."""
 
     kind: Literal["lm_eval_generation"]
 
@@ -66,7 +63,9 @@ def _example(row: Row, number: int, context: ReadContext) -> LmEvalExample:
             id=str(fields["id"]), requests=requests, repeats=int(fields["repeats"]), targets=targets
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{row.where}: expected what lm-eval asks of {context.owner!r}: {error}.") from error
+        raise DataError(
+            f"{row.where}: expected the lm-eval requests of {context.owner!r}: {error}."
+        ) from error
 
 
 def _reference(example: LmEvalExample) -> Mapping[str, Any]:
@@ -81,7 +80,7 @@ KINDS = (
         methods=("rank",),
         example=_example,
         reference=_reference,
-        summary="continuations of lm-eval's prompts are scored, and scored by lm-eval",
+        summary="log-likelihoods of continuations, scored by lm-eval",
     ),
     TaskKind(
         name="lm_eval_generation",
@@ -90,6 +89,6 @@ KINDS = (
         methods=("generate",),
         example=_example,
         reference=_reference,
-        summary="answers to lm-eval's prompts are written, and scored by lm-eval",
+        summary="answers to lm-eval's prompts are generated, and scored by lm-eval",
     ),
 )

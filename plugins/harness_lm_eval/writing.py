@@ -1,4 +1,4 @@
-"""Documents of ours as YAML that reads the same under YAML 1.1 and 1.2."""
+"""Writes documents as YAML with the same meaning under YAML 1.1 and 1.2."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MEANT = frozenset("y n yes no on off true false null none nan inf".split())
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text that is not plainly one."""
+    """Quotes every text that YAML could read as something else."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write equal values out each time: anchors are hard to edit."""
@@ -32,7 +32,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def document(data: Mapping[str, Any], notes: Sequence[str]) -> str:
-    """Return a YAML text; the notes stand above it as comments."""
+    """Return a YAML text; the notes come first, as comments."""
     lines = [
         line
         for note in notes

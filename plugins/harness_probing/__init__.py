@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from harness.hookspecs import hookimpl
+from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness.kinds.methods import Method
+    from harness import Method, ReportFormat, ReportSection
 
 
 @hookimpl
@@ -17,3 +17,11 @@ def harness_register_methods() -> Iterable[Method]:
     from harness_probing.method import METHODS
 
     return METHODS
+
+
+@hookimpl
+def harness_register_reports() -> Iterable[ReportFormat | ReportSection]:
+    """Return the section of layer-wise probes, and its rows as CSV."""
+    from harness_probing.reporting.catalog import REPORTS
+
+    return REPORTS

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from harness.models.capabilities import FloatArray
+from harness import FloatArray
 from harness_probing.problem import Numbers
 from harness_probing.settings import ProbeSettings
 

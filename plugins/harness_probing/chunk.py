@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.models.capabilities import FloatArray
+from harness import FloatArray
 from harness.storage.files import FileNotWrittenError, write_atomically
 
 __all__ = ["ChunkFile", "Halves", "Layout", "scaled_halves"]
@@ -64,7 +64,7 @@ class Layout:
 
 
 class ChunkFile:
-    """Writes chunks of states at their places, and tells which of them are whole."""
+    """Write chunks of states at their places, and check which of them are complete."""
 
     def __init__(self, folder: Path, layout: Layout) -> None:
         self._states = folder / "states.f16"
@@ -144,7 +144,7 @@ class ChunkFile:
                 raise FileNotWrittenError(path, error) from error
 
     def _write_at(self, path: Path, rows: list[bytes], offset: int, width: int) -> None:
-        """Write one row a layer; the layers are `vectors` times `width` bytes apart."""
+        """Write one row per layer; the layers are `vectors` times `width` bytes apart."""
         with path.open("r+b") as file:
             for layer, row in enumerate(rows):
                 file.seek(layer * self._layout.vectors * width + offset)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.kinds.methods import MethodContext
+from harness import MethodContext
 
 __all__ = ["Level", "ProbeItem", "Words", "item_maker", "level_of", "output_of"]
 
@@ -61,7 +61,7 @@ def item_maker(context: MethodContext) -> Callable[[Any], ProbeItem]:
 
 
 def output_of(kind: str, labels: Sequence[str]) -> Any:
-    """Return the prediction of an item as its kind has it."""
+    """Return a prediction in the form of its kind."""
     return {"label": labels[0], "scores": []} if level_of(kind) == "sentence" else list(labels)
 
 

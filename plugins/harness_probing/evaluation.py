@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from harness.errors import DataError
-from harness.models.capabilities import FloatArray
+from harness import DataError, FloatArray
 from harness_probing.fitting import FittedProbes, count_confusion
 from harness_probing.problem import Numbers, SentenceTargets, check_targets
 from harness_probing.scores import Counts
@@ -38,7 +37,7 @@ class TestSentence:
     states: FloatArray = field(repr=False)
     """Shape (layers, vectors, dimension), of the layers that the train states have."""
     targets: Mapping[str, SentenceTargets]
-    """By name of the problem; a problem without an item here may be left out."""
+    """By name of the problem; problems that have nothing here may be missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ class ProblemPredictions:
 
 @dataclass(slots=True, kw_only=True)
 class TestCounts:
-    """What is kept of the test items of one problem."""
+    """The counts of the test items of one problem."""
 
     __test__ = False
 
@@ -83,7 +82,7 @@ class Evaluator:
         missing = sorted({layer for own in probes for layer in own.layers} - set(layers))
         if missing:
             raise DataError(
-                f"The probes read layer {missing[0]}, which the test states lack: {list(layers)}."
+                f"The probes read layer {missing[0]}, but the test states only have {list(layers)}."
             )
         self.counts = {name: _no_counts(own) for name, own in self.probes.items()}
         self._wide = {name: _wide(own) for name, own in self.probes.items()}

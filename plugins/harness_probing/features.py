@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from harness.errors import ContractError
+from harness import ContractError
 from harness_probing.problem import Numbers
 from harness_probing.states import States
 

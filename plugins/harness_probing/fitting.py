@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from harness.errors import DataError
-from harness.progress import Progress, SilentProgress
+from harness import DataError, Progress
+from harness.progress import SilentProgress
 from harness_probing.baselines import Baselines, fit_baselines
 from harness_probing.control import control_classes, type_keys
 from harness_probing.features import Floats, Scaling, layer_blocks, read_features, scaling_of
@@ -48,7 +48,7 @@ class FittedProbes:
     weight: Tensor = field(repr=False)
     """Shape (seeds, tasks, layers, dimension, classes), float32; tasks are the task and its control task."""
     bias: Tensor = field(repr=False)
-    """Shape (seeds, tasks, layers, classes); minus infinity for a class that train lacks."""
+    """Shape (seeds, tasks, layers, classes); minus infinity for a class that is not in train."""
     epochs: Counts = field(repr=False)
     """Shape (seeds, tasks, layers)."""
     dev_confusion: Counts = field(repr=False)
@@ -89,7 +89,7 @@ def fit_probes(
         targets: The problems, all over these sentences.
         settings: How to train.
         device: Where to train: ``cpu`` or ``cuda``.
-        progress: Told of every layer.
+        progress: Called for every layer.
 
     Raises:
         DataError: A problem has no items in train or dev, only one class in train, no dev item of a class of train, or
@@ -127,7 +127,7 @@ def _check(targets: SplitTargets, settings: ProbeSettings) -> None:
     if np.count_nonzero(counts) < 2:
         only = targets.train.problem.classes[int(counts.argmax())]
         raise DataError(
-            f"The problem {name!r} has the one class {only!r} in train: there is nothing to tell apart."
+            f"The problem {name!r} has only the class {only!r} in train; at least two are needed."
         )
     if not counts[targets.dev.classes].any():
         raise DataError(f"The problem {name!r} has no dev item of a class that train has.")

@@ -39,7 +39,7 @@ class CodeLengths:
 
 
 def portion_ends(items: int, fractions: Sequence[float]) -> list[int]:
-    """Return how many labels have been sent after every portion; portions without a label are left out."""
+    """Return how many labels have been sent after every portion; portions without a label are skipped."""
     return sorted({max(1, math.floor(items * fraction)) for fraction in fractions})
 
 
@@ -55,9 +55,9 @@ def online_code(
 ) -> CodeLengths:
     """Return the code lengths of the labels in `train`, whose first axis of classes has this one seed.
 
-    A class that the portions so far lack keeps its column in the softmax, so that its first label costs many bits,
-    but not infinitely many. Probes stop on dev, as in the paper; of dev only as much as has been sent (at least
-    1,000 items) judges a portion, since small portions would spend their time there.
+    A class that is in none of the portions so far keeps its column in the softmax, so that its first label costs
+    many bits, but not infinitely many. Probes stop on dev, as in the paper. Only as much of dev as has been sent
+    (at least 1,000 items) judges a portion, since small portions would spend their time there.
     """
     count = train.features.shape[1]
     ends = portion_ends(count, settings.fractions)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness.data.records import Prediction
-from harness.kinds.methods import Method, MethodContext
-from harness.models.capabilities import Capability
+from harness import Capability, Method, MethodContext, Prediction
 
 __all__ = ["METHODS", "PRESETS_BY_METHOD"]
 

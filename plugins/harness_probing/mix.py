@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from harness.errors import TrainingError
+from harness import TrainingError
 from harness_probing.batching import dev_weights, epoch_batches
 from harness_probing.features import Scaling, read_features
 from harness_probing.problem import Numbers, Targets
@@ -36,7 +36,7 @@ class ScalarMix:
 
     layers: tuple[int, ...]
     shares: tuple[float, ...]
-    """``softmax(a)``, one a layer."""
+    """``softmax(a)``, one per layer."""
     gamma: float
     factors: torch.Tensor
     """Shape (layers, dimension): what the states are multiplied with before they are summed."""
@@ -45,7 +45,7 @@ class ScalarMix:
     weight: torch.Tensor
     """Shape (dimension, classes)."""
     bias: torch.Tensor
-    """Shape (classes,); minus infinity for classes that train lacks."""
+    """Shape (classes,); minus infinity for classes that are not in train."""
 
     def predict(self, states: torch.Tensor) -> torch.Tensor:
         """Return class numbers, shape (n,), of states of shape (layers, n, dimension)."""

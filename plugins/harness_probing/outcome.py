@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import ContractError
-from harness.models.capabilities import WordCoverage
+from harness import ContractError
+from harness.models.requests import WordCoverage
 from harness_probing.conversion import ProbeItem
 from harness_probing.evaluation import Evaluator, ProblemPredictions
 from harness_probing.fitting import FittedProbes, best_layer
@@ -37,7 +37,7 @@ class Outcome:
     """None where the test items have no labels."""
 
     def classes(self, identifier: str, seed: int) -> Sequence[int]:
-        """Return the class numbers of an item by the probe of a seed (its number); raises `ContractError`."""
+        """Return the class numbers of one item by the probe of a seed (its number); raises `ContractError`."""
         if identifier not in self.places:
             raise ContractError(f"The item {identifier!r} was not among those that were probed.")
         start, stop = self.places[identifier]
@@ -87,7 +87,7 @@ class OutcomeRecorder:
         )
 
     def add(self, item: ProbeItem, predictions: ProblemPredictions | None) -> None:
-        """Keep the predictions of a test item; None for an item without a labelled vector."""
+        """Keep the predictions of one test item; None for one without a labelled vector."""
         self._labelled = self._labelled and item.classes is not None
         start = len(self._predicted[self._layers[0]][0])
         self._places[item.id] = (start, start + len(item.positions))

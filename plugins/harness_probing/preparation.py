@@ -11,9 +11,7 @@ from typing import Any
 
 import torch
 
-from harness.errors import CapabilityError, StorageError
-from harness.kinds.methods import MethodContext
-from harness.models.capabilities import FloatArray
+from harness import CapabilityError, FloatArray, MethodContext, StorageError
 from harness_probing.conversion import ProbeItem, item_maker, level_of
 from harness_probing.evaluation import Evaluator, TestSentence
 from harness_probing.fitting import FittedProbes, SplitTargets, fit_probes
@@ -253,7 +251,7 @@ class _Pass:
 
 
 def _by_cluster(items: Items, known: Mapping[str, Any]) -> list[Items]:
-    """Return items that can stand in one test sentence: of the same cluster, and one a problem."""
+    """Return items that can be in one test sentence: of the same cluster, and one per problem."""
     found: list[dict[str, ProbeItem]] = []
     for name, item in items:
         if name not in known:
@@ -279,7 +277,7 @@ def _read(name: str, context: MethodContext) -> _Task:
 
 
 def _sentences(context: MethodContext) -> frozenset[bytes]:
-    """Return digests of the train sentences of a cell; nothing where they cannot be read, which its own run tells."""
+    """Return digests of the train sentences of a cell; nothing if they cannot be read, which the cell reports later."""
     make = item_maker(context)
     try:
         items = [make(example) for example in context.split("train")]

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from harness.errors import DataError, UsageError
+from harness import DataError, UsageError
 
 __all__ = ["Numbers", "ProbeProblem", "SentenceTargets", "Targets"]
 
@@ -22,7 +22,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeProblem:
-    """The classes that probes tell apart; raises `UsageError` for fewer than two, or for one that comes twice."""
+    """The classes that probes distinguish; raises `UsageError` for fewer than two, or for duplicates."""
 
     name: str
     """Such as ``vyakarana_pos``; names the problem in results and messages."""
@@ -46,7 +46,7 @@ class SentenceTargets:
     """The labelled vectors of one sentence; all sequences have the same length, which may be 0."""
 
     vectors: Sequence[int]
-    """Indices among the vectors that the model gives for this sentence; words without a piece are left out."""
+    """Indices among the vectors that the model gives for this sentence; words without a piece are skipped."""
     classes: Sequence[int]
     """Class numbers."""
     types: Sequence[str] = ()

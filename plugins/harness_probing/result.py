@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.errors import DataError
+from harness import DataError
 from harness.statistics import seed_of
 from harness_probing.baselines import MODEL_BASELINES
 from harness_probing.evaluation import Evaluator, TestCounts
@@ -36,7 +36,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """The results of all problems; `to_json` is what is kept."""
+    """The results of all problems; `to_json` returns what is written."""
 
     settings: ProbeSettings
     problems: Mapping[str, Mapping[str, Any]]
@@ -101,7 +101,7 @@ def problem_result(own: FittedProbes, counts: TestCounts) -> dict[str, Any]:
 
 
 def _items(own: FittedProbes, gold: Counts) -> dict[str, Any]:
-    """Return how many items the splits have, and which classes train lacks: those are never predicted."""
+    """Return how many items the splits have, and which classes are not in train: those are never predicted."""
     names = np.array(own.problem.classes)
     missing = own.train_counts == 0
     return {

@@ -26,7 +26,7 @@ def tally_scores(
 ) -> Mapping[str, Floats]:
     """Return the scores of what every class was predicted; the arguments have shape (..., classes).
 
-    As ``sklearn.metrics.f1_score`` with ``zero_division=0``: a class that is neither gold nor predicted is left out
+    As ``sklearn.metrics.f1_score`` with ``zero_division=0``: a class that is neither gold nor predicted is skipped
     of the macro average. NaN where there are no items.
     """
     right, predicted, gold = (np.asarray(part, dtype=np.float64) for part in (right, predicted, gold))

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import DataError
-from harness.kinds.methods import MethodContext
-from harness.models.capabilities import FloatArray, WordCoverage
+from harness import DataError, FloatArray, MethodContext
+from harness.models.requests import WordCoverage
 from harness_probing.conversion import SENTENCE, Level, ProbeItem, Words
 from harness_probing.problem import Numbers, ProbeProblem, Targets
 from harness_probing.result import Coverage
@@ -32,7 +31,7 @@ class ModelReader:
         """What is taken from a position to get the index of its vector."""
 
     def identity(self) -> Mapping[str, str]:
-        """Return what the states depend on besides the sentences."""
+        """Return what the states depend on, apart from the sentences."""
         return dict(self._adapter.identity())
 
     def states(self, sentences: Sequence[Words]) -> Iterable[tuple[int, FloatArray]]:
@@ -123,7 +122,7 @@ class SentencePool:
         return [(item, self.coverage[item.words]) for item in items]
 
     def targets(self, problem: ProbeProblem, items: Sequence[ProbeItem]) -> Targets:
-        """Return the labelled vectors of a problem; words without a piece are left out.
+        """Return the labelled vectors of a problem; words without a piece are skipped.
 
         Every item is a sentence of its own in batches and online codes, also where two items share their words.
         """

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from harness.errors import UnknownNameError, UsageError
+from harness import UnknownNameError, UsageError
 
 __all__ = ["FRACTIONS", "PRESETS", "ProbeSettings"]
 
@@ -92,7 +92,7 @@ class ProbeSettings:
         kept = tuple(layer for layer in layers if layer > 0 or self.embedding_layer)
         if not kept:
             raise UsageError(
-                f"The probe preset {self.name!r} leaves out layer 0, and there is no other among {list(layers)}."
+                f"The probe preset {self.name!r} excludes layer 0, and there is no other layer in {list(layers)}."
             )
         return kept
 

@@ -8,7 +8,7 @@ A cache entry is a folder whose name is a digest of all that makes the states wh
     chunks.jsonl     one line with a checksum per chunk of sentences, appended once its states are on disk
     complete.json    written last; without it the entry is unfinished
 
-An interrupted entry is gone on with: chunks whose checksum fits are kept, all others are asked for again.
+An interrupted entry is resumed: chunks with a correct checksum are kept, all others are computed again.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from harness.errors import ContractError, StorageError
-from harness.models.capabilities import FloatArray
+from harness import ContractError, FloatArray, StorageError
 from harness.storage.file_lock import FileLock
 from harness.storage.files import FileNotWrittenError, write_atomically
 from harness_probing.chunk import ChunkFile, Halves, Layout, scaled_halves
@@ -160,13 +159,13 @@ class StateCache:
     def states(
         self, key: str, *, layers: Sequence[int], counts: Sequence[int], produce: Produce
     ) -> CachedStates:
-        """Return the states of a split, after asking `produce` for those that the cache lacks.
+        """Return the states of a split, after asking `produce` for those that are not in the cache.
 
         Args:
             key: What `state_key` returned.
             layers: Numbers of the layers, in the order in which `produce` gives them.
             counts: How many vectors every sentence has.
-            produce: Gives the states of some sentences; called once a chunk, with its sentences.
+            produce: Gives the states of some sentences; called once per chunk, with its sentences.
 
         Raises:
             StorageError: There is no room for the states, or another process has held the entry for a day.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
-from harness.errors import TrainingError
+from harness import TrainingError
 from harness_probing.batching import dev_weights, epoch_batches, stacked
 from harness_probing.problem import Numbers
 from harness_probing.settings import ProbeSettings
@@ -92,11 +92,11 @@ def train_probes(
 
     Args:
         train: Of at least one item.
-        dev: Chooses the epoch; items of a class that is excluded are left out of the loss.
+        dev: Chooses the epoch; items of an excluded class do not count in the loss.
         class_count: Number of classes.
         settings: How to train.
         seeds: One probe a layer and task each.
-        exclude_unseen: Whether a class that train lacks can never be predicted.
+        exclude_unseen: Whether a class that is not in train can never be predicted.
 
     Raises:
         TrainingError: The loss is not finite.

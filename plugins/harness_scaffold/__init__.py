@@ -1,1 +1,1 @@
-"""Scaffolds: ``harness new`` writes a small package that works, for someone to change. It adds no hooks."""
+"""Scaffolds: ``harness new`` writes a small working package to start from. It adds no hooks."""

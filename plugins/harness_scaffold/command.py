@@ -1,4 +1,4 @@
-"""``harness new`` on the command line: packages that work, to begin with."""
+"""``harness new`` on the command line: small working packages to start from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.api import Session
+    from harness import Session
     from harness_scaffold.package_name import PackageName
 
 __all__ = ["app"]
@@ -18,12 +18,14 @@ __all__ = ["app"]
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Write a small package that works: installed, it appears; its own tests pass.",
+    help="Write a small working package with tests, to install and change.",
 )
 
 Name = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="Of the package and of what it adds: small letters, digits, '-'."),
+    typer.Argument(
+        metavar="NAME", help="Name of the package and of what it adds: lowercase letters, digits, '-'."
+    ),
 ]
 Output = Annotated[
     Path | None,
@@ -31,7 +33,7 @@ Output = Annotated[
 ]
 Provenance = Annotated[
     Literal["native", "human-translated", "machine-translated", "post-edited"],
-    typer.Option("--provenance", help="How the text of the language will have been made."),
+    typer.Option("--provenance", help="How the text in the language is made."),
 ]
 
 
@@ -39,8 +41,8 @@ Provenance = Annotated[
 def plugin(name: Name, output: Output = None) -> None:
     """Write a package with a task, a metric and a report format."""
     session, checked = _opened(name, output)
-    _refuse_names(session, checked.package)
-    _refuse_taken(checked, "report format", (known.name for known in session.registry.reports))
+    _check_names(session, checked.package)
+    _check_free(checked, "report format", (known.name for known in session.registry.reports))
     words = {"summary": f"The plugin {checked.package} for the harness."}
     metric = f"{checked.package}_lowest_recall"
     _write("plugin", checked, output, {**words, **_task_words("accuracy", metric), "metric": metric})
@@ -50,31 +52,31 @@ def plugin(name: Name, output: Output = None) -> None:
 def task(name: Name, output: Output = None) -> None:
     """Write a package with a task: its spec, a prompt, and a sample in three languages."""
     session, checked = _opened(name, output)
-    _refuse_names(session, checked.package)
+    _check_names(session, checked.package)
     words = {"summary": f"The task {checked.package} for the harness."}
     _write("task", checked, output, {**words, **_task_words("accuracy")})
 
 
 @app.command()
 def language(
-    code: Annotated[str, typer.Argument(metavar="CODE", help="Of the language, such as yo or zh-Hant.")],
+    code: Annotated[str, typer.Argument(metavar="CODE", help="Language code, such as yo or zh-Hant.")],
     task_name: Annotated[str, typer.Option("--task", help="The task that it joins.")] = "xnli",
     origin: Annotated[
         str, typer.Option("--from", metavar="CODE", help="Copy the sample of this language.")
     ] = "en",
     provenance: Provenance = "human-translated",
     called: Annotated[
-        str | None, typer.Option("--name", help="Of a language that the harness does not list.")
+        str | None, typer.Option("--name", help="Name of a language that the harness does not list.")
     ] = None,
-    script: Annotated[str | None, typer.Option("--script", help="The same: its script, Latn.")] = None,
-    family: Annotated[str | None, typer.Option("--family", help="The same: its family.")] = None,
+    script: Annotated[str | None, typer.Option("--script", help="Its script, such as Latn.")] = None,
+    family: Annotated[str | None, typer.Option("--family", help="Its family.")] = None,
     flores: Annotated[
-        str | None, typer.Option("--flores", help="The same: its FLORES code, gsw_Latn; not needed.")
+        str | None, typer.Option("--flores", help="Its FLORES code, such as gsw_Latn; optional.")
     ] = None,
     output: Output = None,
 ) -> None:
-    """Write a package that adds a language to a task; the items of its sample are then to be translated."""
-    from harness.api import open_session
+    """Write a package that adds a language to a task; translate the items of its sample next."""
+    from harness import open_session
     from harness_scaffold.language_split import Described, language_words
 
     words = language_words(
@@ -95,7 +97,7 @@ def language(
 def adapter(name: Name, output: Output = None) -> None:
     """Write a package with a model adapter that turns texts into vectors."""
     session, checked = _opened(name, output)
-    _refuse_taken(checked, "model adapter", (entry.name for entry in session.registry.adapters))
+    _check_free(checked, "model adapter", (entry.name for entry in session.registry.adapters))
     _write("adapter", checked, output, {"summary": f"The model adapter {checked.package} for the harness."})
 
 
@@ -103,15 +105,14 @@ def adapter(name: Name, output: Output = None) -> None:
 def metric(name: Name, output: Output = None) -> None:
     """Write a package with a metric whose interval is resampled."""
     session, checked = _opened(name, output)
-    _refuse_taken(checked, "metric", (known.name for known in session.registry.metrics))
+    _check_free(checked, "metric", (known.name for known in session.registry.metrics))
     summary = f"The metric {checked.package} for the harness."
     _write("metric", checked, output, {"summary": summary, "metric": checked.package})
 
 
 def _opened(name: str, output: Path | None) -> tuple[Session, PackageName]:
-    """Return the plugins of this environment and the name, which none of them has, for a folder that is free."""
-    from harness.api import open_session
-    from harness.errors import UsageError
+    """Return the session and the checked name; the name and the output folder must be free."""
+    from harness import UsageError, open_session
     from harness_scaffold.package_name import check_package_is_free, package_name
     from harness_scaffold.scaffold import check_output_folder
 
@@ -127,24 +128,24 @@ def _opened(name: str, output: Path | None) -> tuple[Session, PackageName]:
     return session, checked
 
 
-def _refuse_taken(name: PackageName, sort: str, known: Iterable[str]) -> None:
-    """Raise `UsageError` where something of the sort has the name, in either spelling."""
-    from harness.errors import UsageError
+def _check_free(name: PackageName, sort: str, known: Iterable[str]) -> None:
+    """Raise `UsageError` where the name is taken, in either spelling."""
+    from harness import UsageError
 
     for other in known:
         if other.replace("-", "_") == name.package:
             raise UsageError(f"The name {other!r} is taken by a {sort}.", hint="Choose another.")
 
 
-def _refuse_names(session: Session, name: str) -> None:
-    from harness.errors import UsageError
+def _check_names(session: Session, name: str) -> None:
+    from harness import UsageError
 
     for sort in ("task", "training", "suite"):
         if name in session.catalog.names(sort):
-            told = "training set" if sort == "training" else sort
+            label = "training set" if sort == "training" else sort
             owner = session.catalog.entry(sort, name).plugin
             raise UsageError(
-                f"The name {name!r} is taken by a {told} of the plugin {owner!r}.",
+                f"The name {name!r} is taken by a {label} of the plugin {owner!r}.",
                 hint="Choose another; 'harness tasks list' shows all.",
             )
 

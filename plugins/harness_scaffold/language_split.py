@@ -1,4 +1,4 @@
-"""A language for an existing task: its names, and the sample items that are to be translated."""
+"""A language for an existing task: its names, and the sample items to translate."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import json
 import re
 from dataclasses import dataclass
 
+from harness import Session, TaskEntry, UsageError
 from harness.data.sources import data_ref
-from harness.errors import UsageError
 from harness.languages.table import Language, known_languages
 from harness.planning.prompts import DEFAULT_PRESET
 from harness.planning.word_checks import needed_words
-from harness.running.session import Session
-from harness.specs.catalog import TaskEntry
 
 __all__ = ["Described", "language_words"]
 
@@ -23,22 +21,22 @@ _SCRIPT = re.compile(r"[A-Z][a-z]{3}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """What is told of a language that the harness does not list."""
+    """The description of a language that the harness does not list."""
 
     name: str | None = None
     script: str | None = None
     family: str | None = None
     flores: str | None = None
-    """Its FLORES-200 code, for translators that go by it; not needed."""
+    """Its FLORES-200 code, for translators that use it; optional."""
 
 
 def language_words(
     session: Session, *, code: str, task: str, origin: str, provenance: str, described: Described
 ) -> dict[str, str]:
-    """Return the words of the templates for a language of a task.
+    """Return the words of the templates for a new language of a task.
 
-    The items are those of the task's sample in the language `origin`. Raises `UsageError` for a code that is none or
-    that the task has, for a language that is not described, and for a task whose sample cannot be copied.
+    The items are those of the task's sample in the language `origin`. Raises `UsageError` for an invalid or present
+    code, for a language without a description, and for a task whose sample cannot be copied.
     """
     language, lines = _language(code, described)
     entry = session.catalog.task(task)
@@ -50,7 +48,7 @@ def language_words(
             raise UsageError(
                 f"The task {task!r} cannot take {code!r}: its metric {metric.name!r} has no rules for it, only for "
                 f"{', '.join(metric.languages)}.",
-                hint="Begin a task of your own with another metric: harness new task NAME",
+                hint="Start a task of your own with another metric: harness new task NAME",
             )
     items, label_map = _items(entry, origin)
     return {
@@ -68,7 +66,7 @@ def language_words(
 
 
 def _language(code: str, described: Described) -> tuple[str, str]:
-    """Return the name of a language, and the lines of the fragment that describe it."""
+    """Return the name of the language, and the lines of the fragment that describe it."""
     table = known_languages()
     given = {"name": described.name, "script": described.script, "family": described.family}
     extra = {} if described.flores is None else {"flores": described.flores}
@@ -77,14 +75,14 @@ def _language(code: str, described: Described) -> tuple[str, str]:
             known = table.get(code)
             raise UsageError(
                 f"The language {code!r} is known: {known.name}, {known.script}, {known.family}.",
-                hint="Leave out --name, --script, --family and --flores.",
+                hint="Omit --name, --script, --family and --flores.",
             )
         return table.get(code).name, ""
     meant = table.meant_by(code)
     if meant is not None:
         raise UsageError(f"{meant}.")
     if not _CODE.fullmatch(code):
-        raise UsageError(f"{code!r} is no language code: expected one such as 'yo' or 'zh-Hant'.")
+        raise UsageError(f"{code!r} is not a language code: expected one such as 'yo' or 'zh-Hant'.")
     missing = [f"--{name}" for name, value in given.items() if not value]
     if missing:
         raise UsageError(
@@ -93,19 +91,19 @@ def _language(code: str, described: Described) -> tuple[str, str]:
         )
     if not _SCRIPT.fullmatch(described.script or ""):
         raise UsageError(
-            f"{described.script!r} is no ISO 15924 code of a script: expected one such as 'Latn'."
+            f"{described.script!r} is not an ISO 15924 script code: expected one such as 'Latn'."
         )
     if any(not str(value).isprintable() for value in given.values()):
         raise UsageError("--name and --family are one line each.")
     if described.flores is not None and not _FLORES.fullmatch(described.flores):
-        raise UsageError(f"{described.flores!r} is no FLORES-200 code: expected one such as 'gsw_Latn'.")
-    told = {**given, **extra}
-    lines = "".join(f"\n    {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in told.items())
+        raise UsageError(f"{described.flores!r} is not a FLORES-200 code: expected one such as 'gsw_Latn'.")
+    keys = {**given, **extra}
+    lines = "".join(f"\n    {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in keys.items())
     return str(described.name), lines
 
 
 def _prompts(session: Session, task: str, code: str) -> str:
-    """Return the words that the task's usual prompt needs, as comments to fill in: English ones would be wrong."""
+    """Return the words that the task's usual prompt needs, as comments to fill in."""
     if DEFAULT_PRESET not in session.catalog.presets(task):
         return ""
     spec = session.catalog.prompt(task, DEFAULT_PRESET)
@@ -115,8 +113,8 @@ def _prompts(session: Session, task: str, code: str) -> str:
     if not names or code in tables or "en" not in tables:
         return ""
     lines = [
-        f"Words of the prompt {DEFAULT_PRESET!r}; without them items in {code} are asked with these English ones.",
-        "Translate them, take the '# ' away, and say who did: native, translated, or copied (from a 'source').",
+        f"Words of the prompt {DEFAULT_PRESET!r}; without them, prompts in {code} use these English ones.",
+        "Translate them, remove the '# ', and set the provenance: native, translated, or copied (from a 'source').",
         "prompts:",
         f"  {DEFAULT_PRESET}:",
         "    provenance: translated",
@@ -127,7 +125,7 @@ def _prompts(session: Session, task: str, code: str) -> str:
 
 
 def _items(entry: TaskEntry, origin: str) -> tuple[str, str]:
-    """Return the lines of the sample in a language, and the line of the fragment that maps their labels."""
+    """Return the lines of the sample in `origin`, and the line of the fragment that maps their labels."""
     spec = entry.spec
     if origin not in spec.languages:
         raise UsageError(
@@ -144,7 +142,7 @@ def _items(entry: TaskEntry, origin: str) -> tuple[str, str]:
         sample = sample_ref.sample
     if sample is None or sample.reader != "jsonl" or len(sample.paths) != 1:
         raise UsageError(
-            f"The sample of {spec.task!r} in {origin!r} is no single file of JSON lines, which could be copied.",
+            f"The sample of {spec.task!r} in {origin!r} is not a single file of JSON lines, so it cannot be copied.",
             hint="Name another language with --from, or write the package as docs/add-a-language.md does.",
         )
     assert sample_ref.sample_root is not None

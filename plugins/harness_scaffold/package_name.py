@@ -1,4 +1,4 @@
-"""The name of a new package: what it may be, and whether someone has it already."""
+"""The name of a new package: its form, and a check that it is free."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import sys
 from dataclasses import dataclass
 
-from harness.errors import UsageError
+from harness import UsageError
 
 __all__ = ["LONGEST", "PackageName", "check_package_is_free", "package_name"]
 
@@ -22,22 +22,22 @@ class PackageName:
     """One name in its two spellings."""
 
     package: str
-    """What is imported; also the name of the plugin and of what it declares: ``my_mood``."""
+    """The import name; also the name of the plugin and of what it declares: ``my_mood``."""
     distribution: str
-    """What is installed, and its folder: ``my-mood``."""
+    """The name of the distribution and of its folder: ``my-mood``."""
 
 
 def package_name(text: str) -> PackageName:
-    """Return a name in its two spellings; raises `UsageError` where it cannot be a package, or is Python's own."""
+    """Return a name in its two spellings; raises `UsageError` where it is invalid or a name of Python itself."""
     package, distribution = text.replace("-", "_"), text.replace("_", "-")
     if not _FORM.fullmatch(text) or len(text) > LONGEST:
         raise UsageError(
-            f"The name {text[: LONGEST + 1]!r} cannot be that of a package: expected a small letter, then at most "
-            f"{LONGEST - 1} small letters and digits, with single '-' or '_' between them.",
-            hint="Say where the package goes with --output.",
+            f"The name {text[: LONGEST + 1]!r} is not valid for a package: expected a lowercase letter, then at most "
+            f"{LONGEST - 1} lowercase letters and digits, with single '-' or '_' between them.",
+            hint="Choose the folder with --output.",
         )
     if keyword.iskeyword(package) or keyword.issoftkeyword(package) or package in sys.stdlib_module_names:
-        raise UsageError(f"The name {text!r} is Python's own: a package with it could not be imported.")
+        raise UsageError(f"The name {text!r} is a name of Python itself, so a package cannot use it.")
     return PackageName(package=package, distribution=distribution)
 
 

@@ -1,4 +1,4 @@
-"""A package to begin with: which templates it is made of, and how they become files."""
+"""Renders the templates of a new package and writes its files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 
-from harness.errors import UsageError
+from harness import UsageError
 
 __all__ = ["LAYERS", "check_output_folder", "render", "write_package"]
 
@@ -25,10 +25,10 @@ _SUFFIX = ".template"
 
 
 def render(sort: str, words: Mapping[str, str]) -> dict[str, str]:
-    """Return the text of every file of a package by its path.
+    """Return the text of every file of a package, by path.
 
-    ``$word`` in a text, and an upper-case ``WORD`` as (a part of) a name in a path, stand for the words; a text that
-    has a ``$word`` without one raises `KeyError`.
+    ``$word`` in a text, and an upper-case ``WORD`` as (a part of) a name in a path, are replaced by the words; an
+    unknown ``$word`` raises `KeyError`.
     """
     found: dict[str, str] = {}
     for layer in LAYERS[sort]:
@@ -54,14 +54,14 @@ def _templates(folder: Traversable, above: str = "") -> Iterator[tuple[str, Trav
 
 
 def check_output_folder(folder: Path) -> None:
-    """Raise `UsageError` where a package cannot be written: something is there, or the folder above is not."""
+    """Raise `UsageError` where a package cannot be written: it exists, or its parent folder does not."""
     if folder.exists() or folder.is_symlink():
         raise UsageError(
             f"{str(folder)!r} exists already; nothing was written.", hint="Name another folder with --output."
         )
     if not folder.absolute().parent.is_dir():
         raise UsageError(
-            f"The folder {str(folder.absolute().parent)!r} is not there, so {folder.name!r} cannot be made in it."
+            f"The folder {str(folder.absolute().parent)!r} does not exist, so {folder.name!r} cannot be created in it."
         )
 
 

@@ -1,19 +1,19 @@
-"""Words of other scripts in Latin letters: our own rules for Devanagari and Tamil; indictrans where installed."""
+"""Words of other scripts in Latin letters: rules for Devanagari and Tamil; indictrans if it is installed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from harness.hookspecs import hookimpl
+from harness import hookimpl
 
 if TYPE_CHECKING:
-    from harness.data.translation.transliterators import Transliterator
+    from harness import Transliterator
 
 
 @hookimpl
 def harness_register_transliterators() -> Iterable[Transliterator]:
-    """Return the engines."""
+    """Return the transliterators of this plugin."""
     from harness_transliteration.catalog import TRANSLITERATORS
 
     return TRANSLITERATORS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.data.translation.transliterators import Transliterator
+from harness import Transliterator
 from harness_transliteration import indictrans, rules
 
 __all__ = ["INDICTRANS", "RULES", "TRANSLITERATORS"]

@@ -1,4 +1,4 @@
-"""Devanagari in Latin letters, as people write Hindi, Marathi and Nepali in chats: no diacritics, unspoken schwas gone.
+"""Devanagari in Latin letters, as people write Hindi, Marathi and Nepali in chats: no diacritics, no silent schwas.
 
 A consonant letter carries an inherent vowel, the schwa, that is often not spoken. It is deleted at the end of a word,
 and then, from right to left, between a vowel with one consonant before it and one consonant with a vowel behind it
@@ -16,10 +16,10 @@ __all__ = ["LANGUAGES", "LETTERS", "NUMERALS", "LetterStyle", "romanize", "style
 
 _RANGES = "ऀ-ॣॱ-ॿ\ua8e0-\ua8ff\u1cd0-\u1cff"
 LETTERS = re.compile(f"[\u200c\u200d]*[{_RANGES}][{_RANGES}\u200c\u200d]*")
-"""A run of letters and signs; joiners count only beside them."""
+"""A run of letters and signs; joiners count only next to them."""
 
 NUMERALS = str.maketrans("०१२३४५६७८९।॥॰", "0123456789...")
-"""Digits, danda and the sign of abbreviation, which are no letters of a word."""
+"""Digits, danda and the sign of abbreviation, which are not letters."""
 
 _NUKTA = "़"
 _VIRAMA = "्"
@@ -85,7 +85,7 @@ LANGUAGES = frozenset(_STYLES)
 
 
 def style_of(language: str) -> LetterStyle:
-    """Return how a language is written; one that is not known is written like Hindi, without Hindi's own words."""
+    """Return the style of a language; an unknown language has that of Hindi, without Hindi's own words."""
     return _STYLES.get(language, LetterStyle())
 
 
@@ -141,7 +141,7 @@ def _parse(letters: str) -> tuple[list[int], list[str]]:
         elif letter == "ः":
             kinds.append(_BREATH)
             sounds.append("h")
-        # What is left has no sound: the avagraha, joiners, Vedic accents.
+        # The remaining signs have no sound: the avagraha, joiners, Vedic accents.
     if bare:
         kinds.append(_SCHWA)
         sounds.append("a")
@@ -184,7 +184,7 @@ def _delete_schwas(kinds: list[int], sounds: list[str], *, keep_clusters: bool) 
 
 
 def _spell(kinds: list[int], sounds: list[str]) -> str:
-    """Return the spelling: long vowels, nasals and clusters by what stands beside them."""
+    """Return the spelling: long vowels, nasals and clusters by their neighbours."""
     count = len(kinds)
     syllables = sum(kind <= _VOWEL for kind in kinds)
     long = _LONG_CLOSED if syllables == 1 and count and kinds[-1] > _VOWEL else _LONG

@@ -1,8 +1,8 @@
 """The engine ``indictrans``: the structured perceptrons of Bhat et al. (2014), which made the released csCG treebanks.
 
-The package is under the AGPL and is no dependency, nor part of any extra: who wants it installs it. It is imported when
-it is first used, runs in this process, compiles four Cython files then (a C compiler and about 20 s, once), and reads
-its models with numpy's unpickler.
+The package is under the AGPL and is neither a dependency nor part of an extra: install it separately. It is imported on
+first use, when it compiles four Cython files (a C compiler and about 20 s, once), runs in this process, and reads its
+models with numpy's unpickler.
 
 Bhat, Mujadia, Tammewar, Bhat and Shrivastava (2014), IIIT-H system submission for FIRE2014 shared task on
 transliterated search.
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from harness.errors import HarnessError, PluginError, UsageError
+from harness import HarnessError, PluginError, UsageError
 
 __all__ = ["CODES", "installed_version", "ready", "transliterate"]
 
@@ -33,7 +33,7 @@ CODES = {
     },
     **{"ne": "nep", "or": "ori", "pa": "pan", "ta": "tam", "te": "tel", "ur": "urd"},
 }
-"""Our codes of the languages that it writes in Latin letters, and its own."""
+"""Codes of the languages that it transliterates into Latin letters, and its own codes."""
 
 _KEPT_TYPES = 1 << 17
 
@@ -47,7 +47,7 @@ def installed_version() -> str:
 
 
 def ready() -> None:
-    """Do nothing where the package is installed; otherwise raise `PluginError`, which says how to install it."""
+    """Raise `PluginError` with the install command unless the package is installed."""
     if importlib.util.find_spec("indictrans") is None:
         raise PluginError(
             "The transliterator 'indictrans' needs the package 'indictrans', which is not installed and is under the "
@@ -57,9 +57,9 @@ def ready() -> None:
 
 
 def transliterate(words: Sequence[str], language: str) -> list[str]:
-    """Return the words in Latin letters as the package spells them; a type is worked out once and kept.
+    """Return the words in Latin letters as the package spells them; each type is computed once and cached.
 
-    Raises `UsageError` for a language that it does not know and `PluginError` where it is not installed or fails.
+    Raises `UsageError` for an unknown language and `PluginError` if it is not installed or fails.
     """
     if language not in CODES:
         raise UsageError(
@@ -83,7 +83,7 @@ def _engine(language: str) -> Callable[[str], str]:
     except HarnessError:
         raise
     except Exception as error:
-        # Whatever a compiler or a model file can raise: it is the package's, and the user can only be told.
+        # The compiler or a model file can raise anything; all of it is reported.
         raise PluginError(
             f"The package 'indictrans' is installed but does not start: {type(error).__name__}: {error}.",
             hint="It compiles itself when first used: is there a C compiler? --engine rules needs none.",

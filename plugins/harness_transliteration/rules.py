@@ -1,4 +1,4 @@
-"""The engine ``rules``: Devanagari and Tamil in Latin letters by rules of our own, word type by word type."""
+"""The engine ``rules``: Devanagari and Tamil in Latin letters by rules, word type by word type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness_transliteration import devanagari, tamil
 __all__ = ["LANGUAGES", "VERSION", "romanize_word", "transliterate"]
 
 VERSION = "1"
-"""Raised whenever a word would be spelt otherwise than before."""
+"""Increased whenever the spelling of a word changes."""
 
 LANGUAGES = devanagari.LANGUAGES | {"ta"}
 _NUMERALS: dict[int, int | str] = {**devanagari.NUMERALS, **tamil.NUMERALS}
@@ -18,18 +18,18 @@ _KEPT_TYPES = 1 << 17
 
 
 def transliterate(words: Sequence[str], language: str) -> list[str]:
-    """Return the words in Latin letters; a type is worked out once and kept.
+    """Return the words in Latin letters; each type is computed once and cached.
 
-    Both scripts are read whatever the language is; the language decides on schwas and on words of its own.
+    Both scripts are read for every language; the language decides on schwas and exceptions.
     """
     return [word if word.isascii() else romanize_word(word, language) for word in words]
 
 
 @lru_cache(maxsize=_KEPT_TYPES)
 def romanize_word(word: str, language: str) -> str:
-    """Return one word in Latin letters; what is neither Devanagari nor Tamil stays.
+    """Return one word in Latin letters; other letters stay.
 
-    A word that is nothing but silent letters (an avagraha) becomes an apostrophe; one of stray signs stays.
+    A word of only silent letters (an avagraha) becomes an apostrophe; a word of stray signs stays.
     """
     style = devanagari.style_of(language)
     latin = devanagari.LETTERS.sub(lambda run: devanagari.romanize(run.group(), style), word)

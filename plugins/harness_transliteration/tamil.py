@@ -1,7 +1,7 @@
-"""Tamil in Latin letters, as people write it in chats: voiced and voiceless stops told apart by their place.
+"""Tamil in Latin letters, as people write it in chats: voiced and voiceless stops are distinguished by their place.
 
 Tamil writes one letter for the stops of a place of articulation. A stop is voiceless at the beginning of a word,
-doubled and beside another stop, and voiced after a nasal and between vowels (Keane 2004, Tamil, Journal of the
+doubled and next to another stop, and voiced after a nasal and between vowels (Keane 2004, Tamil, Journal of the
 International Phonetic Association 34); c is s between vowels and at the beginning, ch when doubled, j after its nasal.
 """
 
@@ -13,7 +13,7 @@ import unicodedata
 __all__ = ["LETTERS", "NUMERALS", "romanize"]
 
 LETTERS = re.compile("[\u200c\u200d]*[ஂஃஅ-ௐௗ][ஂஃஅ-ௐௗ\u200c\u200d]*")
-"""A run of letters and signs; joiners count only beside them."""
+"""A run of letters and signs; joiners count only next to them."""
 
 NUMERALS: dict[int, int | str] = {
     **{ord("௦") + digit: str(digit) for digit in range(10)},
@@ -41,9 +41,9 @@ _HARD = frozenset("கசடதபற")
 _HISSES = frozenset("ஶஷஸ")
 _AYTHAM = "ஃ"
 _BEFORE = {("ற", "ற"): "t", ("ஞ", "ச"): "n", ("ஞ", "ஞ"): "", (_AYTHAM, "ப"): "", (_AYTHAM, "ஜ"): ""}
-"""Letters that are spelt otherwise before another: *vetri*, *manjal*, *fan*."""
+"""Letters with another spelling before some letters: *vetri*, *manjal*, *fan*."""
 _AFTER = {("ற", "ன"): "dr", ("ஜ", _AYTHAM): "z"}
-"""Letters that are spelt otherwise after another: *nandri*."""
+"""Letters with another spelling after some letters: *nandri*."""
 
 _WORDS = {
     **{"தமிழ்": "tamil", "தமிழ்நாடு": "tamilnadu", "தமிழக": "tamilaga", "தமிழகம்": "tamilagam"},
@@ -81,7 +81,7 @@ def romanize(letters: str) -> str:
 
 
 def _parse(letters: str) -> tuple[list[str], list[str]]:
-    """Return a consonant letter and a vowel sound for every letter; either may be empty, the inherent vowel is told."""
+    """Return a consonant letter and a vowel sound for every letter; either may be empty."""
     consonants: list[str] = []
     vowels: list[str] = []
     for letter in letters:
@@ -104,7 +104,7 @@ def _parse(letters: str) -> tuple[list[str], list[str]]:
 
 
 def _consonant(letter: str, before: str, after: str, *, initial: bool, closes: bool) -> str:
-    """Return a consonant's spelling, given the bare consonants next to it (empty where a vowel or nothing stands)."""
+    """Return a consonant's spelling, given the bare consonants next to it (empty if there is none)."""
     if letter in _STOPS:
         return _stop(letter, before, after, initial=initial, closes=closes)
     spelt = _BEFORE.get((letter, after), _AFTER.get((letter, before)))

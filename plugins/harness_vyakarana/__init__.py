@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from harness.hookspecs import hookimpl
+from harness import hookimpl
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from harness.data.readers.reader import Reader
+    from harness import Reader
 
 __all__ = ["harness_register_grammars", "harness_register_readers"]
 
 
 @hookimpl
 def harness_register_grammars() -> Iterable[Traversable]:
-    """Return the folder of language definitions that ship: Hindi, Tamil, Urdu, Marathi."""
+    """Return the folder of the language definitions of this plugin: Hindi, Tamil, Urdu, Marathi."""
     from importlib.resources import files
 
     return [files("harness_vyakarana") / "grammars"]

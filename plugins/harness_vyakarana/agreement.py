@@ -1,9 +1,9 @@
-"""Which noun every agreeing word takes its gender from, read off the tree of a sentence.
+"""Agreement in a sentence: the noun that each agreeing word takes its gender from, by the tree.
 
-The relations are those of Universal Dependencies; what they are called, and which adposition is ergative, is data of
-the language. A verb agrees with its nominative subject, else with a nominative object (Kachru, Hindi, 2006);
-with neither it stands in the default gender and no variant may change it. A noun counts as controller only where the
-source agrees with it, so that errors of annotation and default agreement leave the word as it is.
+The relations are those of Universal Dependencies; their names, and the ergative adposition, are data of the
+language. A verb agrees with its nominative subject, else with a nominative object (Kachru, Hindi, 2006);
+with neither it has the default gender and no variant may change it. A noun counts as controller only if the source
+agrees with it, so that errors of annotation and default agreement leave the word unchanged.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from harness_vyakarana.tree import children_of
 __all__ = ["FREE", "Agreement", "is_relation"]
 
 FREE = -1
-"""Controlled by a pronoun that shows no gender: any gender is right, if all words of the clause share it."""
+"""The controller is a pronoun without a visible gender: any gender is right if all words of the clause share it."""
 NONE = 0
 SINGULAR, PLURAL = "Sing", "Plur"
 DEEPEST = 4
-"""Heads that are climbed for a shared subject."""
+"""The number of heads to climb in search of a shared subject."""
 OBLIQUE_RELATIONS = ("obl", "advmod", "nmod")
 
 
 def is_relation(deprel: str, names: tuple[str, ...]) -> bool:
-    """Return whether a relation is one of those named, with or without its subtype."""
+    """Return whether a relation is one of `names`, with or without its subtype."""
     return deprel in names or deprel.partition(":")[0] in names
 
 
@@ -50,7 +50,7 @@ class Agreement:
     def gender(self, number: int) -> str | None:
         """Return the gender of a word, if it is one that variants set.
 
-        That is its feature; where the annotation has none, what the form of an agreeing word shows, if something in the
+        It is its feature; without one, the gender that the form of an agreeing word shows, if another word of the
         sentence has that gender. None also for a form that contradicts its feature.
         """
         stated = self._stated(number)
@@ -59,7 +59,7 @@ class Agreement:
         return stated
 
     def settled(self, number: int) -> bool:
-        """Return whether form, feature and sentence agree on the gender of a word, or there is none to agree on."""
+        """Return whether form, feature and sentence agree on the gender of a word, or it has no gender."""
         word = self.word(number)
         if word.upos in self.grammar.nominal:
             return number not in self._contradicted() and not self._contradicts_itself(number)
@@ -121,7 +121,7 @@ class Agreement:
         return value if value in self.grammar.genders else None
 
     def has_adposition(self, number: int) -> bool:
-        """Return whether an adposition hangs on the word itself."""
+        """Return whether an adposition is a dependent of the word itself."""
         names = self.grammar.relations.adposition
         for child in self.children[number]:
             if child > number:
@@ -131,7 +131,7 @@ class Agreement:
         return False
 
     def marked(self, number: int) -> bool:
-        """Return whether an adposition governs the noun: its own, or that of the phrase it is a part of."""
+        """Return whether an adposition governs the noun: its own, or that of its phrase."""
         if number not in self._marked:
             chained = self.grammar.relations.chained
             found = self.has_adposition(number)
@@ -145,7 +145,7 @@ class Agreement:
         return self._marked[number]
 
     def frame(self, number: int) -> str:
-        """Return what a verb has: ``e`` an ergative subject, ``o`` an object or clause, ``p`` a passive auxiliary."""
+        """Return the frame of a verb: ``e`` ergative subject, ``o`` object or clause, ``p`` passive auxiliary."""
         relations = self.grammar.relations
         found = set()
         for child in self.children[number]:
@@ -174,7 +174,7 @@ class Agreement:
         attributive = controller > 0 and self._attributive(number, controller)
         own = word.feature("Number")
         others = self.word(controller).feature("Number") if controller > 0 else None
-        # A polite subject is singular and its verb plural; an annotation may have either number wrong.
+        # A polite subject is singular and its verb plural; either number may be annotated wrongly.
         plural = not attributive and PLURAL in (own, others)
         return Place(
             number=PLURAL if plural else (others or own if attributive else own or others) or SINGULAR,
@@ -221,7 +221,7 @@ class Agreement:
             yield from self._of_attribute(number, head)
 
     def _of_adposition(self, number: int, head: int) -> Iterator[int]:
-        """An agreeing adposition stands between its noun and the noun it agrees with."""
+        """Yield candidates for an adposition, which is between its noun and the noun that it agrees with."""
         if head == 0 or self._begins_compound(number, head):
             return
         for _ in range(DEEPEST):
@@ -278,7 +278,7 @@ class Agreement:
                 yield from self._of_clause(head)  # a predicative: खुले रहते थे
 
     def _of_clause(self, verb: int, depth: int = 0) -> Iterator[int]:
-        """Subject, object and noun of a complex predicate; then what the clause modifies or shares."""
+        """Yield subject, object and noun of a complex predicate; then what the clause modifies or shares."""
         relations, word = self.grammar.relations, self.word(verb)
         subjects = [c for c in self.children[verb] if is_relation(self.word(c).deprel, relations.subject)]
         citation = self._is_citation(verb)
@@ -286,7 +286,7 @@ class Agreement:
             return
         if not citation:
             for subject in filter(self._nominative, subjects):
-                # यह and its like announce a clause: the verb stands in the default gender.
+                # यह and similar pronouns announce a clause: the verb has the default gender.
                 if not (self.word(subject).lemma in self.grammar.expletive and self._has_clause(verb)):
                     yield from self._resolved(subject, verb)
         for names in (relations.object, relations.light):
@@ -307,7 +307,7 @@ class Agreement:
             yield from self._of_clause(head, depth + 1)
 
     def _resolved(self, subject: int, verb: int) -> Iterator[int]:
-        """A subject and its conjuncts; for a relative pronoun the noun that its clause modifies."""
+        """Yield a subject and its conjuncts; for a relative pronoun the noun that its clause modifies."""
         word = self.word(subject)
         if word.lemma in self.grammar.relative_pronouns:
             head = self.heads[verb - 1]
@@ -351,7 +351,7 @@ class Agreement:
         return any(self.word(other).lemma in self.grammar.obligation for other in around)
 
     def _attributive(self, number: int, controller: int) -> bool:
-        """Return whether the word stands in the noun phrase of its controller."""
+        """Return whether the word is in the noun phrase of its controller."""
         if self.word(number).upos == "ADP" and controller == number + 1:
             return True
         node = number
@@ -368,7 +368,7 @@ class Agreement:
         return False
 
     def _oblique(self, noun: int) -> bool:
-        """Return whether a noun stands in the oblique form: before an adposition, or as a bare adverbial."""
+        """Return whether a noun is in the oblique form: before an adposition, or as a bare adverbial."""
         if self.marked(noun):
             return True
         word = self.word(noun)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from harness import DataError, Reader, Row
 from harness.data.readers.delimited import TSV
-from harness.data.readers.reader import Reader
-from harness.data.records import Row
-from harness.errors import DataError
 
 __all__ = ["READERS"]
 
@@ -19,8 +17,8 @@ COLUMNS = "pattern constr_id sent_id correct_number form class type prefix n_att
 def _read_colorlessgreen(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     """Yield one row for every two lines of ``generated.tab``: the right form and the wrong one of a sentence.
 
-    The words come from the column `sent`: `prefix` has ``<unk>`` for those that the published language models lack.
-    In a nonce sentence `sent` has yet another verb in place of the form; what follows it is still the sentence's.
+    The words come from the column `sent`: `prefix` has ``<unk>`` for words unknown to the published models.
+    In a nonce sentence `sent` has yet another verb in place of the form; the words after it are those of the sentence.
     """
     given = {"header": "true", "quoting": "rfc4180", "columns": ",".join(COLUMNS)}
     for path in paths:
@@ -43,7 +41,7 @@ def _item(right: Row, wrong: Row) -> Row:
     same = all(fields[name] == wrong.fields[name] for name in ("pattern", "constr_id", "sent_id", "sent"))
     if classes != ("correct", "wrong") or not same:
         raise DataError(
-            f"{wrong.where}: expected the wrong form of the sentence whose right form stands in line {right.line}, "
+            f"{wrong.where}: expected the wrong form of the sentence whose right form is in line {right.line}, "
             f"found the {wrong.fields['class']!r} form of {_name(wrong)}."
         )
     words = str(fields["sent"]).split(" ")
@@ -89,7 +87,7 @@ def _group(row: Row) -> str:
 
 
 def _place(row: Row, words: Sequence[str]) -> int:
-    """Return the 0-based position of the form; raises `DataError` where `prefix` and `sent` do not fit."""
+    """Return the 0-based position of the form; raises `DataError` if `prefix` and `sent` do not fit."""
     length, prefix = str(row.fields["len_prefix"]), str(row.fields["prefix"]).split(" ")
     place = int(length) if length.isdecimal() else -1
     fits = place == len(prefix) < len(words) and all(
@@ -97,7 +95,7 @@ def _place(row: Row, words: Sequence[str]) -> int:
     )
     if not fits:
         raise DataError(
-            f"{row.where}: expected 'sent' to begin with the {length!r} words of 'prefix', found {' '.join(words)!r}."
+            f"{row.where}: expected 'sent' to start with the {length!r} words of 'prefix', found {' '.join(words)!r}."
         )
     return place
 

@@ -1,7 +1,7 @@
 """Agreement items from a treebank: a verb, and the same verb in a form that does not agree.
 
 As in Gulordava et al. (NAACL 2018) the noun that the verb agrees with precedes it, and its wrong form differs in one
-feature only. The form comes from the paradigms of the language, or from the treebank where the language has none.
+feature only. The form comes from the paradigms of the language, or from the treebank if the language has none.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ __all__ = ["AgreementSet", "Lexicon", "SetReport", "source_id"]
 GENDER, NUMBER = "Gender", "Number"
 COMMON, OF_COMMON = "Com", frozenset({"Masc", "Fem"})
 """A common gender is one or the other (Universal Dependencies, Gender): their forms are not wrong for each other."""
-LEFT_OUT = frozenset({GENDER, NUMBER, "Polite"})
-"""Features that forms of one lexeme may differ in; in Tamil a common gender is also polite."""
+IGNORED_FEATURES = frozenset({GENDER, NUMBER, "Polite"})
+"""Features in which forms of one lexeme may differ; in Tamil a common gender is also polite."""
 SINGULAR, PLURAL = "Sing", "Plur"
 NO_SPACE = "SpaceAfter=No"
 _VARIANT = re.compile(r"(.+)-org[1-9][0-9]*")
@@ -38,12 +38,12 @@ def source_id(sent_id: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class SetReport:
-    """What became of the verbs of a treebank."""
+    """Counts of the verbs of a treebank."""
 
     sentences: int = 0
     items: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Items by group and contrast."""
-    left: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
     """Agreeing verbs without an item, by reason."""
 
     def row(self, source: str) -> dict[str, Any]:
@@ -52,11 +52,11 @@ class SetReport:
             {"group": group, "contrast": contrast, "items": count}
             for (group, contrast), count in sorted(self.items.items())
         ]
-        return {"source": source, "sentences": self.sentences, "items": items, "left": dict(self.left)}
+        return {"source": source, "sentences": self.sentences, "items": items, "left": dict(self.skipped)}
 
 
 class Lexicon:
-    """Verb forms of a treebank: by lemma and all features but `LEFT_OUT`, those of each gender and number."""
+    """Verb forms of a treebank by gender and number, for each lemma and set of features except `IGNORED_FEATURES`."""
 
     def __init__(self, sentences: Iterable[Sentence] = ()) -> None:
         self._forms: dict[tuple[str, ...], dict[tuple[str | None, str | None], Counter[str]]] = {}
@@ -67,9 +67,9 @@ class Lexicon:
                     cells.setdefault(_cell(word), Counter())[word.form] += 1
 
     def other_gender(self, word: Token) -> str | None:
-        """Return the most frequent form of another gender and the same number; the first by letters of equals.
+        """Return the most frequent form of another gender and the same number; ties are broken by letters.
 
-        A form that the treebank also has in the word's own gender and number is right, and so not taken.
+        A form that the treebank also has in the word's own gender and number is right, so it is not used.
         """
         cells = self._forms.get(_lexeme(word), {})
         gender, number = _cell(word)
@@ -82,12 +82,12 @@ class Lexicon:
 
 
 def _lexeme(word: Token) -> tuple[str, ...]:
-    rest = {name: value for name, value in word.features.items() if name not in LEFT_OUT}
+    rest = {name: value for name, value in word.features.items() if name not in IGNORED_FEATURES}
     return (word.upos, word.lemma, feats_of(rest))
 
 
 def _exclude(one: str | None, other: str | None) -> bool:
-    """Return whether a word of one gender has not the other one too."""
+    """Return whether two genders exclude each other."""
     if one is None or other is None or one == other:
         return False
     return not (COMMON in (one, other) and OF_COMMON & {one, other})
@@ -104,7 +104,7 @@ class _Contrast:
     name: str
     feature: str
     value: str | None
-    """The value that the wrong form shows; None for any but the right one."""
+    """The value that the wrong form shows; None for any value except the right one."""
     form: str
 
 
@@ -112,8 +112,8 @@ class AgreementSet:
     """Makes the items of sentences in one language.
 
     Args:
-        grammar: The language; its paradigms give the forms.
-        lexicon: The forms of languages without paradigms.
+        grammar: The definition of the language, with its paradigms.
+        lexicon: The forms, for languages without paradigms.
     """
 
     def __init__(self, grammar: Grammar, lexicon: Lexicon) -> None:
@@ -130,10 +130,10 @@ class AgreementSet:
         for verb, controller, contrasts in self._verbs(sentence):
             texts = _around(sentence.tokens, verb)
             if texts is None:
-                self.report.left["part of a multi-word token"] += 1
+                self.report.skipped["part of a multi-word token"] += 1
                 continue
             if not contrasts:
-                self.report.left["no other form"] += 1
+                self.report.skipped["no other form"] += 1
             word, noun = sentence.words[verb - 1], sentence.words[controller - 1]
             for contrast in contrasts:
                 self.report.items[group, contrast.name] += 1
@@ -165,7 +165,7 @@ class AgreementSet:
             if word.upos != "VERB" or not 0 < (controller := agreement.controller(number)) < number:
                 continue
             if self._has_pronoun(agreement, number):
-                self.report.left["may agree with a pronoun"] += 1
+                self.report.skipped["may agree with a pronoun"] += 1
             else:
                 yield number, controller, self._from_paradigm(agreement, number, controller)
 
@@ -187,10 +187,10 @@ class AgreementSet:
         return [] if form is None else [_Contrast(name="gender", feature=GENDER, value=None, form=form)]
 
     def _from_paradigm(self, agreement: Agreement, number: int, controller: int) -> list[_Contrast]:
-        """Return the forms of the other genders, and the singular where a plural noun asks for a plural.
+        """Return the forms of the other genders, and the singular if the noun requires a plural.
 
-        The plural of a verb is no wrong form for a singular noun: it is polite. An infinitive has no wrong form, for
-        not all speakers let it agree.
+        The plural of a verb is not wrong for a singular noun: it is polite. An infinitive has no wrong form, since
+        not all speakers make it agree.
         """
         word, place = agreement.word(number), agreement.place(number)
         gender = agreement.gender(number)
@@ -205,7 +205,7 @@ class AgreementSet:
             if form not in (None, word.form):
                 contrasts.append(_Contrast(name="gender", feature=GENDER, value=other, form=str(form)))
         if place.number == PLURAL == agreement.word(controller).feature(NUMBER):
-            # The form's own number must not decide on that of the form that is looked for.
+            # The number of the present form must not decide the number of the other form.
             freed = replace(found, cells=tuple(replace(cell, number=None) for cell in found.cells))
             form = self._paradigms.form(freed, gender, replace(place, number=SINGULAR))
             if form not in (None, word.form):
@@ -232,7 +232,7 @@ def _around(tokens: Sequence[Token], verb: int) -> tuple[str, str] | None:
 
 
 def _attractors(between: Sequence[Token], noun: Token, contrast: _Contrast) -> int:
-    """Return how many nominals between noun and verb ask for the wrong form (Linzen et al., TACL 2016)."""
+    """Return how many nominals between noun and verb agree with the wrong form (Linzen et al., TACL 2016)."""
     wanted = noun.feature(contrast.feature)
     values = [word.feature(contrast.feature) for word in between if word.upos in NOMINALS]
     if contrast.value is not None:

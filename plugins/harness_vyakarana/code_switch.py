@@ -1,7 +1,7 @@
-"""Script-mixed treebanks: the words of a treebank in Latin letters, token by token (Patil et al., MRL 2021, section 3).
+"""Script-mixed treebanks: a treebank in Latin letters, token by token (Patil et al., MRL 2021, section 3).
 
-FORM, LEMMA and ``# text`` are rewritten; ids, tags, features, heads and everything else stay. What is drawn for a token
-is drawn from the seed, the sentence's id and the token's id alone, so that neither order nor sharding matters.
+FORM, LEMMA and ``# text`` are rewritten; ids, tags, features, heads and everything else stay. The draw for a
+token depends only on the seed, the sentence's id and the token's id, so neither order nor sharding matters.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
-from harness.data.translation.transliterators import Transliterator
-from harness.errors import ContractError, UsageError
+from harness import ContractError, Transliterator, UsageError
 from harness.storage.files import write_atomically
 from harness_vyakarana.conllu import Sentence, Token, read_sentences, sentence_text
 from harness_vyakarana.spelling import respell
@@ -28,23 +27,23 @@ _BREAKS = frozenset("\t\n\r")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeSwitch:
-    """How a treebank is switched."""
+    """The settings of a code-switched treebank."""
 
     engine: Transliterator
     language: str
     ratio: float = 1.0
     """Share of the tokens that are switched, in [0, 1]; a multi-word token is switched with all its words."""
     noise: float = 0.0
-    """Share of the switched forms that are spelt in another way, in [0, 1]; lemmas are not."""
+    """Share of the switched forms with a spelling variation, in [0, 1]; lemmas have none."""
     seed: int = 0
     paper: bool = False
-    """Write what the released treebanks hold: no original form in MISC, and in ``# text`` every line's form."""
+    """Write as in the released treebanks: no original form in MISC, and the form of every line in ``# text``."""
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` for a share that is none, or a language that the engine does not know."""
+        """Raise `UsageError` for a share outside of [0, 1] or a language that the engine does not know."""
         for name, share in (("ratio", self.ratio), ("noise", self.noise)):
             if not 0 <= share <= 1:
-                raise UsageError(f"The {name} is {share}, expected a share from 0 to 1.")
+                raise UsageError(f"The {name} must be a share from 0 to 1, got {share}.")
         known = self.engine.languages
         if known is not None and self.language not in known:
             raise UsageError(
@@ -56,17 +55,17 @@ class CodeSwitch:
 
 @dataclass(slots=True, kw_only=True)
 class SwitchCounts:
-    """What was done to a file, counted in lines of tokens: words, ranges and empty nodes."""
+    """Counts of a file, in lines of tokens: words, ranges and empty nodes."""
 
     sentences: int = 0
     tokens: int = 0
     switchable: int = 0
-    """Tokens whose form is not ASCII already."""
+    """Tokens whose form is not ASCII."""
     switched: int = 0
     """Tokens whose form was changed."""
     respelt: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
-    """Chosen forms that still hold letters of another script, with how often they stand there."""
+    """Chosen forms that still have letters of another script, with their counts."""
 
     def add(self, other: SwitchCounts) -> None:
         """Add the counts of another file."""
@@ -79,7 +78,7 @@ class SwitchCounts:
 
 
 def header(switch: CodeSwitch) -> str:
-    """Return the comment that says how a file was made: engine, its version and licence, and every option."""
+    """Return the comment that describes how a file was made: engine, its version and licence, and every option."""
     engine = switch.engine
     return (
         f"# code_switch = engine={engine.name} version={engine.version} licence={engine.licence} "
@@ -89,10 +88,10 @@ def header(switch: CodeSwitch) -> str:
 
 
 def code_switch_file(source: Path, target: Path, switch: CodeSwitch) -> SwitchCounts:
-    """Write the switched treebank, with its header above the first sentence; return what was done.
+    """Write the switched treebank, with its header above the first sentence; return the counts.
 
-    A file in which nothing is to be switched (ratio 0) is the source, byte for byte. The target appears whole or not at
-    all. Raises `TreebankError` for a broken source and `StorageError` where the target cannot be written.
+    With ratio 0 the file equals the source, byte for byte. The target is written completely or not at all. Raises
+    `TreebankError` for a broken source and `StorageError` if the target cannot be written.
     """
     counts = SwitchCounts()
     parts: list[str] = []
@@ -129,7 +128,7 @@ def switch_sentence(sentence: Sentence, switch: CodeSwitch, counts: SwitchCounts
 def _switched(
     token: Token, latin: str, lemma: str, draw: float, switch: CodeSwitch, counts: SwitchCounts
 ) -> Token:
-    """Return a chosen token; its form is respelt where the draw falls below the share of noise."""
+    """Return a chosen token; its form is respelt if the draw is below the share of noise."""
     if not latin.isascii() and _has_other_script(latin):
         counts.unknown[latin] += 1
     form = latin
@@ -150,7 +149,7 @@ def _switched(
         head=token.head,
         deprel=token.deprel,
         deps=token.deps,
-        misc=token.misc if switch.paper else _with_original(token.misc, token.form, form),
+        misc=token.misc if switch.paper else _add_original(token.misc, token.form, form),
     )
 
 
@@ -160,14 +159,14 @@ def _latin(tokens: Sequence[Token], switch: CodeSwitch) -> list[tuple[str, str]]
     latin = switch.engine.transliterate(given, switch.language)
     if len(latin) != len(given) or not all(latin):
         raise ContractError(
-            f"The transliterator {switch.engine.name!r} was given {len(given)} words and returned "
+            f"The transliterator {switch.engine.name!r} was called with {len(given)} words and returned "
             f"{len(latin)}, of which {sum(not word for word in latin)} are empty."
         )
     if not _BREAKS.isdisjoint("".join(latin)):
         for before, after in zip(given, latin, strict=True):
             if before != after and not _BREAKS.isdisjoint(after):
                 raise ContractError(
-                    f"The transliterator {switch.engine.name!r} made {after!r} of {before!r}."
+                    f"The transliterator {switch.engine.name!r} returned {after!r} for {before!r}."
                 )
     return list(zip(latin[: len(tokens)], latin[len(tokens) :], strict=True))
 
@@ -176,7 +175,7 @@ def _latin(tokens: Sequence[Token], switch: CodeSwitch) -> list[tuple[str, str]]
 
 
 def _draws(sentence: Sentence, switch: CodeSwitch) -> list[float | None]:
-    """Return for every token None where it stays, or a number in [0, 1) that decides on noise."""
+    """Return for every token None if it stays, or a number in [0, 1) that decides on noise."""
     if switch.ratio >= 1 and switch.noise <= 0:
         return [0.0] * len(sentence.tokens)
     if switch.ratio <= 0:
@@ -191,7 +190,7 @@ def _draws(sentence: Sentence, switch: CodeSwitch) -> list[float | None]:
         own.update(token.id.encode())
         digest = own.digest()
         if not (token.is_word and int(token.id) <= inside):
-            # The words of a multi-word token are switched with it: they are one stretch of the text.
+            # The words of a multi-word token are switched with it: they share one part of the text.
             chosen = int.from_bytes(digest[:8], "big") < switch.ratio * 2**64
         if token.span is not None:
             inside = token.span[1]
@@ -202,10 +201,10 @@ def _draws(sentence: Sentence, switch: CodeSwitch) -> list[float | None]:
 # Text and comments ------------------------------------------------------------------------------------
 
 
-def _with_original(misc: str, before: str, after: str) -> str:
+def _add_original(misc: str, before: str, after: str) -> str:
     if before == after or misc.startswith("Orig=") or "|Orig=" in misc:
         return misc
-    # A bar separates the entries of MISC: it is written as treebanks write it in SpacesAfter.
+    # A bar separates the entries of MISC: it is escaped as in SpacesAfter.
     original = "Orig=" + before.replace("|", "\\p")
     return original if misc == NONE else f"{misc}|{original}"
 
@@ -225,9 +224,9 @@ def _comments(sentence: Sentence, tokens: Sequence[Token], *, paper: bool) -> tu
 
 
 def _text(text: str, before: Sequence[Token], after: Sequence[Token]) -> str:
-    """Return the text with every surface form replaced where it stands, its spaces as they were.
+    """Return the text with every surface form replaced in its place; spaces stay.
 
-    A text in which the forms are not found, one behind the other, is made anew from the forms and ``SpaceAfter=No``.
+    A text that does not contain the forms in their order is rebuilt from the forms and ``SpaceAfter=No``.
     """
     places = _surface(before)
     parts: list[str] = []
@@ -250,7 +249,7 @@ def _spaced(tokens: Sequence[Token]) -> str:
 
 
 def _surface(tokens: Sequence[Token]) -> Sequence[int]:
-    """Return the places of the tokens that the text is made of: ranges, and words outside of them."""
+    """Return the places of the tokens that form the text: ranges, and words outside of them."""
     if tokens[-1].id == str(len(tokens)):
         return range(len(tokens))
     inside = 0

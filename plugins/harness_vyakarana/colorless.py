@@ -1,7 +1,7 @@
 """Colorless-green sentences: content words replaced at random by words with the same features, in gender variants.
 
-Source: Patil et al. (MRL 2021), section 3, after Gulordava et al. (NAACL 2018). The ``paper`` mode does what the
-released treebanks show, errors included; the default mode keeps agreement (see `agreement`).
+Source: Patil et al. (MRL 2021), section 3, after Gulordava et al. (NAACL 2018). The ``paper`` mode reproduces the
+released treebanks with their errors; the default mode keeps agreement (see `agreement`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness_vyakarana.agreement import FREE, Agreement
 from harness_vyakarana.conllu import NONE, Sentence, Token, feats_of
 from harness_vyakarana.donors import PAPER, Donor, DonorPool, Facts
 from harness_vyakarana.grammar import Grammar
-from harness_vyakarana.sandhi import with_sandhi
+from harness_vyakarana.sandhi import apply_sandhi
 
 __all__ = ["DONOR_KEY", "DROPPED_LENGTH", "Generator", "Report", "text_of", "variant_id"]
 
@@ -27,20 +27,20 @@ KEPT_COMMENTS = ("newdoc", "newpar")
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """What a generator did."""
+    """The counts of a generator."""
 
     read: int = 0
     dropped: int = 0
     written: int = 0
     words: Counter[str] = field(default_factory=Counter)
-    """Words of the output by UPOS, like all that follow."""
+    """Words of the output by UPOS; so are all counts below."""
     replaced: Counter[str] = field(default_factory=Counter)
     inflected: Counter[str] = field(default_factory=Counter)
     """Forms that were looked up in a paradigm."""
     stepped: Counter[tuple[str, int]] = field(default_factory=Counter)
-    """Donors by the step of the ladder that they were found at; step 0 is the full key."""
+    """Donors by the step of the ladder; step 0 is the full key."""
     without_donor: Counter[str] = field(default_factory=Counter)
-    """Words that could have been replaced, but no step had a donor."""
+    """Replaceable words without a donor at any step."""
     genders: Counter[tuple[int, str]] = field(default_factory=Counter)
     """Words with a gender, by variant (from 0) and gender."""
 
@@ -64,7 +64,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Change:
-    """What becomes of a word."""
+    """The replacement of a word."""
 
     form: str
     lemma: str
@@ -99,7 +99,7 @@ def text_of(tokens: Sequence[Token], *, spaced: bool = False) -> str:
 
 
 class Generator:
-    """Makes the variants of sentences from a pool of donors; the same for a sentence wherever it stands."""
+    """Makes the variants of sentences from a pool of donors; independent of the position of a sentence."""
 
     def __init__(self, grammar: Grammar, pool: DonorPool, *, seed: int = 0) -> None:
         self.grammar, self.pool, self.seed = grammar, pool, seed
@@ -216,7 +216,7 @@ class Generator:
     def _donor(
         self, fact: Facts, place: str, gender: str | None, slot: str | None, taken: set[str]
     ) -> Donor | None:
-        """Return a donor; `taken` are multi-word tokens in which a word has been replaced already."""
+        """Return a donor; `taken` are multi-word tokens with a replaced word."""
         if fact.around.surface is not None and fact.around.surface in taken:
             return None
         keys = self.pool.keys(fact, gender=gender, slot=slot)
@@ -240,9 +240,9 @@ class Generator:
             word if (change := changes.get(number)) is None else self._word(word, change)
             for number, word in enumerate(sentence.words, start=1)
         ]
-        tokens = _with_ranges(sentence, words, changes)
+        tokens = _add_ranges(sentence, words, changes)
         if self.mode != PAPER and self.grammar.sandhi is not None:
-            tokens = with_sandhi(tokens, self.grammar.sandhi, _changed(sentence.tokens, tokens))
+            tokens = apply_sandhi(tokens, self.grammar.sandhi, _changed(sentence.tokens, tokens))
             words = [token for token in tokens if token.is_word]
         return Sentence(
             sent_id=variant_id(sentence.sent_id or "", variant),
@@ -304,7 +304,7 @@ class Generator:
         variant: int,
         genders: Counter[str],
     ) -> None:
-        """Count a variant; `genders` are those of the source's words."""
+        """Count a variant; `genders` are the genders of the source's words."""
         report = self.report
         report.written += 1
         for gender, count in genders.items():
@@ -329,7 +329,7 @@ def _controllers(agreement: Agreement | None, facts: Sequence[Facts]) -> dict[in
     }
 
 
-def _with_ranges(sentence: Sentence, words: Sequence[Token], changes: Mapping[int, _Change]) -> list[Token]:
+def _add_ranges(sentence: Sentence, words: Sequence[Token], changes: Mapping[int, _Change]) -> list[Token]:
     """Return all lines of a variant: the words as changed, and the ranges with their donors' surface."""
     if len(words) == len(sentence.tokens):
         return list(words)

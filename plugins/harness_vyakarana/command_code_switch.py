@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,8 +11,9 @@ import typer
 __all__ = ["code_switch", "language_of", "switched_files"]
 
 if TYPE_CHECKING:
-    from harness.data.translation.transliterators import Transliterator
+    from harness import Transliterator
     from harness.registry.registry import Registry
+    from harness_vyakarana.code_switch import CodeSwitch, SwitchCounts
 
 DEFAULT_ENGINE = "rules"
 EXAMPLES = 5
@@ -24,21 +26,26 @@ def code_switch(
     ],
     engine: Annotated[
         str | None,
-        typer.Option(help="The transliterator; default: that of the language definition, else rules."),
+        typer.Option(help="The transliterator; default: the engine of the language definition, else rules."),
     ] = None,
     ratio: Annotated[float, typer.Option(help="Share of the tokens that are switched.")] = 1.0,
-    noise: Annotated[float, typer.Option(help="Share of them that are spelt in another way.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Decides which.")] = 0,
+    noise: Annotated[
+        float, typer.Option(help="Share of the switched tokens with a spelling variation.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     language: Annotated[
-        str | None, typer.Option(help="Language code; by default the file name's beginning, ta_ttb-...")
+        str | None,
+        typer.Option(
+            help="Language code; default: the prefix of the file name, such as ta in ta_ttb-ud-test."
+        ),
     ] = None,
     compat: Annotated[
-        Literal["paper"] | None, typer.Option(help="As the released files: no Orig= in MISC.")
+        Literal["paper"] | None, typer.Option(help="paper: as in the released files, without Orig= in MISC.")
     ] = None,
 ) -> None:
-    """Write a treebank in Latin letters, token by token: FORM, LEMMA and text; all else stays."""
+    """Write a treebank in Latin letters, token by token: FORM, LEMMA and text; all else is unchanged."""
     # Imported here so that help stays fast.
-    from harness.api import open_session
+    from harness import open_session
     from harness.storage.files import FileNotWrittenError
     from harness_vyakarana.code_switch import CodeSwitch, SwitchCounts, code_switch_file
 
@@ -65,21 +72,23 @@ def code_switch(
         except OSError as error:
             raise FileNotWrittenError(target, error) from error
         total.add(code_switch_file(path, target, switch))
-    used = {switch.engine.name: switch.engine for _, _, switch in jobs}.values()
+    _print_counts(total, [switch for _, _, switch in jobs])
+
+
+def _print_counts(total: SwitchCounts, switches: Sequence[CodeSwitch]) -> None:
+    used = {switch.engine.name: switch.engine for switch in switches}.values()
     names = ", ".join(f"{one.name} {one.version} ({one.licence})" for one in used)
     typer.echo(
         f"{total.switched} of {total.tokens} tokens switched, {total.respelt} respelt, in {total.sentences} sentences "
-        f"of {len(jobs)} file(s), by {names}."
+        f"of {len(switches)} file(s), by {names}."
     )
     if total.unknown:
         shown = ", ".join(f"{form} ({count})" for form, count in total.unknown.most_common(EXAMPLES))
-        typer.echo(
-            f"{total.unknown.total()} tokens still hold letters that it has no rule for: {shown}.", err=True
-        )
+        typer.echo(f"{total.unknown.total()} tokens still have letters without a rule: {shown}.", err=True)
 
 
 def _engine(name: str | None, language: str, registry: Registry) -> Transliterator:
-    """Return the engine that was named, or else that of the language's definition."""
+    """Return the named engine, or else the engine of the language's definition."""
     from harness_vyakarana.grammar import registered_grammars
 
     if name is None:
@@ -92,8 +101,8 @@ def _engine(name: str | None, language: str, registry: Registry) -> Transliterat
 
 
 def switched_files(source: Path, out: Path) -> list[tuple[Path, Path]]:
-    """Return (source, target) of every file; raises `UsageError` where there is none, or a target is its source."""
-    from harness.errors import MissingDataError, UsageError
+    """Return (source, target) of every file; raises `MissingDataError` or `UsageError`."""
+    from harness import MissingDataError, UsageError
 
     if source.is_dir():
         if out.exists() and not out.is_dir():
@@ -102,7 +111,7 @@ def switched_files(source: Path, out: Path) -> list[tuple[Path, Path]]:
             )
         pairs = [(path, out / path.relative_to(source)) for path in sorted(source.rglob("*.conllu"))]
         if not pairs:
-            raise MissingDataError(f"The folder {str(source)!r} holds no file that ends in .conllu.")
+            raise MissingDataError(f"The folder {str(source)!r} has no .conllu files.")
     elif source.is_file():
         if out.is_dir():
             raise UsageError(
@@ -110,22 +119,20 @@ def switched_files(source: Path, out: Path) -> list[tuple[Path, Path]]:
             )
         pairs = [(source, out)]
     else:
-        raise MissingDataError(f"There is no file or folder {str(source)!r}.")
+        raise MissingDataError(f"The file or folder {str(source)!r} does not exist.")
     if any(path.resolve() == target.resolve() for path, target in pairs):
-        raise UsageError(
-            f"--out {str(out)!r} would overwrite what it is made from.", hint="Name another place."
-        )
+        raise UsageError(f"--out {str(out)!r} would overwrite its source.", hint="Give another --output.")
     return pairs
 
 
 def language_of(path: Path) -> str:
     """Return the language code that the name of a UD file begins with: ``ta`` of ``ta_ttb-ud-test.conllu``."""
-    from harness.errors import UsageError
+    from harness import UsageError
 
     code, underscore, _ = path.name.partition("_")
     if not underscore or not code.isalpha() or not code.islower() or len(code) > 3:
         raise UsageError(
-            f"The name of {str(path)!r} does not begin with a language code, as ta_ttb-ud-test.conllu does.",
+            f"The name of {str(path)!r} does not start with a language code, as ta_ttb-ud-test.conllu does.",
             hint="Give --language.",
         )
     return code

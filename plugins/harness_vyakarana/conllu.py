@@ -1,7 +1,7 @@
 r"""CoNLL-U files, read and written byte for byte (universaldependencies.org/format.html).
 
-Our own: of 22 released files, conllu 6.0.0 gives 10 and pyconll 3.3.1 gives 20 back with other bytes, and neither tells
-all faults of a file at once.
+Why not a package: of 22 released files, conllu 6.0.0 changes 10 and pyconll 3.3.1 changes 20 in a round trip, and
+neither reports all faults of a file at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sys import intern
 from types import MappingProxyType
 from typing import NamedTuple
 
-from harness.errors import DataError, Problem
+from harness import DataError, Problem
 from harness_vyakarana.tree import tree_faults
 
 __all__ = [
@@ -41,11 +41,11 @@ _EMPTY_NODE_ID = re.compile(r"(?:0|[1-9][0-9]*)\.[1-9][0-9]*")
 _HEAD = re.compile(r"0|[1-9][0-9]*")
 _NUMBERS = tuple(map(str, range(1, 1001)))
 _NUMBER_OF = {text: number for number, text in enumerate(("0", *_NUMBERS))}
-"""The ids and heads of all but the longest sentences, so that no text is parsed again and again."""
+"""The ids and heads of all but the longest sentences, so that none is parsed repeatedly."""
 
 
 class TreebankError(DataError):
-    """A treebank file has faults; all of them are told at once."""
+    """A treebank file has faults; all of them are reported at once."""
 
     def __init__(self, path: Path | str, problems: Sequence[Problem]) -> None:
         self.path, self.problems = str(path), tuple(problems)
@@ -58,9 +58,9 @@ class TreebankError(DataError):
 
 
 class Token(NamedTuple):
-    """One line of a sentence: a word, the range of a multi-word token or an empty node; columns as they stand.
+    """One line of a sentence: a word, the range of a multi-word token or an empty node; columns as in the file.
 
-    A named tuple, since millions of them are made: a frozen dataclass takes seven times as long.
+    A named tuple, since files have millions of tokens: a frozen dataclass takes seven times as long.
     """
 
     id: str
@@ -77,12 +77,12 @@ class Token(NamedTuple):
 
     @property
     def is_word(self) -> bool:
-        """Whether this is a syntactic word, neither a range nor an empty node."""
+        """Return whether this is a syntactic word, neither a range nor an empty node."""
         return self.id.isdigit()
 
     @property
     def features(self) -> Mapping[str, str]:
-        """FEATS by name; several values stand in one text, ``Acc,Gen``."""
+        """Return FEATS by name; several values are one text, ``Acc,Gen``."""
         return features_of(self.feats)
 
     def feature(self, name: str) -> str | None:
@@ -91,14 +91,14 @@ class Token(NamedTuple):
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """First and last word id of a range, None for anything else."""
+        """Return the first and last word id of a range, None for other tokens."""
         found = _SPAN_ID.fullmatch(self.id) if "-" in self.id else None
         return (int(found[1]), int(found[2])) if found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """A sentence with everything around it that is needed to write it again."""
+    """A sentence with everything that is needed to write it again."""
 
     sent_id: str | None
     comments: tuple[str, ...]
@@ -108,13 +108,13 @@ class Sentence:
     words: tuple[Token, ...]
     """The syntactic words; the word with id n is ``words[n - 1]``."""
     heads: tuple[int, ...]
-    """Id of each word's head, 0 for the root; empty where the sentence has no tree."""
+    """Id of each word's head, 0 for the root; empty if the sentence has no tree."""
     line: int = 1
     """1-based line of the file on which the sentence begins."""
     before: str = ""
-    """What stands before the first sentence of a file: a byte order mark, blank lines."""
+    """The bytes before the first sentence of a file: a byte order mark, blank lines."""
     endings: tuple[str, ...] = ()
-    r"""Line ends, one a line, or nothing where all are ``\n``."""
+    r"""Line ends, one per line, or empty if all are ``\n``."""
     after: str = "\n"
     """The blank lines that follow."""
 
@@ -126,12 +126,12 @@ class Treebank:
     path: Path
     sentences: tuple[Sentence, ...]
     notices: tuple[Problem, ...]
-    """What is odd but can be read."""
+    """Oddities that are no faults."""
 
 
 @lru_cache(maxsize=65536)
 def features_of(feats: str) -> Mapping[str, str]:
-    """Return a FEATS column by name; what is not ``Name=Value`` is left out (the reader gives a notice)."""
+    """Return a FEATS column by name; entries that are not ``Name=Value`` are skipped (the reader adds a notice)."""
     if feats == NONE:
         return MappingProxyType({})
     pairs = (item.partition("=") for item in feats.split("|"))
@@ -167,9 +167,9 @@ def read_treebank(path: Path) -> Treebank:
 def read_sentences(
     path: Path, notices: list[Problem] | None = None, *, named: bool = False
 ) -> Iterator[Sentence]:
-    """Yield the sentences of a file one by one, and add what is odd in it to `notices`.
+    """Yield the sentences of a file one by one, and add oddities to `notices`.
 
-    With `named`, a sentence without a sent_id is a fault, not just odd.
+    With `named`, a sentence without a sent_id is a fault, not a notice.
 
     Raises `TreebankError` after the last sentence, with all faults; sentences with a fault are not yielded.
     """
@@ -186,7 +186,7 @@ def read_sentences(
         elif identifier is None:
             check.notice(block.line, "the sentence has no sent_id")
         elif identifier in seen:
-            check.fault(block.line, f"the sent_id was given before, on line {seen[identifier]}")
+            check.fault(block.line, f"the sent_id is already used on line {seen[identifier]}")
         else:
             seen[identifier] = block.line
         problems += check.named_faults()
@@ -203,7 +203,7 @@ def read_sentences(
 
 @dataclass(slots=True, kw_only=True)
 class _Block:
-    """The lines of one sentence while they are gathered."""
+    """The lines of one sentence while the file is read."""
 
     line: int
     before: str
@@ -241,7 +241,7 @@ def _blocks(path: Path) -> Iterator[_Block]:
 
 @dataclass(slots=True, kw_only=True)
 class _Check:
-    """What was found wrong and odd in one sentence."""
+    """The faults and notices of one sentence."""
 
     notices: list[Problem]
     sent_id: str | None = None
@@ -301,7 +301,7 @@ def _decoded(block: _Block, check: _Check) -> tuple[list[str], tuple[str, ...]]:
         try:
             return whole[:-1].decode().split("\n"), ()
         except UnicodeDecodeError:
-            pass  # It is told below, by line.
+            pass  # Reported below, by line.
     lines: list[str] = []
     endings: list[str] = []
     plain = True
@@ -339,12 +339,12 @@ def _token(line: str, number: int, check: _Check) -> Token | None:
         check.fault(number, f"expected {COLUMNS} columns, found {len(cells)}")
         return None
     if "" in cells:
-        check.fault(number, f"column {cells.index('') + 1} is empty ('_' stands for nothing)")
+        check.fault(number, f"column {cells.index('') + 1} is empty (write '_' for no value)")
         return None
     feats = cells[FEATS]
     if feats != NONE and feats.count("=") < feats.count("|") + 1:
         check.notice(number, f"FEATS are not Name=Value: {feats!r}")
-    # Columns of few values: one copy of each is kept.
+    # These columns have few distinct values: keep one copy of each.
     cells[3], cells[4], cells[FEATS], cells[7] = (
         intern(cells[3]),
         intern(cells[4]),
@@ -360,7 +360,7 @@ def _token(line: str, number: int, check: _Check) -> Token | None:
 def _structure(
     tokens: Sequence[Token], numbers: Sequence[int], words: Sequence[Token], block: _Block, check: _Check
 ) -> tuple[int, ...]:
-    """Return the heads of the words after all checks that need the whole sentence."""
+    """Return the heads of the words after the checks of the whole sentence."""
     if not words:
         check.fault(block.line, "expected the words of a sentence, found none")
         return ()

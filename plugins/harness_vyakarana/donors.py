@@ -1,4 +1,4 @@
-"""The words of a split that may stand in for one another."""
+"""Donors: the words of a split that may replace one another."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Donor:
     sent_id: str
     word: int
     surface: str | None = None
-    """The multi-word token that the word is a part of."""
+    """The multi-word token of the word."""
 
     @property
     def reference(self) -> str:
@@ -50,20 +50,20 @@ class Donor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """What surrounds a word in a multi-word token."""
+    """The context of a word in a multi-word token."""
 
-    beside: Key
+    neighbours: Key
     """The forms of its words, with ``*`` for the word itself."""
     surface: str | None
     donates: bool = True
 
 
-ALONE = Range(beside=(), surface=None)
+ALONE = Range(neighbours=(), surface=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the key of a word is made of, beside its own columns."""
+    """The parts of the key of a word that are not its own columns."""
 
     word: Token
     gender: str | None
@@ -72,19 +72,19 @@ class Facts:
     frame: str = ABSENT
     around: Range = ALONE
     settled: bool = True
-    """Whether form, annotation and sentence agree on its gender; else it is neither replaced nor a donor."""
+    """Whether form, annotation and sentence agree on its gender; if not, it is neither replaced nor a donor."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Cell:
-    """The types of a cell, sorted by form once all are known."""
+    """The types of a cell, sorted by form when it is complete."""
 
     by_form: dict[str, Donor] = field(default_factory=dict)
     forms: list[str] | None = None
 
     def add(self, donor: Donor) -> None:
         known = self.by_form.get(donor.form)
-        # The smallest reference, so that the order of sentences does not matter.
+        # With the smallest reference, the order of sentences does not matter.
         if known is None or (donor.sent_id, donor.word) < (known.sent_id, known.word):
             self.by_form[donor.form] = donor
 
@@ -95,7 +95,7 @@ class _Cell:
 
 
 def surroundings(sentence: Sentence, mode: str) -> dict[int, Range]:
-    """Return what surrounds each word inside a multi-word token, by the id of the word.
+    """Return the context of each word inside a multi-word token, by the id of the word.
 
     A donor inside a multi-word token comes from one with the same clitics. In paper mode only the first two
     words count and donors come from tokens of two words: a third clitic is lost (released CG-TTB).
@@ -109,9 +109,9 @@ def surroundings(sentence: Sentence, mode: str) -> dict[int, Range]:
             seen = (
                 range(first, first + 2) if mode == PAPER and number <= first + 1 else range(first, last + 1)
             )
-            beside = ("*" if other == number else sentence.words[other - 1].form for other in seen)
+            neighbours = ("*" if other == number else sentence.words[other - 1].form for other in seen)
             found[number] = Range(
-                beside=tuple(beside), surface=token.form, donates=mode != PAPER or last == first + 1
+                neighbours=tuple(neighbours), surface=token.form, donates=mode != PAPER or last == first + 1
             )
     return found
 
@@ -119,9 +119,9 @@ def surroundings(sentence: Sentence, mode: str) -> dict[int, Range]:
 def facts_of(
     sentence: Sentence, agreement: Agreement | None, paradigms: Paradigms, content: Container[str]
 ) -> list[Facts]:
-    """Return the facts of every word; without `agreement` those of the paper's mode.
+    """Return the facts of every word; without `agreement`, the facts of the paper mode.
 
-    Words of other parts of speech than `content` are never replaced: of them only the gender is told.
+    Words of other parts of speech than `content` are never replaced: only their gender is returned.
     """
     inside = surroundings(sentence, PAPER if agreement is None else DEFAULT)
     made = []
@@ -155,7 +155,7 @@ def keys_of(
 ) -> list[Key]:
     """Return the keys of a word, from the full one down the ladder; none for a word that is never replaced.
 
-    `gender` and `slot` are those that the donor shall have, where they differ from the word's own.
+    `gender` and `slot` are those of the donor, if they differ from the word's own.
     """
     features = facts.word.features
     if mode == PAPER:
@@ -164,7 +164,7 @@ def keys_of(
         values = [
             gender if name == "Gender" and gender is not None else features[name] for name in rule.paper
         ]
-        return [(facts.word.upos, *values, *facts.around.beside)]
+        return [(facts.word.upos, *values, *facts.around.neighbours)]
     if (
         not rule.key
         or not facts.settled
@@ -187,7 +187,7 @@ def keys_of(
     for step in ((), *rule.ladder):
         dropped |= set(step)
         kept = (f"{name}={value}" for name, value in values_by_name.items() if name not in dropped)
-        keys.append((facts.word.upos, *kept, *facts.around.beside))
+        keys.append((facts.word.upos, *kept, *facts.around.neighbours))
     return keys
 
 
@@ -225,11 +225,11 @@ class DonorPool:
         return facts_of(sentence, agreement, self.paradigms, self.grammar.content)
 
     def agreement(self, sentence: Sentence) -> Agreement | None:
-        """Return the agreement of a sentence, None in the paper's mode, which knows of none."""
+        """Return the agreement of a sentence, None in paper mode, which has none."""
         return None if self.mode == PAPER else Agreement(sentence, self.grammar, self.paradigms)
 
     def keys(self, facts: Facts, *, gender: str | None = None, slot: str | None = None) -> list[Key]:
-        """Return `keys_of` a word in this pool's mode; words that are alike are worked out once."""
+        """Return `keys_of` a word in this pool's mode; equal words are computed once."""
         word = facts.word
         rule = self.grammar.content.get(word.upos)
         if rule is None:
@@ -244,7 +244,7 @@ class DonorPool:
             facts.slot if slot is None else slot,
             facts.marked,
             facts.frame,
-            facts.around.beside,
+            facts.around.neighbours,
         )
         known = self._keys.get(alike)
         if known is None:
@@ -284,5 +284,5 @@ class DonorPool:
 
 
 def draw(place: bytes, count: int) -> int:
-    """Return a number below `count` that depends on nothing but the place."""
+    """Return a number below `count` that depends only on the place."""
     return int.from_bytes(blake2b(place, digest_size=8).digest(), "big") % count

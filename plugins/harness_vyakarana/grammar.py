@@ -1,4 +1,4 @@
-"""Language definitions: what a donor must share, which words agree, and in which forms; data that a plugin can add."""
+"""Language definitions: the features that donors share, agreement, and word forms; a plugin can add definitions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from harness.errors import DuplicateNameError, Problem, SpecError, UnknownNameError
+from harness import Problem, SpecError, UnknownNameError
+from harness.errors import DuplicateNameError
 from harness.specs.loading import Document, read_yaml
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ __all__ = [
 SAME_GENDER, OPPOSITE_GENDER = "same", "opposite"
 MARKED = "marked"
 DERIVED = frozenset({"xpos", MARKED, "inflection", "frame"})
-"""Parts of a key that are no features: the XPOS column; whether a nominal has an adposition; the inflectional slot of
+"""Parts of a key that are not features: the XPOS column; whether a nominal has an adposition; the inflectional slot of
 the form; whether a verb has an ergative subject and an object."""
 
 GENDERS = ("Masc", "Fem", "Neut", "Com")
@@ -45,7 +46,7 @@ NUMBERS = ("Sing", "Plur", "Dual")
 CASES = ("Dir", "Obl")
 LAST = "Last"
 CELL_PARTS = frozenset({*GENDERS, *NUMBERS, *CASES, LAST})
-"""What the name of a cell of a paradigm is made of."""
+"""The parts of the name of a cell of a paradigm."""
 
 
 def _as_tuple(value: Any) -> Any:
@@ -68,13 +69,13 @@ class Substitution(_Strict):
     """How the words of one part of speech are replaced."""
 
     paper: Names = ()
-    """Features that a donor shares in paper mode; a word that lacks one is never replaced. Empty: never replaced."""
+    """Features that a donor shares in paper mode; a word without one is never replaced. Empty: none is replaced."""
     key: Names = ()
-    """The same for the default mode, where lacking a feature is a value too; `DERIVED` names are allowed."""
+    """The same for the default mode, in which a missing feature is a value too; `DERIVED` names are allowed."""
     requires: Names = ()
     """Features without which a word is not replaced in default mode."""
     ladder: Annotated[tuple[Names, ...], BeforeValidator(_as_tuple)] = ()
-    """What is dropped from `key`, step by step, where no donor is found."""
+    """The parts to drop from `key`, step by step, if no donor is found."""
     keep: Names = ()
     """Lemmas that count as function words in default mode."""
 
@@ -85,7 +86,7 @@ class Substitution(_Strict):
             raise ValueError(f"unknown parts of a key: {', '.join(sorted(lower))}")
         lost = {name for step in self.ladder for name in step} - set(self.key)
         if lost:
-            raise ValueError(f"the ladder drops what the key lacks: {', '.join(sorted(lost))}")
+            raise ValueError(f"the ladder drops parts that are not in the key: {', '.join(sorted(lost))}")
         if "Gender" in {name for step in self.ladder for name in step}:
             raise ValueError("the ladder cannot drop Gender")
         return self
@@ -99,7 +100,7 @@ class ParadigmSpec(_Strict):
     """Paradigms of one group have the same slots; default: the name."""
     upos: Names
     lemmas: Names = ()
-    """Lemmas that inflect so; empty for any."""
+    """Lemmas that inflect by it; empty for any."""
     stems: Names = ()
     """Closed classes: a form is a stem and an ending. Empty with `open` false: the cells hold whole forms."""
     open: bool = False
@@ -114,7 +115,7 @@ class ParadigmSpec(_Strict):
     @model_validator(mode="after")
     def _readable(self) -> ParadigmSpec:
         if self.stem not in ("any", "lemma", "citation"):
-            raise ValueError(f"stem is any, lemma or citation, not {self.stem!r}")
+            raise ValueError(f"stem must be any, lemma or citation, got {self.stem!r}")
         if not self.cells:
             raise ValueError("a paradigm needs cells")
         unknown = {part for cell in self.cells for part in cell.split()} - CELL_PARTS
@@ -126,7 +127,7 @@ class ParadigmSpec(_Strict):
 
 
 class Relations(_Strict):
-    """Names of relations; a name without a subtype stands for all its subtypes."""
+    """Names of relations; a name without a subtype includes all its subtypes."""
 
     subject: Names = ("nsubj",)
     object: Names = ("obj", "dobj")
@@ -141,19 +142,19 @@ class Relations(_Strict):
     relative: Names = ("acl:relcl",)
     coordination: Names = ("conj",)
     inherited: Names = ("conj", "xcomp")
-    """Clauses that share the subject of their head where they have none."""
+    """Clauses without a subject, which share that of their head."""
     chained: Names = ("conj", "flat", "compound", "appos")
-    """Parts of a noun phrase that stand in the case of their head."""
+    """Parts of a noun phrase that have the case of their head."""
     fixed: Names = ("fixed", "mwe")
 
 
 class Paper(_Strict):
-    """What only the released treebanks do."""
+    """Settings of paper mode only."""
 
     flips: Names = ()
     """Parts of speech whose Gender is rewritten by the variant."""
     adpositions: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
-    """By lemma and new gender: the form, whatever number and case."""
+    """The form by lemma and new gender, for any number and case."""
 
 
 class Sandhi(_Strict):
@@ -161,12 +162,12 @@ class Sandhi(_Strict):
 
     consonants: Names
     suffix: str
-    """What follows the consonant at the end of a word."""
+    """The ending after the final consonant of a word."""
     cases: Names = ()
-    """Cases whose forms take the consonant, if they end in one of `endings`."""
+    """Cases whose forms get the consonant, if they end in one of `endings`."""
     endings: Names = ()
     verb_forms: Mapping[str, Names] = Field(default_factory=dict)
-    """By VerbForm: endings of the forms that take the consonant; an empty one stands for all."""
+    """By VerbForm: endings of the forms that get the consonant; an empty ending means all."""
 
 
 class Grammar(_Strict):
@@ -186,41 +187,41 @@ class Grammar(_Strict):
     paper: Paper = Field(default_factory=Paper)
     relations: Relations = Field(default_factory=Relations)
     ergative: Names = ()
-    """Lemmas of the ergative adposition, and endings of pronouns that hold it."""
+    """Lemmas of the ergative adposition, and endings of pronouns that contain it."""
     relative_pronouns: Names = ()
     expletive: Names = ()
     """Lemmas of pronouns that may announce a clause and then control nothing."""
     shown: Names = ()
-    """Parts of speech whose form tells the gender where the annotation does not."""
+    """Parts of speech whose form shows the gender if the annotation does not."""
     invariable: Names = ()
     """Lemmas that end like a citation form but do not inflect."""
     obligation: Names = ()
-    """Lemmas of verbs beside which an infinitive of the first gender agrees with its object."""
+    """Lemmas of verbs with which an infinitive of the first gender agrees with its object."""
     citation_forms: Names = ()
     """Names of paradigms of infinitives, which agree with their object only."""
     paradigms: Annotated[tuple[ParadigmSpec, ...], BeforeValidator(_as_tuple)] = ()
     contradictions: Mapping[str, Names] = Field(default_factory=dict)
-    """By conditions, ``NOUN Gender=Masc marked``: endings that a nominal which meets them all cannot have. Such words
-    are faults of the annotation: they stay, and are no donors."""
+    """By conditions, ``NOUN Gender=Masc marked``: endings that a nominal which meets them all cannot have. Words with
+    such an ending are annotation errors: they stay, and are not donors."""
     equal_letters: Mapping[str, str] = Field(default_factory=dict)
-    """Spellings that a stem and its lemma may differ in."""
+    """Spellings in which a stem and its lemma may differ."""
     sandhi: Sandhi | None = None
     stale: Names = ("Translit", "LTranslit")
-    """Keys of MISC that no longer hold once a word is replaced."""
+    """Keys of MISC that are not valid for a replaced word."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Grammar:
         unknown = set(self.variants) - {SAME_GENDER, OPPOSITE_GENDER, *self.genders}
         if unknown:
-            raise ValueError(f"variants are same, opposite or a gender, not {', '.join(sorted(unknown))}")
+            raise ValueError(f"variants must be same, opposite or a gender, got {', '.join(sorted(unknown))}")
         if OPPOSITE_GENDER in self.variants and len(self.genders) != 2:
             raise ValueError("the variant 'opposite' needs two genders")
         if not self.variants:
-            raise ValueError("expected variants")
+            raise ValueError("variants must not be empty")
         names = [paradigm.name for paradigm in self.paradigms]
         lost = set(self.citation_forms) - set(names)
         if lost:
-            raise ValueError(f"no paradigm is named {', '.join(sorted(lost))}")
+            raise ValueError(f"unknown paradigms: {', '.join(sorted(lost))}")
         return self
 
     def opposite(self, gender: str) -> str:
@@ -228,19 +229,19 @@ class Grammar(_Strict):
         return self.genders[1 - self.genders.index(gender)]
 
     def gender_in(self, variant: str, gender: str) -> str:
-        """Return the gender that a noun of `gender` shall have in a variant."""
+        """Return the gender of a noun of `gender` in a variant."""
         if variant == SAME_GENDER or gender not in self.genders:
             return gender
         return self.opposite(gender) if variant == OPPOSITE_GENDER else variant
 
 
 def own_folder() -> Traversable:
-    """Return the folder of the language definitions that come with this plugin."""
+    """Return the folder of the language definitions of this plugin."""
     return files("harness_vyakarana") / "grammars"
 
 
 def load_grammars(folders: Iterable[Traversable] | None = None) -> dict[str, Grammar]:
-    """Return the language definitions of folders (default: our own) by language code.
+    """Return the language definitions of folders (default: those of this plugin) by language code.
 
     Raises `SpecError` with all faults of a file, `DuplicateNameError` for a language that two files define.
     """
@@ -258,7 +259,7 @@ def load_grammars(folders: Iterable[Traversable] | None = None) -> dict[str, Gra
 
 
 def registered_grammars(registry: Registry) -> dict[str, Grammar]:
-    """Return the language definitions of all plugins by language code; raises what `load_grammars` raises."""
+    """Return the language definitions of all plugins by language code; raises like `load_grammars`."""
     return load_grammars([folder for _, folder in registry.grammar_folders()])
 
 
@@ -269,7 +270,7 @@ def grammar_of(language: str, grammars: Mapping[str, Grammar]) -> Grammar:
             "language definition",
             language,
             grammars,
-            hint="Give one of them with --language; a plugin can add others (docs/treebanks.md).",
+            hint="Give a known language with --language; plugins can add others (docs/treebanks.md).",
         )
     return grammars[language]
 

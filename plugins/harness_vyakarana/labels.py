@@ -25,14 +25,14 @@ NOMINALS = frozenset({"NOUN", "PROPN", "PRON"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementItem:
-    """A verb whose gender and number are to be told."""
+    """A verb whose gender and number are to be predicted."""
 
     word: int
     """0-based position among the words."""
     label: str
     """One of `AGREEMENT_LABELS`."""
     subject: int | None = None
-    """0-based position of the agreeing subject, of strict items only."""
+    """0-based position of the agreeing subject; only in strict items."""
     attractors: int = 0
     """Nominals between subject and verb with another gender or number than the subject."""
 
@@ -61,7 +61,7 @@ def case_labels(sentence: Sentence) -> list[str | None]:
 def agreement_items(sentence: Sentence) -> list[AgreementItem]:
     """Return the items of subject-verb agreement as published: every VERB with both Gender and Number.
 
-    Nothing is asked of a subject; see `strict_agreement_items`.
+    A subject is not required; see `strict_agreement_items`.
     """
     return [
         AgreementItem(word=position, label=label)

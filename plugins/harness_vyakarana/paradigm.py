@@ -1,4 +1,4 @@
-"""Forms of agreeing words: which cell of a paradigm a form fills, and the form of another cell."""
+"""Forms of agreeing words: the cells of a paradigm that a form fills, and the forms of other cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Cell", "Inflection", "Paradigms", "Place"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What decides on a form beside the gender."""
+    """What determines a form in addition to the gender."""
 
     number: str | None
     oblique: bool
@@ -23,7 +23,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A cell of a paradigm; None holds for every value."""
+    """A cell of a paradigm; None matches every value."""
 
     name: str
     gender: str | None
@@ -33,7 +33,7 @@ class Cell:
     forms: tuple[str, ...]
 
     def fits(self, gender: str, place: Place) -> bool:
-        """Return whether a word of this gender and place takes this form."""
+        """Return whether a word of this gender and place has this form."""
         return (
             self.gender in (None, gender)
             and self.number in (None, place.number)
@@ -43,7 +43,7 @@ class Cell:
 
     @property
     def precision(self) -> int:
-        """How many values the cell names."""
+        """Return the number of values that the cell names."""
         return sum(part is not None for part in (self.gender, self.number, self.case)) + self.last
 
 
@@ -56,7 +56,7 @@ class Inflection:
     cells: tuple[Cell, ...]
     """The cells that the form fills."""
     spelling: int
-    """Which of the spellings of its cell it shows."""
+    """The number of its spelling in the cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +64,12 @@ class _Paradigm:
     spec: ParadigmSpec
     cells: tuple[Cell, ...]
 
-    def with_form(self, ending: str, gender: str) -> tuple[Cell, ...]:
+    def cells_with_form(self, ending: str, gender: str) -> tuple[Cell, ...]:
         return tuple(cell for cell in self.cells if ending in cell.forms and cell.gender in (None, gender))
 
 
 class Paradigms:
-    """The paradigms of a language; closed ones are looked up before open ones."""
+    """The paradigms of a language; closed paradigms are searched before open ones."""
 
     def __init__(self, grammar: Grammar) -> None:
         table = [_Paradigm(spec=spec, cells=_cells(spec)) for spec in grammar.paradigms]
@@ -93,14 +93,14 @@ class Paradigms:
                     self._closed.setdefault((upos, stem + ending), []).append((paradigm, stem, ending))
 
     def find(self, word: Token, gender: str) -> Inflection | None:
-        """Return where the form of a word of this gender stands, None where it shows no agreement."""
+        """Return the place of the form of a word of this gender; None if it shows no agreement."""
         key = (word.upos, word.form, word.lemma, gender)
         if key not in self._found:
             self._found[key] = next(self._all(word, gender), None)
         return self._found[key]
 
     def shown_gender(self, word: Token) -> str | None:
-        """Return the gender that the form of a word shows, None where it shows none or more than one."""
+        """Return the gender that the form of a word shows, None if it shows none or several."""
         key = (word.upos, word.form, word.lemma)
         if key not in self._shown:
             shown = [gender for gender in self._genders if self.find(word, gender) is not None]
@@ -134,7 +134,7 @@ class Paradigms:
         return self._slot(found.paradigm, found.cells[0])
 
     def slot_in(self, found: Inflection, gender: str, place: Place) -> str | None:
-        """Return the slot that the word takes in another gender, None where the paradigm has no such cell."""
+        """Return the slot of the word in another gender, None if the paradigm has no cell for it."""
         cell = self._cell(found, gender, place)
         return None if cell is None else self._slot(found.paradigm, cell)
 
@@ -144,14 +144,14 @@ class Paradigms:
         return f"{paradigm.spec.group or name}:{first.name}"
 
     def form(self, found: Inflection, gender: str, place: Place) -> str | None:
-        """Return the form in another gender, in the spelling of the old one where there are several."""
+        """Return the form in another gender, in the same spelling if there are several."""
         cell = self._cell(found, gender, place)
         if cell is None:
             return None
         return found.stem + cell.forms[min(found.spelling, len(cell.forms) - 1)]
 
     def _cell(self, found: Inflection, gender: str, place: Place) -> Cell | None:
-        # The form itself tells number and case better than the annotation, where all its cells agree.
+        # If all its cells agree, the form is more reliable for number and case than the annotation.
         numbers = {cell.number for cell in found.cells}
         cases = {cell.case for cell in found.cells}
         known = Place(
@@ -164,7 +164,7 @@ class Paradigms:
 
 
 def _inflection(paradigm: _Paradigm, stem: str, ending: str, gender: str) -> Iterator[Inflection]:
-    cells = paradigm.with_form(ending, gender)
+    cells = paradigm.cells_with_form(ending, gender)
     if cells:
         yield Inflection(
             paradigm=paradigm.spec.name, stem=stem, cells=cells, spelling=cells[0].forms.index(ending)

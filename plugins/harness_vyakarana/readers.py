@@ -1,4 +1,4 @@
-"""The reader of the four tasks of Vyakarana (Patil et al., MRL 2021, section 4): a treebank in, items out."""
+"""The reader of the four tasks of Vyakarana (Patil et al., MRL 2021, section 4): treebanks read as items."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.data.readers.reader import Reader, choice
-from harness.data.records import Row
-from harness.errors import DataError, UsageError
+from harness import DataError, Reader, Row, UsageError
+from harness.data.readers.reader import choice
 
 if TYPE_CHECKING:
     from harness_vyakarana.conllu import Sentence
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["DEEPEST", "MASK_WORD", "READERS", "source_of", "variant_of"]
 
 MASK_WORD: Final = "[MASK]"
-"""The word in place of the verb, which the specs name as ``mask_word``; that of the released notebooks' model."""
+"""The word in place of the verb, ``mask_word`` in the specs; as in the released notebooks."""
 DEEPEST: Final = 14
 """The deepest tree with a class of its own, as published; deeper ones are of the class ``15+``."""
 FULL, CASE_ONLY = "full", "case_only"
@@ -48,7 +47,7 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     task = choice(options, "task", list(_TASKS))
     views = _VIEWS[task]
     if not views and "inputs" in options:
-        raise UsageError(f"The reader option 'inputs' is for gcm and sva, and the task is {task!r}.")
+        raise UsageError(f"The reader option 'inputs' is only for gcm and sva; the task is {task!r}.")
     view = choice(options, "inputs", views) if views else ""
     for path in paths:
         for sentence in read_sentences(path):
@@ -64,7 +63,7 @@ def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
 
 
 Items = Iterator[tuple[int | None, dict[str, Any]]]
-"""Fields of an item, and the id of its word where a sentence can have several items."""
+"""Fields of an item, and the id of its word if a sentence can have several items."""
 
 
 def _common(sentence: Sentence, path: Path) -> dict[str, Any]:
@@ -101,7 +100,7 @@ def _depths(sentence: Sentence, view: str, path: Path) -> Items:
 
 
 def _cases(sentence: Sentence, view: str, path: Path) -> Items:
-    """The items are words, so a sentence without any case has none and is passed over, in both views alike."""
+    """Yield the words of a sentence with their cases; a sentence without cases is skipped in both views."""
     from harness_vyakarana.labels import case_labels
 
     words = list(zip(_forms(sentence), case_labels(sentence), strict=True))
@@ -117,7 +116,7 @@ def _agreement(sentence: Sentence, view: str, path: Path) -> Items:
     forms = _forms(sentence)
     if view == MASKED and MASK_WORD in forms:
         raise DataError(
-            f"{path}:{sentence.line}: the sentence {sentence.sent_id!r} has the word {MASK_WORD!r}, which stands for "
+            f"{path}:{sentence.line}: the sentence {sentence.sent_id!r} has the word {MASK_WORD!r}, which marks "
             "the masked verb."
         )
     for item in strict_agreement_items(sentence) if view == STRICT else agreement_items(sentence):

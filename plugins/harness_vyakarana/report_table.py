@@ -9,7 +9,8 @@ from typing import Any
 
 import typer
 
-from harness.cli.display import print_table, write_rows
+from harness.cli.output import write_rows
+from harness.cli.table import print_table
 from harness_vyakarana.colorless import Report
 from harness_vyakarana.stats import FEATURES, Stats, offers
 from harness_vyakarana.treebank_check import CheckResult
@@ -21,7 +22,7 @@ SHOWN_VIOLATIONS = 20
 
 
 def show_reports(reports: Sequence[tuple[Job, Report]], json_file: Path | None) -> None:
-    """Print what was generated: files, replaced words and every step of the ladder; write it where asked."""
+    """Print the generated files, the replaced words and the steps of the ladder; also write them to `json_file`."""
     total = Report()
     for job, report in reports:
         total.add(report)
@@ -55,7 +56,7 @@ def _words_row(report: Report, upos: str) -> tuple[str, ...]:
 
 
 def report_row(job: Job, report: Report) -> dict[str, Any]:
-    """Return what was done as a plain object."""
+    """Return the report as a plain object."""
     return {
         "source": str(job.source),
         "target": str(job.target),
@@ -80,7 +81,7 @@ def _sorted(counts: Counter[str]) -> dict[str, int]:
 
 
 def show_stats(found: Sequence[tuple[str, Stats]]) -> None:
-    """Print size, coverage and labels of treebanks, and the tasks that they can carry."""
+    """Print size, coverage and labels of treebanks, and the tasks that they support."""
     rows = []
     for name, stats in found:
         depths = f"{min(stats.depths)}-{max(stats.depths)}" if stats.depths else "-"
@@ -95,7 +96,7 @@ def show_stats(found: Sequence[tuple[str, Stats]]) -> None:
         labels.append((name, "sva", _counts(stats.agreement) + strict))
     print_table(("treebank", "labels", "words by label"), labels)
     print_table(
-        ("treebank", "task", "items", "can carry it"),
+        ("treebank", "task", "items", "supported"),
         [
             (name, offer.task, f"{offer.items:,}", "yes" if offer.offered else f"no: {offer.reason}")
             for name, stats in found
@@ -109,7 +110,7 @@ def _counts(counts: Counter[str]) -> str:
 
 
 def show_check(result: CheckResult, json_file: Path | None) -> None:
-    """Print how much was checked and what is wrong."""
+    """Print the counts and the violations of a check."""
     changed = sum(result.changed.values())
     typer.echo(
         f"{result.sentences:,} sentences, {result.words:,} words, {changed:,} changed:"
@@ -118,7 +119,7 @@ def show_check(result: CheckResult, json_file: Path | None) -> None:
     other = {column: count for column, count in result.other_release.items() if count}
     if other:
         shown = ", ".join(f"{column.upper()} of {count:,} words" for column, count in sorted(other.items()))
-        typer.echo(f"The source is of another release: {shown} differ; not counted as violations.")
+        typer.echo(f"The source is from another release: {shown} differ; not counted as violations.")
     for violation in result.violations[:SHOWN_VIOLATIONS]:
         typer.echo(f"  {violation}")
     if len(result.violations) > SHOWN_VIOLATIONS:

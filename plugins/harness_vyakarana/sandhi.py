@@ -1,8 +1,8 @@
-"""Final consonants that repeat the first consonant of the next word, as Tamil writes them.
+"""Sandhi of Tamil: final consonants that repeat the first consonant of the next word.
 
-A replaced word brings its own final consonant, or stands before another word than in its source: the consonant is
-made to repeat what follows, and dropped before any other letter. Forms of the cases and verb forms that the language
-names get one.
+A replaced word has the final consonant of its donor, and the word after it may change: the consonant is made to
+repeat the next consonant, and is dropped before any other letter. Forms of the cases and verb forms that the language
+definition names get one.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from collections.abc import Sequence
 from harness_vyakarana.conllu import Token
 from harness_vyakarana.grammar import Sandhi
 
-__all__ = ["bare", "with_sandhi"]
+__all__ = ["apply_sandhi", "bare"]
 
 
 def bare(form: str, lemma: str, sandhi: Sandhi) -> str:
-    """Return a form without its final sandhi consonant; a lemma that ends so has none."""
+    """Return a form without its final sandhi consonant; a lemma that ends in one has none."""
     endings = tuple(consonant + sandhi.suffix for consonant in sandhi.consonants)
     if form.endswith(endings) and not lemma.endswith(endings):
         return form[: -len(endings[0])]
     return form
 
 
-def with_sandhi(tokens: Sequence[Token], sandhi: Sandhi, changed: Sequence[bool]) -> list[Token]:
-    """Return the lines of a sentence in which changed words, and those before them, fit what follows.
+def apply_sandhi(tokens: Sequence[Token], sandhi: Sandhi, changed: Sequence[bool]) -> list[Token]:
+    """Return the lines of a sentence in which changed words, and the words before them, fit the next word.
 
-    Words inside multi-word tokens stay: their surface came with its donor.
+    Words inside multi-word tokens stay: their surface comes from the donor.
     """
     made = list(tokens)
     surface, inside = [], 0
@@ -43,7 +43,7 @@ def with_sandhi(tokens: Sequence[Token], sandhi: Sandhi, changed: Sequence[bool]
         if not touched or not token.is_word:
             continue
         stem = bare(token.form, token.lemma, sandhi)
-        if stem == token.form and not _takes_consonant(token, stem, sandhi):
+        if stem == token.form and not _gets_consonant(token, stem, sandhi):
             continue
         first = "" if following is None else tokens[following].form[:1]
         ending = first + sandhi.suffix if first in sandhi.consonants else ""
@@ -51,7 +51,7 @@ def with_sandhi(tokens: Sequence[Token], sandhi: Sandhi, changed: Sequence[bool]
     return made
 
 
-def _takes_consonant(token: Token, stem: str, sandhi: Sandhi) -> bool:
+def _gets_consonant(token: Token, stem: str, sandhi: Sandhi) -> bool:
     if token.feature("Case") in sandhi.cases and stem.endswith(sandhi.endings):
         return True
     return stem.endswith(sandhi.verb_forms.get(token.feature("VerbForm") or "", ()))

@@ -1,4 +1,4 @@
-"""Spelling noise: the other ways in which people write a word in Latin letters that have no fixed spelling there."""
+"""Spelling noise: variant spellings of a word in Latin letters."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ VARIATIONS: tuple[tuple[str, str], ...] = (
     *(("v", "w"), ("w", "v"), ("ph", "f"), ("f", "ph"), ("z", "j"), ("(?<!s)sh", "s"), ("ksh", "x")),
     *(("q", "k"), ("y(?=[aeo])", ""), (r"([bcdfgklmnprstvz])\1", r"\1")),
 )
-"""Pattern and replacement: doubled and undoubled vowels, a dropped h or nasal, letters that stand for each other."""
+"""Pattern and replacement: doubled and undoubled vowels, a dropped h or nasal, interchangeable letters."""
 
 _COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in VARIATIONS)
 
 
 @lru_cache(maxsize=1 << 16)
 def variants(word: str) -> tuple[str, ...]:
-    """Return the spellings that are one variation at one place away, in a fixed order, without the word itself."""
+    """Return the spellings with one variation at one place, in a fixed order, without the word itself."""
     found: dict[str, None] = {}
     for pattern, replacement in _COMPILED:
         for match in pattern.finditer(word):
@@ -32,6 +32,6 @@ def variants(word: str) -> tuple[str, ...]:
 
 
 def respell(word: str, share: float) -> str:
-    """Return the variant that a number in [0, 1) picks, all alike likely; the word itself where it has none."""
+    """Return the variant that a number in [0, 1) picks, all equally likely; the word itself if it has none."""
     others = variants(word)
     return others[int(share * len(others))] if others else word

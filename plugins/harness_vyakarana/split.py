@@ -1,4 +1,4 @@
-"""Train, dev and test of a treebank that came in one file, the same on every machine and in every order."""
+"""Splits a treebank of one file into train, dev and test, the same on every machine and in every order."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from harness.errors import UsageError
+from harness import UsageError
 from harness.storage.files import FileNotWrittenError
 from harness_vyakarana.conllu import Sentence, read_sentences, sentence_text
 from harness_vyakarana.treebank_file import SUFFIX, written_file
 
-__all__ = ["SPLITS", "SplitPart", "ratios_of", "split_file", "units_of"]
+__all__ = ["SPLITS", "SplitPart", "parse_ratios", "split_file", "units_of"]
 
 SPLITS = ("train", "dev", "test")
 _VARIANT = re.compile(r"-org[0-9]+$")
@@ -21,33 +21,33 @@ _VARIANT = re.compile(r"-org[0-9]+$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitPart:
-    """One of the files that were written."""
+    """A file that was written."""
 
     path: Path
     units: int
-    """Documents; sentences where the treebank has none."""
+    """Documents; sentences if the treebank has none."""
     sentences: int
     words: int
 
 
-def ratios_of(text: str) -> tuple[int, ...]:
+def parse_ratios(text: str) -> tuple[int, ...]:
     """Return the shares of train, dev and test from ``80/10/10``; raises `UsageError`."""
     parts = text.split("/")
     if len(parts) != len(SPLITS) or not all(part.isascii() and part.isdigit() for part in parts):
         raise UsageError(
-            f"The ratios are {text!r}, expected three whole numbers for train/dev/test.",
-            hint="For instance --ratios 80/10/10.",
+            f"The ratios must be three whole numbers for train/dev/test, got {text!r}.",
+            hint="For example --ratios 80/10/10.",
         )
     ratios = tuple(map(int, parts))
     if sum(ratios) == 0:
-        raise UsageError(f"The ratios {text!r} are all 0, so that no sentence would be written.")
+        raise UsageError(f"The ratios must not all be 0, got {text!r}.")
     return ratios
 
 
 def units_of(sentences: Iterable[Sentence]) -> list[str]:
-    """Return for every sentence what it stays together with: its document, else the sentence that it varies or itself.
+    """Return the unit of every sentence: its document, else the sentence that it is a variant of, or itself.
 
-    Documents begin at ``# newdoc`` and reach to the next one. The variants of a generated treebank stay together.
+    A document reaches from ``# newdoc`` to the next. The variants of a sentence stay together.
     """
     units: list[str] = []
     document: str | None = None
@@ -63,8 +63,8 @@ def units_of(sentences: Iterable[Sentence]) -> list[str]:
 def split_file(source: Path, folder: Path, ratios: Sequence[int], *, seed: int = 0) -> list[SplitPart]:
     """Write the sentences of a file to train, dev and test, each in the order and the bytes of the source.
 
-    Units (see `units_of`) are put in the order of their hashes, of the seed and their names, and that order is cut by
-    the ratios: a unit goes where the middle of its sentences falls. A split of ratio 0 is not written.
+    Units (see `units_of`) are sorted by a hash of the seed and their names, and cut by the ratios: a unit goes to the
+    split of the middle of its sentences. A split of ratio 0 is not written.
 
     Raises:
         TreebankError: The source has faults, or a sentence without an id.
@@ -82,9 +82,9 @@ def split_file(source: Path, folder: Path, ratios: Sequence[int], *, seed: int =
     empty = [name for name in targets if name not in chosen.values()]
     if empty:
         raise UsageError(
-            f"Nothing is left for {' and '.join(empty)} with the ratios {'/'.join(map(str, ratios))}: {source.name!r} "
-            f"has {len(sentences)} sentences in {len(chosen)} documents or groups that stay whole.",
-            hint="Give other --ratios or another --seed; without its '# newdoc' lines it is split by sentences.",
+            f"No sentence is left for {' and '.join(empty)} with the ratios {'/'.join(map(str, ratios))}: "
+            f"{source.name!r} has {len(sentences)} sentences in {len(chosen)} undivided documents or groups.",
+            hint="Give other --ratios or another --seed; without '# newdoc' lines, sentences are split one by one.",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)

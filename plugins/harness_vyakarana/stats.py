@@ -1,4 +1,4 @@
-"""What a treebank holds, and which of the four tasks it can carry."""
+"""The contents of a treebank, and which of the four tasks it supports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["COVERED", "FEATURES", "TASKS", "Stats", "TaskOffer", "offers", "stat
 FEATURES = ("Gender", "Number", "Case", "Person", "Tense")
 TASKS = ("pos", "stdp", "gcm", "sva")
 COVERED = 0.20
-"""A task is offered if more than this share of the words has its features."""
+"""A task is supported if more than this share of the words has its features."""
 NO_TAG = "_"
 
 
@@ -29,7 +29,7 @@ class Stats:
     tagged: int = 0
     """Words with a UPOS."""
     covered: Counter[str] = field(default_factory=Counter)
-    """Words with a feature."""
+    """Words with a feature, by its name."""
     genders: Counter[str] = field(default_factory=Counter)
     cases: Counter[str] = field(default_factory=Counter)
     """Items of grammatical case marking by label."""
@@ -37,7 +37,7 @@ class Stats:
     agreement: Counter[str] = field(default_factory=Counter)
     """Items of subject-verb agreement by label."""
     strict: int = 0
-    """Verbs with an agreeing nominative subject."""
+    """The number of verbs with an agreeing nominative subject."""
 
     def share(self, feature: str) -> float:
         """Return the share of the words that have a feature, in [0, 1]."""
@@ -46,17 +46,17 @@ class Stats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOffer:
-    """Whether a treebank can carry a task."""
+    """Whether a treebank supports a task."""
 
     task: str
     items: int
     offered: bool
     reason: str
-    """Why not; empty where it is offered."""
+    """Why not; empty if it is supported."""
 
 
 def stats_of(sentences: Iterable[Sentence]) -> Stats:
-    """Return the counts of a treebank, read once from first to last."""
+    """Return the counts of a treebank, which is read once."""
     stats = Stats()
     for sentence in sentences:
         stats.sentences += 1
@@ -77,7 +77,7 @@ def stats_of(sentences: Iterable[Sentence]) -> Stats:
 
 
 def offers(stats: Stats) -> list[TaskOffer]:
-    """Return for each task whether the treebank can carry it (Vyakarana beyond Hindi and Tamil)."""
+    """Return for each task whether the treebank supports it (for languages beyond Hindi and Tamil)."""
     return [
         _offer("pos", stats.tagged, _untagged(stats)),
         _offer("stdp", stats.trees, "" if stats.trees else "no sentence has a tree"),

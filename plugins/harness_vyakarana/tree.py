@@ -1,4 +1,4 @@
-"""Trees given as the list of the heads of their words."""
+"""Trees as lists of the heads of their words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["children_of", "depth", "tree_faults"]
 
 
 def tree_faults(heads: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Yield (0-based position of a word, message) for what keeps heads from being one rooted tree.
+    """Yield (0-based position of a word, message) for faults of heads that are not one rooted tree.
 
     `heads[i]` is the id of the head of the word with id i + 1, 0 for the root, and at most len(heads).
     """
@@ -37,7 +37,7 @@ def tree_faults(heads: Sequence[int]) -> Iterator[tuple[int, str]]:
 
 
 def children_of(heads: Sequence[int]) -> list[list[int]]:
-    """Return the ids of the dependents of every id, in their order; item 0 holds the root."""
+    """Return the ids of the dependents of every id, in their order; index 0 has the root."""
     children: list[list[int]] = [[] for _ in range(len(heads) + 1)]
     for identifier, head in enumerate(heads, start=1):
         children[head].append(identifier)

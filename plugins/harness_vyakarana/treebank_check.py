@@ -1,4 +1,4 @@
-"""Whether a generated treebank is what its source, its language and its mode allow."""
+"""Checks a generated treebank against its source, its language and its mode."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from harness_vyakarana.sandhi import bare
 __all__ = ["CheckResult", "Violation", "check_colorless"]
 
 STRUCTURE = ("id", "upos", "xpos", "head")
-"""Columns that must equal the source's; DEPREL, DEPS and FEATS may be those of another release."""
+"""Columns that must equal the source's; DEPREL, DEPS and FEATS may come from another release."""
 RELEASED = ("feats", "deprel")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One thing that a generated treebank must not do."""
+    """A violation of the rules of a generated treebank."""
 
     sent_id: str
     word: str
@@ -36,7 +36,7 @@ class Violation:
 
 @dataclass(slots=True, kw_only=True)
 class CheckResult:
-    """What a check found."""
+    """The result of a check."""
 
     sentences: int = 0
     words: int = 0
@@ -56,10 +56,10 @@ def check_colorless(
     pool: DonorPool | None = None,
     shortest: int = DROPPED_LENGTH,
 ) -> CheckResult:
-    """Return what is wrong in a treebank that was generated from `source`.
+    """Return the violations in a treebank that was generated from `source`.
 
-    Every replaced word must have a donor of the same split, the same UPOS and the same key (`pool`: other donors
-    than those of the source); function words, ids, UPOS, XPOS and heads must be the source's; no variant may be
+    Every replaced word must have a donor of the same split, the same UPOS and the same key (`pool`: donors that
+    replace those of the source); function words, ids, UPOS, XPOS and heads must be the source's; no variant may be
     missing; in default mode, every word must agree with the noun that it agrees with in the source.
     """
     donors = pool if pool is not None else DonorPool(grammar, mode).add(source)
@@ -95,7 +95,7 @@ def check_colorless(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
-    """A sentence of the source with what its variants are compared with."""
+    """A sentence of the source with the data for comparing its variants."""
 
     sentence: Sentence
     facts: Sequence[Facts]
@@ -192,13 +192,13 @@ class _Checker:
         )
 
     def _ranges(self) -> Iterator[Violation]:
-        """The surface of a multi-word token changes with its words, and with nothing else."""
+        """Yield ranges whose surface changed although their words did not."""
         for before, after in zip(self.source.sentence.tokens, self.made.tokens, strict=True):
             if before.span is None:
                 continue
             first, last = before.span
             if self.pool.mode == PAPER and last > first + 1:
-                continue  # a third clitic is lost even where the word is its own donor
+                continue  # a third clitic is lost even if the word is its own donor
             pairs = list(zip(self.source.sentence.words, self.made.words, strict=True))[first - 1 : last]
             changed = any(old.form != new.form for old, new in pairs)
             if before.form != after.form and not changed:

@@ -1,4 +1,4 @@
-"""Treebank files: their language and split by name, the generation of whole files and folders."""
+"""Treebank files: language and split by file name, and the generation of whole files and folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO
 
-from harness.errors import DataError, Problem, UsageError
+from harness import DataError, Problem, UsageError
 from harness.storage.files import FileNotWrittenError, publish
 from harness_vyakarana.colorless import DROPPED_LENGTH, Generator, Report
 from harness_vyakarana.conllu import Sentence, TreebankError, read_sentences, sentence_text
@@ -23,8 +23,8 @@ __all__ = [
     "Job",
     "generate_file",
     "jobs_of",
-    "known_language",
     "language_of",
+    "require_language",
     "treebank_files",
     "usable_sentences",
     "written_file",
@@ -39,7 +39,7 @@ SWAPPED = {"train": "test", "test": "train"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A file to be generated."""
+    """A file to generate."""
 
     source: Path
     target: Path
@@ -47,24 +47,24 @@ class Job:
 
 
 def language_of(path: Path) -> str | None:
-    """Return the language code that begins the name of a UD file (``hi_hdtb-ud-train``: hi), or None."""
+    """Return the language code at the start of the name of a UD file (``hi_hdtb-ud-train``: hi), or None."""
     found = _NAME.fullmatch(path.name.removesuffix(SUFFIX))
     return found[1] if found else None
 
 
-def known_language(path: Path, language: str | None) -> str:
-    """Return the language that was given, or the one in the file's name; raises `UsageError` where there is none."""
+def require_language(path: Path, language: str | None) -> str:
+    """Return the given language, or the one in the file's name; raises `UsageError` if there is none."""
     code = language or language_of(path)
     if code is None:
         raise UsageError(
-            f"The language of {path.name!r} is unknown: its name does not begin like 'hi_hdtb-ud-'.",
-            hint="Give it with --language, for instance --language hi.",
+            f"The language of {path.name!r} is unknown: its name does not start like 'hi_hdtb-ud-'.",
+            hint="Give it with --language, for example --language hi.",
         )
     return code
 
 
 def treebank_files(path: Path) -> list[Path]:
-    """Return the CoNLL-U files of a folder by name, or the file itself; raises `DataError` where there are none."""
+    """Return the CoNLL-U files of a folder by name, or the file itself; raises `DataError` if there are none."""
     if not path.exists():
         raise DataError(f"{path}: expected a .conllu file or a folder of them, found nothing.")
     if not path.is_dir():
@@ -76,21 +76,21 @@ def treebank_files(path: Path) -> list[Path]:
 
 
 def jobs_of(source: Path, target: Path, *, language: str | None = None, swap: bool = True) -> list[Job]:
-    """Return what becomes of a file or folder: a file gives a file, a folder a folder.
+    """Return the files to generate: one for a file, one per file for a folder.
 
     In a folder, train and test are swapped as published: the generated train comes from the source's test. Raises
-    `UsageError` where the language is unknown or a source would be overwritten.
+    `UsageError` if the language is unknown or a source would be overwritten.
     """
     jobs = []
     for path in treebank_files(source):
-        code = known_language(path, language)
+        code = require_language(path, language)
         name = _swapped(path.name) if swap else path.name
         jobs.append(Job(source=path, target=target / name if source.is_dir() else target, language=code))
     for job in jobs:
         if job.target.resolve() in {other.source.resolve() for other in jobs}:
             raise UsageError(
-                f"The file {str(job.target)!r} is a source and would be overwritten.",
-                hint="Give another --out.",
+                f"The file {str(job.target)!r} is a source file and would be overwritten.",
+                hint="Give another --output.",
             )
     return jobs
 
@@ -109,10 +109,10 @@ def generate_file(
     pool_file: Path | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> Report:
-    """Write the variants of a file, in the order of the source, and return what was done.
+    """Write the variants of a file, in the order of the source, and return the counts.
 
-    Donors come from the file itself, or from `pool_file`: what a shard of a split needs, so that it gives the same
-    variants as the whole. The file appears when it is whole. Raises `TreebankError` with all faults of the source.
+    Donors come from the file itself, or from `pool_file`: a shard of a split needs it to get the same variants as
+    the whole split. The file appears when it is complete. Raises `TreebankError` with all faults of the source.
     """
     grammar = grammar_of(job.language, grammars)
     donors = pool_file or job.source
@@ -139,7 +139,7 @@ def generate_file(
 
 
 def usable_sentences(path: Path) -> Iterator[Sentence]:
-    """Yield the sentences of a file; raises `TreebankError` where one has no sent_id or no tree."""
+    """Yield the sentences of a file; raises `TreebankError` if one has no sent_id or no tree."""
     problems: list[Problem] = []
     try:
         for sentence in read_sentences(path, named=True):
@@ -156,7 +156,7 @@ def usable_sentences(path: Path) -> Iterator[Sentence]:
 
 @contextmanager
 def written_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that appears under its name when it is whole, or not at all; raises `StorageError`."""
+    """Open a file that appears under its name only when it is complete; raises `StorageError`."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:

@@ -1,16 +1,14 @@
-"""XTREME-R (Ruder et al., 2021): what only this benchmark needs."""
+"""XTREME-R (Ruder et al., 2021): the parts that only this benchmark needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from harness.hookspecs import hookimpl
-from harness.models.adapters import AdapterEntry
+from harness import AdapterEntry, hookimpl
 
 if TYPE_CHECKING:
-    from harness.data.readers.reader import Reader
-    from harness.kinds.methods import Method
+    from harness import Method, Reader
 
 __all__ = ["SUBMISSION", "harness_register_adapters", "harness_register_methods", "harness_register_readers"]
 

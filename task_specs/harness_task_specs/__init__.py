@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from harness.hookspecs import hookimpl
+from harness import hookimpl
 
 
 @hookimpl

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from harness.metrics.aggregation import aggregate_tasks, cell_value, headline_value
+from tests.builders import make_cell
 
 SPEC: dict[str, Any] = {
     "metrics": ["f1", "exact_match"],
@@ -21,18 +22,8 @@ SPEC: dict[str, Any] = {
 
 
 def _cell(language: str, value: float | None = None, **fields: Any) -> dict[str, Any]:
-    metrics = {} if value is None else {name: {"value": value} for name in ("f1", "exact_match")}
-    return {
-        "task": "xquad",
-        "language": language,
-        "protocol": "zero_shot_transfer",
-        "method": "head",
-        "view": {},
-        "fit": "f0",
-        "status": "ok",
-        "metrics": metrics,
-        **fields,
-    }
+    metrics = {} if value is None else {"f1": value, "exact_match": value}
+    return make_cell("xquad", language, metrics, **fields)
 
 
 def _row(*cells: dict[str, Any], metric: str = "f1", **spec: Any) -> dict[str, Any]:
@@ -132,7 +123,7 @@ def test_rows_name_the_fits_of_their_cells() -> None:
     assert _row(_cell("en", 0.1, fit="b"), _cell("de", 0.1, fit="a"))["fit"] == ["a", "b"]
 
 
-def test_a_metric_that_some_cells_lack_is_averaged_over_the_others() -> None:
+def test_a_metric_missing_in_some_cells_is_averaged_over_the_others() -> None:
     cell = _cell("de", 0.5)
     del cell["metrics"]["exact_match"]
     row = _row(_cell("en", 0.9), cell, metric="exact_match")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.metrics.aggregation import aggregate_tasks
+from tests.builders import make_cell
 
 CODES = ("ar", "de", "en", "hi")
 SPEC: dict[str, Any] = {
@@ -25,18 +26,8 @@ def _cell(language: str, value: float, n: int = 100, groups: Any = None, **field
     score: dict[str, Any] = {"value": value}
     if groups is not None:
         score["groups"] = {code: {"value": found, "n": count} for code, (found, count) in groups.items()}
-    return {
-        "task": "lareqa",
-        "language": language,
-        "protocol": "frozen",
-        "method": "embed",
-        "view": {},
-        "fit": "none",
-        "status": "ok",
-        "n": n,
-        "metrics": {"map": score},
-        **fields,
-    }
+    usual = {"protocol": "frozen", "method": "embed", "fit": "none", "n": n}
+    return make_cell("lareqa", language, {"map": score}, **{**usual, **fields})
 
 
 def _row(*cells: dict[str, Any], **spec: Any) -> dict[str, Any]:

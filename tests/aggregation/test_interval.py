@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.api import open_session
 from harness.metrics.aggregation import aggregate_suites, aggregate_tasks
 from harness.metrics.chunk import f1_from_counts
 from harness.metrics.task_intervals import add_task_intervals, task_intervals
+from harness.running.session import open_session
 from harness.statistics import clustered_mean
-from harness.storage.run_folder import ItemRecord, RunFolder
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import RunFolder
+from tests.builders import make_cell
 
 SPEC: dict[str, Any] = {
     "metrics": ["m"],
@@ -28,22 +30,10 @@ METRICS = open_session().registry.metrics
 
 
 def _cell(language: str, metric: str = "m", value: float = 0.5, **fields: Any) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    for name in ("se", "ci", "ci_method", "clusters"):
-        if name in fields:
-            kept[name] = fields.pop(name)
-    usual = {
-        "task": "nli",
-        "language": language,
-        "protocol": "p",
-        "method": "head",
-        "view": {},
-        "fit": "f",
-        "status": "ok",
-        "n": 10,
-        "metrics": {metric: {"value": value, **kept}},
+    kept: dict[str, Any] = {
+        name: fields.pop(name) for name in ("se", "ci", "ci_method", "clusters") if name in fields
     }
-    return {**usual, **fields}
+    return make_cell("nli", language, {metric: {"value": value, **kept}}, **fields)
 
 
 def _row(cells: Sequence[dict[str, Any]], **spec: Any) -> dict[str, Any]:

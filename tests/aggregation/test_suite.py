@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.api import data_options, prepare
 from harness.metrics.aggregation import aggregate_suites, aggregate_tasks
 from harness.planning.plan import RunConfig
+from harness.running.session import data_options, prepare
 from harness.running.summaries import suite_summaries
+from tests.builders import make_cell
 
 SUITE: dict[str, Any] = {
     "suite": "mine",
@@ -34,19 +35,8 @@ SPECS: dict[str, Any] = {
 
 
 def _cell(task: str, language: str, *values: float, **fields: Any) -> dict[str, Any]:
-    metrics = {name: {"value": value} for name, value in zip(HEADLINES[task], values, strict=True)}
-    return {
-        "task": task,
-        "language": language,
-        "protocol": "zero_shot_transfer",
-        "method": "head",
-        "view": {},
-        "fit": "f0",
-        "status": "ok",
-        "n": 10,
-        "metrics": {**metrics, "further": {"value": 0.0}},
-        **fields,
-    }
+    headline = dict(zip(HEADLINES[task], values, strict=True))
+    return make_cell(task, language, {**headline, "further": 0.0}, **fields)
 
 
 def _whole(**fields: Any) -> list[dict[str, Any]]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness_translation.annotation_export import ExportRequest, export_sheets
-from harness_translation.annotation_item import AnnotationItem, SheetText, TextItems
-from harness_translation.annotation_key import Key
+from harness_translation.annotation.export import ExportRequest, export_sheets
+from harness_translation.annotation.item import AnnotationItem, SheetText, TextItems
+from harness_translation.annotation.key import Key
 
 Export = Callable[..., tuple[Path, Key]]
 FillIn = Callable[..., list[Path]]
@@ -39,7 +39,7 @@ def text_items(count: int = 60, *, language: str = "hi", variant: str = "", **se
 
 @pytest.fixture
 def export(tmp_path: Path) -> Export:
-    """Export a sheet of sample items: the shipped XNLI sample has 24 a language."""
+    """Export a sheet of sample items: the shipped XNLI sample has 24 per language."""
 
     def made(name: str = "relabel", **settings: Any) -> tuple[Path, Key]:
         given = {"tasks": ("xnli",), "languages": ("hi", "de"), "data": ("sample",), "size": 9, **settings}
@@ -51,7 +51,7 @@ def export(tmp_path: Path) -> Export:
 
 @pytest.fixture
 def fill_in(tmp_path: Path) -> FillIn:
-    """Fill the CSV sheets of an annotator in: the inherited label, or another one where `wrong` says so."""
+    """Fill in the CSV sheets of an annotator: the inherited label, or the label in `wrong`."""
 
     def filled(folder: Path, annotator: str, wrong: Mapping[str, str] | None = None) -> list[Path]:
         key = json.loads((folder / "key.json").read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.proportion import proportions_ztest
 
 from harness.statistics import wilson
-from harness_translation.annotation_agreement import (
+from harness_translation.annotation.agreement import (
     alpha_interval,
     cohen_kappa,
     krippendorff_alpha,
@@ -50,7 +50,7 @@ def test_alpha_of_two_observers_without_missing_data_is_the_published_one() -> N
     assert krippendorff_alpha(units(nominal)) == pytest.approx(0.692, abs=5e-4)
 
 
-def test_alpha_is_none_where_nothing_varies_or_nobody_shares_an_item() -> None:
+def test_alpha_is_none_without_variation_or_shared_items() -> None:
     assert krippendorff_alpha([["a", "a"], ["a", "a"]]) is None
     assert krippendorff_alpha([["a"], ["b"], []]) is None
     assert alpha_interval([["a", "b"]]) is None

@@ -1,4 +1,4 @@
-"""Corrected gold: read with all its faults, in the identity of scores, counted, and the same by eval and by score."""
+"""Corrected gold: faults of files, its place in views and counts, and equal results of eval and score."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ def test_a_corrected_gold_makes_another_score_by_eval_and_by_score_alike(
         assert sum("items: hi 3, de 0, zh 0" in note for note in run.results["notes"]) == 1
     asked, made = run.manifest["cells"], evaluated(languages=("hi", "de", "zh"), gold=path).manifest["cells"]
     assert asked == made, "the same cells by eval and by score"
-    with pytest.raises(UsageError, match=r"is scored with the gold 'people-[0-9a-f]{8}' already"):
+    with pytest.raises(UsageError, match=r"'people-[0-9a-f]{8}'"):
         relabel(tmp_path / "relabelled", path, tmp_path / "third", registry)
-    with pytest.raises(UsageError, match="already holds a run"):
+    with pytest.raises(UsageError, match="relabelled"):
         relabel(plain.path, path, tmp_path / "relabelled", registry)
     assert list(tmp_path.glob(".*")) == []
 
@@ -115,38 +115,38 @@ def test_a_limit_draws_the_same_items_with_a_gold(evaluated: Callable[..., Run],
 def test_labels_of_unknown_items_stop_eval_and_score(
     evaluated: Callable[..., Run], tmp_path: Path, registry: Registry
 ) -> None:
-    path = write(tmp_path / "gold.jsonl", row("nobody", "neutral"))
-    with pytest.raises(DataError, match="labels an item that xnli:hi does not have, first the id 'nobody'"):
+    path = write(tmp_path / "gold.jsonl", row("unknown", "neutral"))
+    with pytest.raises(DataError, match=r"xnli:hi .*'unknown'"):
         evaluated(gold=path)
     plain = evaluated(tasks=["xnli"])
-    with pytest.raises(DataError, match="labels an item that xnli:hi does not have"):
+    with pytest.raises(DataError, match="xnli:hi"):
         relabel(plain.path, path, tmp_path / "new", registry)
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("rows", "names"),
     [
         (
             [row("1", "entailmnt"), row("2", "x")],
-            r"has 2 faults:\n  line 1: .*'entailmnt' is none of .*'entailment'\?",
+            r"2.*\n.*line 1.*'entailmnt'.*'entailment'",
         ),
         (
             [{"task": "udpos", "language": "hi", "id": "1", "label": "x"}],
-            r"labels items of udpos; the run has xnli",
+            r"udpos.*xnli",
         ),
     ],
 )
-def test_labels_that_a_task_lacks_stop_a_run(
-    evaluated: Callable[..., Run], tmp_path: Path, rows: list[dict[str, str]], message: str
+def test_unknown_labels_stop_a_run(
+    evaluated: Callable[..., Run], tmp_path: Path, rows: list[dict[str, str]], names: str
 ) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=names):
         evaluated(tasks=["xnli"], gold=write(tmp_path / "gold.jsonl", *rows))
 
 
-def test_tasks_without_a_single_label_are_refused(evaluated: Callable[..., Run], tmp_path: Path) -> None:
+def test_tasks_without_a_single_label_are_rejected(evaluated: Callable[..., Run], tmp_path: Path) -> None:
     path = write(tmp_path / "gold.jsonl", {"task": "udpos", "language": "hi", "id": "1", "label": "x"})
-    with pytest.raises(UsageError, match="'udpos', whose kind 'token_tagging' has no labels of items"):
+    with pytest.raises(UsageError, match=r"'udpos'.*'token_tagging'"):
         evaluated(tasks=["udpos"], gold=path)
 
 
@@ -157,17 +157,16 @@ def test_a_gold_file_is_read_with_all_its_faults(tmp_path: Path) -> None:
     )
     with pytest.raises(SpecError) as error:
         read_gold(path)
-    told = str(error.value)
-    assert "has 4 faults" in told
-    assert "line 1: lacks the text 'language' and 'id' and 'label'" in told
-    assert "line 3: is no JSON" in told and "line 4: expected an object" in told
-    assert "line 6: the item '1' of xnli:hi stands twice, first on line 5" in told
+    problems = error.value.problems
+    assert [problem.line for problem in problems] == [1, 3, 4, 6]
+    assert all(name in problems[0].message for name in ("language", "id", "label"))
+    assert "'1'" in problems[3].message and "5" in problems[3].message
     path.write_text("", encoding="utf-8")
-    with pytest.raises(SpecError, match="holds no labels"):
+    with pytest.raises(SpecError):
         read_gold(path)
-    with pytest.raises(UsageError, match="of no known kind"):
+    with pytest.raises(UsageError, match=r"gold\.txt"):
         read_gold(write(tmp_path / "gold.txt"))
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match=r"none\.jsonl"):
         read_gold(tmp_path / "none.jsonl")
 
 
@@ -197,7 +196,7 @@ def test_labels_hold_for_the_text_that_people_saw(tmp_path: Path) -> None:
     assert read_gold(table).name.startswith("gold-") and read_gold(table).name != gold.name
 
 
-def test_counts_tell_what_changed() -> None:
+def test_counts_show_the_changes() -> None:
     counts = GoldCounts()
     cell = CellGold(name="people", labels={"1": "neutral", "2": "neutral"})
     assert [cell.corrected(one, "entailment", counts) for one in "13"] == ["neutral", "entailment"]
@@ -214,7 +213,7 @@ def test_the_command_line_takes_a_gold(cli: Cli, tmp_path: Path) -> None:
     status, out, _ = cli("score", "run", "--gold", path, "--output", "new")
     assert status == 0 and f"gold={read_gold(path).name}" in "".join(out.split())
     status, _, err = cli("score", "run", "--gold", path)
-    assert status == 2 and "give it together with --output DIR" in err
+    assert status == 2 and "--output DIR" in err
     assert cli("eval", "--resume", "run")[0] == 0
     status, _, err = cli("eval", "--resume", "new")
-    assert status == 2 and "The plan is not the one" in err
+    assert status == 2 and "plan" in err

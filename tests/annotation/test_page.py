@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness_translation.annotation_key import Key, make_key
-from harness_translation.annotation_sample import draw_samples
-from harness_translation.sheet import annotator_rows, default_instructions
-from harness_translation.sheet_page import sheet_page
-from harness_translation.sheet_reading import read_sheets
+from harness_translation.annotation.key import Key, make_key
+from harness_translation.annotation.sample import draw_samples
+from harness_translation.annotation.sheet import annotator_rows, default_instructions
+from harness_translation.annotation.sheet_page import sheet_page
+from harness_translation.annotation.sheet_reading import read_sheets
 from tests.annotation.conftest import text_items
 
 HOSTILE = (
@@ -47,8 +47,8 @@ def open_page(browser: Any, tmp_path: Path) -> Any:
     def opened(key: Key) -> Any:
         path = tmp_path / "sheet.html"
         sheet = key.sheets[0]
-        told = [*default_instructions(sheet.labels), HOSTILE]
-        path.write_text(sheet_page(sheet, "1", annotator_rows(sheet, "1"), told), encoding="utf-8")
+        instructions = [*default_instructions(sheet.labels), HOSTILE]
+        path.write_text(sheet_page(sheet, "1", annotator_rows(sheet, "1"), instructions), encoding="utf-8")
         page = context.new_page()
         page.set_default_timeout(60_000)
         page.on("console", lambda message: faults.append(message.text))

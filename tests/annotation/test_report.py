@@ -1,4 +1,4 @@
-"""Final labels, adjudication and the report; the published numbers come out of it."""
+"""Final labels, adjudication and the report, which reproduces the published numbers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typer.testing import CliRunner
 
 from harness.errors import UsageError
 from harness.statistics import wilson
-from harness_translation.agreement_report import report_counts, report_sheets
-from harness_translation.annotation_agreement import two_proportions
-from harness_translation.annotation_export import write_adjudication
-from harness_translation.annotation_key import Key, make_key
-from harness_translation.annotation_sample import draw_samples
-from harness_translation.annotation_store import Annotations, final_label, merge, read_annotations
-from harness_translation.command_annotate import app
-from harness_translation.sheet_reading import Labelled
+from harness_translation.annotation.agreement import two_proportions
+from harness_translation.annotation.agreement_report import report_counts, report_sheets
+from harness_translation.annotation.command import app
+from harness_translation.annotation.export import write_adjudication
+from harness_translation.annotation.key import Key, make_key
+from harness_translation.annotation.sample import draw_samples
+from harness_translation.annotation.sheet_reading import Labelled
+from harness_translation.annotation.store import Annotations, final_label, merge, read_annotations
 from tests.annotation.conftest import Export, FillIn, text_items
 
 PUBLISHED = """lang\ttext\tn\tlabel_agreement_pct\tcohen_kappa_between_two_annotators
@@ -71,20 +71,17 @@ def test_the_published_table_has_its_intervals_and_tests(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "where"),
     [
-        ("lang\ttext\n", "needs the columns"),
-        ("lang\ttext\tn\tlabel_agreement_pct\nhi\tx\t200\tmany\n", ":2: expected numbers"),
-        (
-            "lang\ttext\tn\tlabel_agreement_pct\nhi\tx\t0\t50\n",
-            ":2: expected a percentage of at least one item",
-        ),
+        ("lang\ttext\n", "label_agreement_pct"),
+        ("lang\ttext\tn\tlabel_agreement_pct\nhi\tx\t200\tmany\n", "tsv:2:"),
+        ("lang\ttext\tn\tlabel_agreement_pct\nhi\tx\t0\t50\n", "tsv:2:"),
     ],
 )
-def test_other_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_other_tables_are_rejected(tmp_path: Path, text: str, where: str) -> None:
     path = tmp_path / "table.tsv"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=where):
         report_counts(path)
 
 
@@ -126,7 +123,7 @@ def test_open_rows_leave_the_agreement_open() -> None:
     decided = dict(list(gold.items())[:5])
     report = report_sheets(key, Annotations(labels={"1": gold, "2": wrong(gold, 5)}, final=decided))
     assert report.sheets[0].agreement == 1.0 and report.sheets[0].open == 0
-    with pytest.raises(UsageError, match="No row has a final label yet"):
+    with pytest.raises(UsageError):
         report_sheets(key, Annotations())
 
 
@@ -142,7 +139,7 @@ def test_strata_weigh_in_the_agreement() -> None:
     assert sheet.agreement == pytest.approx(0.9), "all 6 rare items of 60 are wrong"
 
 
-def test_suspects_are_as_precise_as_they_are_beside_the_control() -> None:
+def test_precision_of_suspects_is_compared_with_the_control() -> None:
     ranking = [str(number) for number in range(1, 31)]
     samples = draw_samples([text_items()], size=40, seed=0, suspects={0: ranking}, control_share=0.5)
     key = make_key(samples, seed=0, annotators=["1"], instructions={})
@@ -161,14 +158,14 @@ def test_suspects_are_as_precise_as_they_are_beside_the_control() -> None:
     )
 
 
-def test_labels_are_never_replaced_unasked() -> None:
+def test_labels_are_replaced_only_on_request() -> None:
     key = keyed()
     gold, machine = gold_of(key, 0), gold_of(key, 1)
     first = merge(Annotations(), Labelled(labels={"1": gold}, comments={}), key)
     both = merge(first, Labelled(labels={"1": machine}, comments={}), key)
     assert both.labels == {"1": {**gold, **machine}}
     again = Labelled(labels={"1": wrong(gold, 3)}, comments={})
-    with pytest.raises(UsageError, match=r"has labels of the sheet 'nli-hi-[12]' already"):
+    with pytest.raises(UsageError, match=r"'1' .*'nli-hi-[12]'"):
         merge(both, again, key)
     assert merge(both, again, key, replace=True).labels == {"1": {**wrong(gold, 3), **machine}}
     final = Labelled(labels={"adjudicated": dict(list(gold.items())[:2])}, comments={})
@@ -176,21 +173,21 @@ def test_labels_are_never_replaced_unasked() -> None:
     assert done.final == dict(list(gold.items())[:2])
     further = Labelled(labels={"adjudicated": dict(list(gold.items())[2:4])}, comments={})
     assert len(merge(done, further, key).final) == 4
-    with pytest.raises(UsageError, match="'adjudicated' has labels"):
+    with pytest.raises(UsageError, match="'adjudicated'"):
         merge(done, final, key)
 
 
 def test_undecided_rows_get_a_sheet_until_they_are_decided(tmp_path: Path) -> None:
     key = keyed()
     gold = gold_of(key, 0)
-    key_told = make_key(
+    with_instructions = make_key(
         draw_samples([text_items()], size=20, seed=0), seed=0, annotators=["1"], instructions={"nli": ["Do."]}
     )
     annotations = Annotations(labels={"1": gold, "2": wrong(gold, 3)})
-    ((path, count),) = write_adjudication(key_told, annotations, tmp_path)
+    ((path, count),) = write_adjudication(with_instructions, annotations, tmp_path)
     assert count == 3 and "label of 1,label of 2,annotator" in path.read_text(encoding="utf-8-sig")
     decided = Annotations(labels=annotations.labels, final=gold)
-    assert list(write_adjudication(key_told, decided, tmp_path)) == [] and not path.exists()
+    assert list(write_adjudication(with_instructions, decided, tmp_path)) == [] and not path.exists()
 
 
 def test_the_commands_go_from_export_to_gold(export: Export, fill_in: FillIn, tmp_path: Path) -> None:

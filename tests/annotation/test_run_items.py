@@ -10,15 +10,15 @@ import pytest
 from harness.api import evaluate
 from harness.errors import UsageError
 from harness.storage.run_folder import Run
-from harness_translation.annotation_export import ExportRequest, export_sheets
-from harness_translation.annotation_item import read_run_texts
-from harness_translation.annotation_key import read_key
-from harness_translation.sheet import default_instructions
+from harness_translation.annotation.export import ExportRequest, export_sheets
+from harness_translation.annotation.item import read_run_texts
+from harness_translation.annotation.key import read_key
+from harness_translation.annotation.sheet import default_instructions
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A run whose German items say that they are a machine translation."""
+    """A run whose German items are marked as a machine translation."""
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
     made = evaluate(
         ["xnli:hi+de", "xcopa:zh", "xquad:de"],
@@ -61,10 +61,8 @@ def test_choices_are_shown_with_their_texts(run: Run, tmp_path: Path) -> None:
     assert key.instructions["xcopa"] == default_instructions(sheet.labels, choices=True)
 
 
-def test_runs_without_what_was_asked_for_are_told(run: Run) -> None:
-    with pytest.raises(UsageError, match=r"hold no items .* Their texts are: original, tt\."):
+def test_a_run_without_the_requested_items_is_an_error(run: Run) -> None:
+    with pytest.raises(UsageError, match="original, tt"):
         read_run_texts([run], ["xnli"], None, ["bt"])
-    with pytest.raises(
-        UsageError, match="'xquad' is of the kind 'span_extraction', whose items have no single label"
-    ):
+    with pytest.raises(UsageError, match=r"'xquad' .*'span_extraction'"):
         read_run_texts([run], ["xquad"], None, [])

@@ -1,4 +1,4 @@
-"""Draws: random, without overlap, by strata with weights, and as suspects beside a control."""
+"""Draws: random, without overlap, by strata with weights, and as suspects with a control."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UnknownNameError, UsageError
-from harness_translation.annotation_export import ExportRequest, export_sheets, read_suspects
-from harness_translation.annotation_sample import CONTROL, SUSPECT, Sample, draw_samples
+from harness_translation.annotation.export import ExportRequest, export_sheets, read_suspects
+from harness_translation.annotation.sample import CONTROL, SUSPECT, Sample, draw_samples
 from tests.annotation.conftest import Export, text_items
 
 
@@ -23,7 +23,7 @@ def test_sheets_of_a_parallel_task_share_no_item() -> None:
     drawn = [identifier for sample in samples for identifier in ids(sample)]
     assert len(drawn) == len(set(drawn)) == 60
     assert {one.weight for sample in samples for one in sample.drawn} == {3.0}
-    with pytest.raises(UsageError, match="has 18 items that no other sheet took; --size 21 needs 21"):
+    with pytest.raises(UsageError, match=r"has 18 .*--size 21 needs 21"):
         draw_samples(texts, size=21, seed=0)
 
 
@@ -72,16 +72,16 @@ def test_the_weights_of_strata_sum_up_to_their_size(allocation: str) -> None:
     assert sample.design == "stratified by genre"
 
 
-def test_labels_are_strata_too_and_unknown_attributes_are_told() -> None:
+def test_labels_are_strata_too_and_unknown_attributes_are_errors() -> None:
     (sample,) = draw_samples([text_items()], size=30, seed=0, stratify="label")
     assert Counter(one.item.gold for one in sample.drawn) == {"yes": 10, "no": 10, "maybe": 10}
-    with pytest.raises(UsageError, match="have no 'topic' to stratify by; they have: label, genre"):
+    with pytest.raises(UsageError, match=r"'topic' .*label, genre"):
         draw_samples([text_items()], size=30, seed=0, stratify="topic")
-    with pytest.raises(UsageError, match="the stratum 'rare' would get 0 of its 6 items"):
+    with pytest.raises(UsageError, match=r"'rare' .*0 of its 6"):
         draw_samples([text_items()], size=4, seed=0, stratify="genre")
 
 
-def test_suspects_are_the_first_of_the_ranking_beside_a_control_of_the_others() -> None:
+def test_suspects_are_the_first_of_the_ranking_and_the_control_is_drawn_from_the_others() -> None:
     ranking = [str(number) for number in range(20, 0, -1)]
     (sample,) = draw_samples([text_items()], size=20, seed=0, suspects={0: ranking}, control_share=0.4)
     suspects = [one for one in sample.drawn if one.stratum == SUSPECT]
@@ -99,9 +99,9 @@ def test_suspects_of_two_texts_are_shared_out() -> None:
     hindi, urdu = draw_samples(texts, size=4, seed=0, suspects=both)
     assert [one.rank for one in hindi.drawn if one.stratum == SUSPECT] == [1, 2]
     assert [one.rank for one in urdu.drawn if one.stratum == SUSPECT] == [3, 4]
-    with pytest.raises(UsageError, match="1 suspects are no items of nli:hi original, first the id '99'"):
+    with pytest.raises(UsageError, match=r"nli:hi original.*'99'"):
         draw_samples(texts, size=4, seed=0, suspects={0: ["99"]})
-    with pytest.raises(UsageError, match=r"--control-share 1 leaves no suspects"):
+    with pytest.raises(UsageError, match=r"--control-share .*1\b"):
         draw_samples(texts, size=4, seed=0, suspects=both, control_share=1)
 
 
@@ -116,7 +116,7 @@ def test_rankings_are_read_in_every_form(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
         assert [row["id"] for row in read_suspects(tmp_path / name)] == ["9", "7"], name
     (tmp_path / "e.json").write_text('{"rows": 1}', encoding="utf-8")
-    with pytest.raises(UsageError, match="are no ranking"):
+    with pytest.raises(UsageError, match=r"e\.json"):
         read_suspects(tmp_path / "e.json")
 
 
@@ -126,22 +126,22 @@ def test_items_are_stratified_by_a_file(export: Export, tmp_path: Path) -> None:
     _, key = export(languages=("hi",), size=8, stratify="genre", strata=strata)
     assert Counter(keyed.drawn.stratum for keyed in key.sheets[0].rows) == {"a": 4, "b": 4}
     strata.write_text("a\nb\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="have 2 lines for the 24 items of xnli:hi original"):
+    with pytest.raises(UsageError, match=r"2 lines .*24 items of xnli:hi original"):
         export("other", languages=("hi",), size=8, stratify="genre", strata=strata)
 
 
-def test_requests_that_cannot_be_met_are_told(tmp_path: Path, export: Export) -> None:
+def test_impossible_requests_are_errors(tmp_path: Path, export: Export) -> None:
     folder, _ = export()
-    with pytest.raises(UsageError, match="holds something already"):
+    with pytest.raises(UsageError, match="--output"):
         export_sheets(ExportRequest(tasks=("xnli",)), folder)
-    with pytest.raises(UsageError, match="No task was named"):
+    with pytest.raises(UsageError, match="--tasks"):
         export_sheets(ExportRequest(), tmp_path / "none")
-    with pytest.raises(UnknownNameError, match="No variant of 'xnli' named 'tt'"):
+    with pytest.raises(UnknownNameError) as error:
         export("a", variants=("tt",))
-    with pytest.raises(
-        UsageError, match=r"'udpos' is of the kind 'token_tagging', whose items have no single label"
-    ):
+    assert error.value.name == "tt"
+    with pytest.raises(UsageError, match=r"'udpos' .*'token_tagging'"):
         export("b", tasks=("udpos",))
-    with pytest.raises(UnknownNameError, match="No language of 'xnli' named 'fi'"):
+    with pytest.raises(UnknownNameError) as error:
         export("c", languages=("fi",))
+    assert error.value.name == "fi"
     assert not (tmp_path / "b").exists()

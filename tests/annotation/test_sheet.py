@@ -1,4 +1,4 @@
-"""Sheets: blind, each in its own order, and read back with all their faults at once."""
+"""Sheets: blind, in an order per annotator, and read with all their faults at once."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from harness.errors import DataError, UsageError
-from harness_translation.annotation_key import Key, read_key
-from harness_translation.sheet import annotator_rows, default_instructions, write_sheet
-from harness_translation.sheet_page import sheet_page
-from harness_translation.sheet_reading import read_sheets
+from harness_translation.annotation.key import Key, read_key
+from harness_translation.annotation.sheet import annotator_rows, default_instructions, write_sheet
+from harness_translation.annotation.sheet_page import sheet_page
+from harness_translation.annotation.sheet_reading import read_sheets
 from tests.annotation.conftest import Export, FillIn
 
 
 def regolded(key: Key) -> Key:
-    """Return the key with another inherited label of every item."""
+    """Return the key with a different inherited label for every item."""
     sheets = []
     for sheet in key.sheets:
         rows = []
@@ -31,7 +31,7 @@ def regolded(key: Key) -> Key:
     return replace(key, sheets=tuple(sheets))
 
 
-def test_what_annotators_get_depends_on_neither_labels_nor_ids_nor_strata(export: Export) -> None:
+def test_sheets_depend_on_neither_labels_nor_ids_nor_strata(export: Export) -> None:
     _, key = export()
     for sheet, other in zip(key.sheets, regolded(key).sheets, strict=True):
         for write in (write_sheet, sheet_page):
@@ -40,7 +40,7 @@ def test_what_annotators_get_depends_on_neither_labels_nor_ids_nor_strata(export
             assert "secret" not in texts[1]
 
 
-def test_annotators_get_the_same_rows_in_orders_of_their_own(export: Export) -> None:
+def test_annotators_get_the_same_rows_in_different_orders(export: Export) -> None:
     folder, key = export(annotators=3)
     orders = []
     for annotator in key.annotators:
@@ -55,7 +55,7 @@ def test_annotators_get_the_same_rows_in_orders_of_their_own(export: Export) -> 
     assert read_key(folder) == replace(key, instructions=read_key(folder).instructions)
 
 
-def test_a_sheet_tells_what_labels_mean_and_is_no_formula(export: Export) -> None:
+def test_a_sheet_explains_labels_and_has_no_formulas(export: Export) -> None:
     _, key = export(languages=("hi",), size=2)
     sheet = key.sheets[0]
     item = replace(sheet.rows[0].drawn.item, fields={"premise": "=1+1", "label": "- yes"})
@@ -67,7 +67,7 @@ def test_a_sheet_tells_what_labels_mean_and_is_no_formula(export: Export) -> Non
     assert lines[-1][1:3] == ["'=1+1", "'- yes"]
 
 
-def test_sheets_come_back_whatever_their_form(export: Export, fill_in: FillIn, tmp_path: Path) -> None:
+def test_sheets_are_read_in_every_format(export: Export, fill_in: FillIn, tmp_path: Path) -> None:
     folder, key = export()
     paths = fill_in(folder, "1")
     expected = read_sheets(paths, key)
@@ -87,7 +87,7 @@ def test_sheets_come_back_whatever_their_form(export: Export, fill_in: FillIn, t
     assert list(read_sheets([saved], key, annotator="Mia").labels) == ["Mia"]
 
 
-def test_all_faults_of_all_files_are_told_at_once(export: Export, tmp_path: Path) -> None:
+def test_all_faults_of_all_files_are_reported_at_once(export: Export, tmp_path: Path) -> None:
     _, key = export(languages=("hi",), size=5)
     rows = list(key.sheets[0].by_row)
     table, saved = tmp_path / "one.csv", tmp_path / "two.json"
@@ -107,21 +107,21 @@ def test_all_faults_of_all_files_are_told_at_once(export: Export, tmp_path: Path
     saved.write_text(f'{{"annotator": "2", "rows": [\n{text}]}}', encoding="utf-8")
     with pytest.raises(DataError) as error:
         read_sheets([table, saved], key)
-    told = str(error.value)
-    assert "have 9 faults" in told
-    for fault in (
-        f"{table}:5: the annotator '1' has the row {rows[0]!r} twice, first at {table}:3",
-        f"{table}:6: the label 'contradicton' is none of contradiction, entailment, neutral; did you mean 'contr",
-        f"{table}:7: the row {rows[2]!r} has no label",
-        f"{table}:8: no sheet has the row 'ffffffffff'",
-        f"{table}:9: found 7 fields for 5 columns",
-        f"{saved}:3: the annotator '2' has the row {rows[0]!r} twice, first at {saved}:2",
-        f"{table}: 2 rows of the sheet 'xnli-hi-1' are missing for the annotator '1', first ",
-        f"{saved}: row 3 is no object of texts",
-        f"{saved}: 4 rows of the sheet 'xnli-hi-1' are missing for the annotator '2'",
+    lines = str(error.value).split("\n  ")[1:]
+    assert len(lines) == 9
+    for parts in (
+        (f"{table}:5:", "'1'", repr(rows[0]), f"{table}:3"),
+        (f"{table}:6:", "'contradicton'", "contradiction, entailment, neutral", "'contradiction'"),
+        (f"{table}:7:", repr(rows[2])),
+        (f"{table}:8:", "'ffffffffff'"),
+        (f"{table}:9:", " 7 ", " 5 "),
+        (f"{saved}:3:", "'2'", repr(rows[0]), f"{saved}:2"),
+        (f"{table}:", " 2 rows ", "'xnli-hi-1'", "'1'"),
+        (f"{saved}:", "row 3 "),
+        (f"{saved}:", " 4 rows ", "'xnli-hi-1'", "'2'"),
     ):
-        assert fault in told
-    assert "--allow-skipped" in told
+        assert any(all(part in line for part in parts) for line in lines), parts
+    assert "--allow-skipped" in str(error.value.hint)
 
 
 def test_skipped_rows_can_be_allowed(export: Export, tmp_path: Path) -> None:
@@ -129,34 +129,34 @@ def test_skipped_rows_can_be_allowed(export: Export, tmp_path: Path) -> None:
     rows = list(key.sheets[0].by_row)
     path = tmp_path / "Mia.csv"
     path.write_text(f"row,label\n{rows[0]},neutral\n{rows[1]},\n", encoding="utf-8")
-    with pytest.raises(DataError, match="2 faults"):
+    with pytest.raises(DataError, match=r"^[^\n]*\b2\b"):
         read_sheets([path], key)
     found = read_sheets([path], key, allow_skipped=True)
     assert found.labels == {"Mia": {rows[0]: "neutral"}} and found.skipped == 4
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "text", "error", "found"),
     [
-        ("a.csv", "id,label\n1,neutral\n", "expected the columns row and label, found id, label"),
-        ("b.csv", "# nothing\n", "holds no heading and no rows"),
-        ("c.json", "[]", "expected an object with 'annotator' and 'rows'"),
-        ("d.json", "{", "is no JSON"),
-        ("e.xlsx", "", "is of no known kind"),
+        ("a.csv", "id,label\n1,neutral\n", DataError, "id, label"),
+        ("b.csv", "# nothing\n", DataError, "heading"),
+        ("c.json", "[]", DataError, "'annotator' and 'rows'"),
+        ("d.json", "{", DataError, "JSON"),
+        ("e.xlsx", "", UsageError, r"\.csv, \.tsv or \.json"),
     ],
 )
-def test_files_of_another_kind_are_refused(
-    export: Export, tmp_path: Path, name: str, text: str, message: str
+def test_other_files_are_rejected(
+    export: Export, tmp_path: Path, name: str, text: str, error: type[Exception], found: str
 ) -> None:
     _, key = export(languages=("hi",), size=5)
     (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises((DataError, UsageError), match=message):
+    with pytest.raises(error, match=found):
         read_sheets([tmp_path / name], key)
 
 
-def test_a_folder_without_a_key_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"has no key\.json"):
+def test_a_folder_needs_a_key(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"key\.json"):
         read_key(tmp_path)
     (tmp_path / "key.json").write_text('{"schema": 1}', encoding="utf-8")
-    with pytest.raises(DataError, match=r"is damaged: it lacks"):
+    with pytest.raises(DataError, match="'seed'"):
         read_key(tmp_path)

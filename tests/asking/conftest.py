@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.models.capabilities import LikelihoodAnswer, LikelihoodRequest, TextInput
-from harness.models.requests import Ability, Answered, Call
+from harness.models.capabilities import TextInput
+from harness.models.requests import Ability, Answered, Call, LikelihoodAnswer, LikelihoodRequest
 from harness.running.inference import CachedModel
 from harness.running.processes import ProcessGroup
 from harness.running.signals import Interruption
@@ -131,7 +131,7 @@ def streaming() -> type[Streaming]:
 
 
 @pytest.fixture
-def make_asker(tmp_path: Path) -> Iterator[Callable[..., CachedModel]]:
+def make_cached_model(tmp_path: Path) -> Iterator[Callable[..., CachedModel]]:
     """Open a journal and return who asks through it; the folder is the same unless another one is named."""
     opened: list[Journal] = []
 

@@ -147,6 +147,6 @@ def test_fitting_the_dual_encoder_changes_no_vector(fit: Any, open_baseline: Cal
     np.testing.assert_array_equal(fitted.embed(SENTENCES, side="query"), before)
 
 
-def test_text_to_text_is_refused(fit: Any) -> None:
+def test_text_to_text_is_rejected(fit: Any) -> None:
     with pytest.raises(CapabilityError, match="'text_to_text'"):
         fit("char-ngram", ["x"], HeadSpec(head=Head.TEXT_TO_TEXT))

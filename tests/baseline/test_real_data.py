@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,6 @@ NLI = HeadSpec(
     labels=("contradiction", "entailment", "neutral"),
     inputs=("premise", "hypothesis"),
 )
-
-
-@pytest.fixture
-def data_root() -> Path:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder of real data")
-    return Path(root)
 
 
 def read_pairs(path: Path, limit: int) -> list[ClassificationExample]:

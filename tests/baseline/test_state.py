@@ -57,27 +57,27 @@ def test_another_seed_is_another_identity(fit: Any) -> None:
         ("char-ngram", SPEC, {"ngrams": "3"}, "has options"),
     ],
 )
-def test_the_fit_of_another_model_is_refused(
+def test_the_fit_of_another_model_is_rejected(
     saved: Path, open_baseline: Open, ref: str, spec: HeadSpec, options: dict[str, str], words: str
 ) -> None:
     with pytest.raises(AdapterError, match=words):
         open_baseline(ref, **options).load_fit(saved, spec)
 
 
-def test_an_unfinished_fit_is_refused(saved: Path, open_baseline: Open) -> None:
+def test_an_unfinished_fit_is_rejected(saved: Path, open_baseline: Open) -> None:
     (saved / "harness_fit.json").unlink()
     with pytest.raises(AdapterError, match="cannot be read"):
         open_baseline("char-ngram").load_fit(saved, SPEC)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a zip file", b"PK\x03\x04 cut off"])
-def test_damaged_weights_are_refused(saved: Path, open_baseline: Open, content: bytes) -> None:
+def test_damaged_weights_are_rejected(saved: Path, open_baseline: Open, content: bytes) -> None:
     (saved / "weights.npz").write_bytes(content)
     with pytest.raises(AdapterError, match="cannot be read"):
         open_baseline("char-ngram").load_fit(saved, SPEC)
 
 
-def test_exchanged_weights_are_refused(saved: Path, open_baseline: Open) -> None:
+def test_exchanged_weights_are_rejected(saved: Path, open_baseline: Open) -> None:
     with np.load(saved / "weights.npz") as file:
         arrays: dict[str, Any] = {name: file[name] for name in file.files}
     arrays["values"][0] += 1
@@ -86,7 +86,7 @@ def test_exchanged_weights_are_refused(saved: Path, open_baseline: Open) -> None
         open_baseline("char-ngram").load_fit(saved, SPEC)
 
 
-def test_pickled_weights_are_refused(saved: Path, open_baseline: Open) -> None:
+def test_pickled_weights_are_rejected(saved: Path, open_baseline: Open) -> None:
     np.savez(saved / "weights.npz", shape=np.array([object()], dtype=object))
     with pytest.raises(AdapterError, match="cannot be read"):
         open_baseline("char-ngram").load_fit(saved, SPEC)
@@ -103,7 +103,7 @@ BAD: list[tuple[Head, Example, str]] = [
     (
         Head.CLASSIFICATION,
         ClassificationExample(id="x", inputs={"premise": "a"}, label="no"),
-        "lacks the input",
+        "hypothesis",
     ),
     (
         Head.CLASSIFICATION,

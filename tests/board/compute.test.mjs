@@ -65,7 +65,7 @@ test("by category, flat", () => {
   assert.equal(board.cellText(view({ agg: "flat" }).rows[0].total), "42.5");
 });
 
-test("a language keeps only that language's scores", () => {
+test("choosing one language keeps only its scores", () => {
   const shown = view({ language: "sw" });
   assert.deepEqual(shown.rows.map((row) => row.cells.map((cell) => board.cellText(cell))), [["35.0", "20.0"], ["36.0", "-"]]);
   assert.equal(shown.rows[1].cells[1].title, "failed: no data");

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.api import open_session
+from harness.running.session import open_session
 from harness.specs.catalog import Catalog
 from harness_board.document import Board, Score, System, TaskColumn
 from harness_board.gathering import gather

@@ -1,4 +1,4 @@
-"""A page of a report in Chromium that has no barrier, asks for nothing, tells no fault and fits its window."""
+"""A page of a report in Chromium that has no barrier, loads nothing, reports no error and fits its window."""
 
 from __future__ import annotations
 

@@ -81,8 +81,8 @@ def _shown(board: Board, **route: str) -> dict[str, Any]:
         "columns": [[column.id, column.head, column.title] for column in made.columns],
         "facts": list(made.facts),
         "rows": [
-            [row.index, row.rank, row.range, row.group, row.total.text, row.total.told,
-             *([field.text, field.told] for field in row.fields)]
+            [row.index, row.rank, row.range, row.group, row.total.text, row.total.description,
+             *([field.text, field.description] for field in row.fields)]
             for row in made.rows
         ],
     }  # fmt: skip
@@ -132,7 +132,7 @@ def test_python_and_the_script_show_the_same_tables(
         assert found == _shown(board, **route), route
 
 
-def test_added_languages_stand_beside_the_mean_of_a_task(extended: Board) -> None:
+def test_added_languages_are_shown_next_to_the_mean_of_a_task(extended: Board) -> None:
     shown = standing(extended.content(), task="xnli")
     assert [column.head for column in shown.columns][-2:] == ["ig⁺", "gsw†⁺"]
     [row] = [row for row in shown.rows if row.label == "mine"]

@@ -1,4 +1,4 @@
-"""What comes onto a board: published scores, score files, runs, metadata; and what is refused."""
+"""What comes onto a board: published scores, score files, runs, metadata; and what raises."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_metadata_of_published_systems_are_known(published: Board) -> None:
     assert about["mT5-XXL"]["monolingual"] == {"value": 1e12, "unit": "tokens"}
 
 
-def test_errata_are_told(published: Board) -> None:
+def test_errata_are_shown(published: Board) -> None:
     [system] = [
         item for item in published.systems if (item.label, item.protocol) == ("mBERT", "zero_shot_transfer")
     ]
@@ -101,7 +101,7 @@ def test_one_score_a_row(tmp_path: Path, catalog: Catalog) -> None:
     [
         (["system|xnli", "A|1"], "s.tsv:1: expected tab-separated columns with 'model'"),
         (["model", "A"], "s.tsv:1: expected tab-separated columns"),
-        (["model|task|score", "A|xnli|1"], "lacks the column metric"),
+        (["model|task|score", "A|xnli|1"], "column metric"),
         (["model|xnli|xcopa", "A|1|x"], "s.tsv:2: expected a score in column 'xcopa', found 'x'"),
         (["model|xnli", "A|101"], "s.tsv:2: expected percent in column 'xnli', found 101"),
         (["model|xnli", "A|1|2"], "s.tsv:2: expected 2 columns, found 3"),
@@ -109,9 +109,7 @@ def test_one_score_a_row(tmp_path: Path, catalog: Catalog) -> None:
         (["model|xnli", "A|nan"], "expected percent"),
     ],
 )
-def test_faulty_score_files_are_refused(
-    rows: list[str], message: str, tmp_path: Path, catalog: Catalog
-) -> None:
+def test_faulty_score_files_raise(rows: list[str], message: str, tmp_path: Path, catalog: Catalog) -> None:
     path = _write(tmp_path, "s.tsv", *rows)
     with pytest.raises(DataError) as error:
         gather(scores=[path], catalog=catalog)
@@ -129,10 +127,10 @@ def test_faults_of_metadata_name_their_lines(tmp_path: Path) -> None:
     )
     with pytest.raises(SpecError) as error:
         read_metadata(path)
-    told = str(error.value)
-    assert "line 4: monolingual.unit" in told and "tokens" in told and "'GB'" in told
-    assert "line 5: paramters: unknown key 'paramters'; did you mean 'parameters'?" in told
-    assert "line 6: year" in told
+    message_text = str(error.value)
+    assert "line 4: monolingual.unit" in message_text and "tokens" in message_text and "'GB'" in message_text
+    assert "line 5: paramters: unknown key 'paramters'; did you mean 'parameters'?" in message_text
+    assert "line 6: year" in message_text
 
 
 @pytest.mark.parametrize("value", ["javascript:alert(1)", "example.org"])
@@ -143,7 +141,7 @@ def test_addresses_are_of_pages(value: str, tmp_path: Path) -> None:
         read_metadata(path)
 
 
-def test_metadata_of_no_system_are_refused(tmp_path: Path, catalog: Catalog) -> None:
+def test_metadata_of_no_system_raise(tmp_path: Path, catalog: Catalog) -> None:
     path = tmp_path / "m.yaml"
     path.write_text("name: mBERTT\n", encoding="utf-8")
     with pytest.raises(UnknownNameError, match="mBERT"):
@@ -216,11 +214,11 @@ def test_another_split_than_test_is_marked(runs: list[Run], tmp_path: Path) -> N
     ] == ["sw*"]
     [score] = board.systems[0].scores
     assert score.note == "scored on another split than test: sw"
-    assert "* another split stands in for test" in board_page(board)
-    assert "another split stands in" not in board_page(gather(runs=runs[:1]))
+    assert "* scored on another split than test" in board_page(board)
+    assert "another split than test" not in board_page(gather(runs=runs[:1]))
 
 
-def test_runs_without_common_tasks_are_refused(runs: list[Run]) -> None:
+def test_runs_without_common_tasks_raise(runs: list[Run]) -> None:
     with pytest.raises(UsageError, match=r"\(xnli\) has no task in common with the others \(xquad\)"):
         gather(runs=runs)
 
@@ -275,10 +273,10 @@ def test_distributions_become_buckets(runs: list[Run]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "is no JSON"), ("{}", "a list of rows"), ('[{"kind": "single"}]', "row 1 lacks task"),
-     ('[{"task": "t"}]', "row 1 lacks kind, attribute")],
+    [("{", "is no JSON"), ("{}", "a list of rows"), ('[{"kind": "single"}]', "row 1 .* task"),
+     ('[{"task": "t"}]', "row 1 .* kind, attribute")],
 )  # fmt: skip
-def test_faulty_diagnoses_are_refused(text: str, message: str, tmp_path: Path) -> None:
+def test_faulty_diagnoses_raise(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "d.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):
@@ -301,7 +299,7 @@ def test_the_command_writes_all_its_files(tmp_path: Path) -> None:
     assert all((tmp_path / name).stat().st_size > 5000 for name in names)
 
 
-def test_the_command_refuses_what_it_cannot_write(tmp_path: Path) -> None:
+def test_the_command_reports_what_it_cannot_write(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["--from-published", "xtreme_r"])
     assert isinstance(done.exception, UsageError) and "Where shall the board go?" in str(done.exception)
     done = CliRunner().invoke(app, ["--from-published", "xtreme_r", "-o", str(tmp_path / "no" / "b.html")])

@@ -7,26 +7,14 @@ from typing import Any
 
 import pytest
 
-import harness
 from harness.reporting.html.report import render_html
+from harness.storage.run_folder import Run
 from tests.board.sound_page import sound_page
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("report")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HARNESS_CACHE", str(folder / "cache"))
-        runs = [
-            harness.evaluate(
-                ["xnli:en+de+zh", "xquad:en+ar", "udpos:en+hi"],
-                f"baseline:{name}",
-                data="sample",
-                recipe="quick",
-                output=folder / name,
-            )
-            for name in ("char-ngram", "majority")
-        ]
+def report(tmp_path_factory: pytest.TempPathFactory, trained_sample_run: Run, sample_run: Run) -> Path:
+    folder, runs = tmp_path_factory.mktemp("report"), [trained_sample_run, sample_run]
     path = folder / "report.html"
     path.write_text(render_html(runs), encoding="utf-8")
     return path

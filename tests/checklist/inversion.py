@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
-from harness_checklist.rendering import NoFormError, Renderer
-from harness_checklist.space import Option, Space
-from harness_checklist.suite import LanguageSuite
+from harness_checklist.generation.rendering import NoFormError, Renderer
+from harness_checklist.suites.space import Option, Space
+from harness_checklist.suites.suite import LanguageSuite
 
 Example = tuple[str, str, str]
 """Context, question, answer."""
 
 
 class Inversion:
-    """Finds the draws of a test in a language that show given examples."""
+    """Finds the draws of a test in one language that show given examples."""
 
     def __init__(self, spoken: LanguageSuite, test_id: str) -> None:
         self.space = Space(spoken.tests[test_id], spoken.names)
@@ -46,7 +46,7 @@ class Inversion:
 
 
 def _standing(options: tuple[Option, ...], text: str) -> list[int]:
-    """Return the options a form of each of whose entries stands in the text, longest first; all where none does."""
+    """Return the options whose entries all have a form in the text, longest first; all options where none match."""
     found = []
     for number, option in enumerate(options):
         shown = [

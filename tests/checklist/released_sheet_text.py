@@ -125,7 +125,7 @@ class SheetText:
         return next(line for line, row in enumerate(self.rows, 2) if row[:2] == [kind, english])
 
     def write(self, folder: Path) -> Path:
-        """Write the sheet and the names beside it."""
+        """Write the sheet and the names next to it."""
         path = folder / "checklist_templates.tsv"
         lines = ["\t".join(row) for row in [self.header, *self.rows]]
         path.write_bytes("\r\n".join(lines).encode())

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from harness_checklist.case import Case
-from harness_checklist.drawing import draw_cases
-from harness_checklist.linting import floors, lint_suite
+from harness_checklist.generation.case import Case
+from harness_checklist.generation.drawing import draw_cases
+from harness_checklist.lint.linter import floors, lint_suite
 from harness_checklist.shipped import find_suite
-from harness_checklist.suite import ListedFillIn
+from harness_checklist.suites.suite import ListedFillIn
 
 GOLDEN = Path(__file__).with_name("golden") / "basics.txt"
 UPDATE = "HARNESS_UPDATE_GOLDEN"
@@ -59,7 +59,7 @@ def cases(language: str, test: str) -> tuple[Case, ...]:
 
 
 def texts(language: str) -> set[str]:
-    """Return all contexts and questions that are drawn in a language."""
+    """Return all contexts and questions that are drawn in one language."""
     made = [case for test in SHAPES for case in cases(language, test)]
     return {text for case in made for item in case.examples for text in (item.context, item.question)}
 
@@ -112,7 +112,7 @@ def test_two_hundred_cases_are_drawn_and_all_are_whole(language: str, test: str)
 
 
 @pytest.mark.parametrize(("language", "test"), CELLS)
-def test_an_answer_stands_once_in_its_context_between_the_edges_of_words(language: str, test: str) -> None:
+def test_an_answer_is_once_in_its_context_between_word_edges(language: str, test: str) -> None:
     profile = SUITE.languages[language].profile
     # Vowel signs belong to words, and Chinese has no spaces between words.
     part = "(?!)" if language == "zh" else r"[^\W_]|[\u0900-\u094d]"

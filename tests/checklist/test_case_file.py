@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import DataError, MissingDataError
-from harness_checklist.case import Case, CaseExample
-from harness_checklist.case_file import case_lines, read_cases, write_cases
-from harness_checklist.profile import Profile
+from harness_checklist.generation.case import Case, CaseExample
+from harness_checklist.generation.case_file import case_lines, read_cases, write_cases
+from harness_checklist.suites.profile import Profile
 
 texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
 
@@ -71,8 +71,8 @@ GOOD = {
 
 def faults(tmp_path: Path, *lines: object) -> list[str]:
     path = tmp_path / "cases.jsonl"
-    told = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-    path.write_text("\n".join(told), encoding="utf-8")
+    reported = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(reported), encoding="utf-8")
     with pytest.raises(DataError) as caught:
         read_cases(path)
     head, *found = caught.value.message.split("\n  ")
@@ -80,7 +80,7 @@ def faults(tmp_path: Path, *lines: object) -> list[str]:
     return found
 
 
-def test_all_faults_of_a_file_are_told_with_their_lines(tmp_path: Path) -> None:
+def test_all_faults_of_a_file_are_reported_with_their_lines(tmp_path: Path) -> None:
     bad_example = {"id": 1, "context": "c", "question": "q", "answr": "a"}
     assert faults(
         tmp_path,
@@ -116,7 +116,7 @@ def test_many_faults_are_cut(tmp_path: Path) -> None:
         read_cases(path)
 
 
-def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+def test_files_of_other_formats_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="There is no file"):
         read_cases(tmp_path / "none.jsonl")
     with pytest.raises(DataError, match="is a folder"):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_checklist.case import CaseExample
-from harness_checklist.defect import answerable, case_defect, example_defects
-from harness_checklist.profile import Match, Profile
+from harness_checklist.generation.case import CaseExample
+from harness_checklist.generation.defect import answerable, case_defect, example_defects
+from harness_checklist.suites.profile import Match, Profile
 
 ENGLISH = Profile(articles=("a", "an", "the", "in", "at"))
 
@@ -55,7 +55,7 @@ def test_answerable_is_what_a_brute_force_over_all_spans_says(
         ("anything", ". ,", ENGLISH, True),
         ("the big the dog", "a big dog", ENGLISH, False),  # two spaces stay inside
         ("big red the dog", "red a dog", ENGLISH, True),
-        # Only what is stripped beside it keeps b from being an article.
+        # Only the stripped text next to it keeps b from being an article.
         ("ab", "aab", Profile(articles=("b",), strip="a"), True),
         ("ba", "baa", Profile(articles=("b",), strip="a"), True),
     ],
@@ -79,7 +79,7 @@ def test_two_answers_to_one_question_are_contradictory_only_where_they_differ_af
     assert example_defects(other, ENGLISH) == ["contradictory"] * 3 + [None]
 
 
-def test_contradiction_is_told_before_an_answer_that_stands_nowhere() -> None:
+def test_contradiction_is_reported_before_a_missing_answer() -> None:
     examples = [example("Ann runs.", "Who?", "Ann"), example("Ann runs.", "Who?", "Bob")]
     assert case_defect(examples, ENGLISH) == "contradictory"
     assert case_defect(examples[1:], ENGLISH) == "unanswerable"

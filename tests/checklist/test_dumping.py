@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.specs.loading import read_yaml
-from harness_checklist.dumping import dump_suite, scalar
-from harness_checklist.loading import load_suite
-from harness_checklist.profile import Profile
-from harness_checklist.suite import (
+from harness_checklist.suites.dumping import dump_suite, scalar
+from harness_checklist.suites.loading import load_suite
+from harness_checklist.suites.profile import Profile
+from harness_checklist.suites.suite import (
     ContextTemplate,
     Entry,
     Form,
@@ -223,5 +223,5 @@ tests:
 
 def test_languages_of_another_suite_are_not_mixed_in(tmp_path: Path) -> None:
     dump_suite(small("de", "fr"), tmp_path)
-    with pytest.raises(UsageError, match="holds languages that suite 's' lacks: fr"):
+    with pytest.raises(UsageError, match=r"suite 's'.* fr"):
         dump_suite(small("de"), tmp_path)

@@ -1,4 +1,4 @@
-"""``harness checklist generate``: files, counts, notes, and what it refuses."""
+"""``harness checklist generate``: files, counts, notes, and errors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness.specs.loading import read_yaml
-from harness_checklist.case_file import read_cases
-from harness_checklist.drawing import draw_cases
-from harness_checklist.loading import load_suite
+from harness_checklist.generation.case_file import read_cases
+from harness_checklist.generation.drawing import draw_cases
+from harness_checklist.suites.loading import load_suite
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -20,7 +20,7 @@ suite: Tiny
 version: 1
 description: "Two tests: small ones."
 license: CC0-1.0
-citation: nobody2026
+citation: anonymous2026
 tests:
   choice: {name: Choice, capability: Vocabulary}
   lone: {name: Lone, capability: Taxonomy}
@@ -59,9 +59,11 @@ def generate(cli: Cli, *arguments: object) -> tuple[int, str, str]:
     return cli("checklist", "generate", *arguments)
 
 
-def test_a_file_a_language_a_task_and_counts_are_written(cli: Cli, suite: Path, tmp_path: Path) -> None:
+def test_one_file_per_language_a_task_and_counts_are_written(cli: Cli, suite: Path, tmp_path: Path) -> None:
     out, counts = tmp_path / "out", tmp_path / "counts.json"
-    status, told, err = generate(cli, suite, "--cases", 10, "--seed", 3, "--output", out, "--json", counts)
+    status, reported, err = generate(
+        cli, suite, "--cases", 10, "--seed", 3, "--output", out, "--json", counts
+    )
     assert status == 0
     loaded = load_suite(suite)
     for code in ("de", "sw"):
@@ -89,11 +91,12 @@ def test_a_file_a_language_a_task_and_counts_are_written(cli: Cli, suite: Path, 
         in err
     )
     assert "note: de moved is a test of type INV; only tests of type MFT are generated so far." in err
-    table = [line.split() for line in told.splitlines()]
+    table = [line.split() for line in reported.splitlines()]
     assert ["choice", "2", "20", "40", "0"] in table
     assert ["lone", "1", "2", "1", "1"] in table
-    assert f"harness eval --tasks-from {out}/task.yaml --data {out} --tasks checklist_tiny" in told.replace(
-        "\n", ""
+    assert (
+        f"harness eval --tasks-from {out}/task.yaml --data {out} --tasks checklist_tiny"
+        in reported.replace("\n", "")
     )
 
 
@@ -105,7 +108,7 @@ def test_the_task_names_the_files_and_what_was_made(cli: Cli, suite: Path, tmp_p
         "kind": "span_extraction",
         "version": 1,
         "description": "Two tests: small ones.",
-        "citation": "nobody2026",
+        "citation": "anonymous2026",
         "license": "CC0-1.0",
         "metrics": ["pass_rate", "case_error", "case_floor", "corrected_error", "example_error"],
         "cluster": "case",
@@ -117,11 +120,11 @@ def test_the_task_names_the_files_and_what_was_made(cli: Cli, suite: Path, tmp_p
 
 
 def test_one_language_goes_to_stdout_and_its_profile_with_it(cli: Cli, suite: Path, tmp_path: Path) -> None:
-    status, told, err = generate(cli, suite, "-l", "de", "-t", "choice", "--cases", 3)
+    status, reported, err = generate(cli, suite, "-l", "de", "-t", "choice", "--cases", 3)
     assert status == 0
-    (tmp_path / "de.jsonl").write_text(told, encoding="utf-8")
+    (tmp_path / "de.jsonl").write_text(reported, encoding="utf-8")
     assert len(read_cases(tmp_path / "de.jsonl")) == 3
-    assert json.loads(told.splitlines()[0])["normalise"]["articles"] == ["the"]
+    assert json.loads(reported.splitlines()[0])["normalise"]["articles"] == ["the"]
     assert ["choice", "1", "3", "6", "0"] in [line.split() for line in err.splitlines()]
 
 
@@ -135,7 +138,7 @@ def test_languages_that_are_named_together_are_the_same_as_alone(
     assert (tmp_path / "both" / "sw.jsonl").read_bytes() == (tmp_path / "one" / "sw.jsonl").read_bytes()
 
 
-def test_a_test_that_a_language_lacks_is_told(cli: Cli, suite: Path, tmp_path: Path) -> None:
+def test_a_test_that_is_missing_in_one_language_is_reported(cli: Cli, suite: Path, tmp_path: Path) -> None:
     status, _, err = generate(cli, suite, "--tests", "lone", "--output", tmp_path / "out")
     assert status == 0
     assert "note: sw has no test lone." in err
@@ -164,7 +167,7 @@ def test_nothing_at_all_is_a_failure(cli: Cli, suite: Path, tmp_path: Path) -> N
         (("-l", "de", "--cases", "0"), "Invalid value for '--cases'"),
     ],
 )
-def test_what_cannot_be_done_is_a_sentence(
+def test_an_impossible_request_is_one_sentence(
     cli: Cli, suite: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     status, out, err = generate(cli, suite, *arguments)
@@ -181,15 +184,15 @@ def test_what_cannot_be_done_is_a_sentence(
         ("some.txt", "'some.txt' is no suite: expected a folder with suite.yaml, or a .tsv."),
     ],
 )
-def test_what_is_no_suite_is_refused(cli: Cli, name: str, message: str) -> None:
+def test_an_invalid_suite_is_rejected(cli: Cli, name: str, message: str) -> None:
     Path("some.txt").touch()
     status, _, err = generate(cli, name)
     assert status == 2
     assert message in err
 
 
-def test_a_folder_that_is_a_file_is_refused(cli: Cli, suite: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_a_file_is_rejected(cli: Cli, suite: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
     status, _, err = generate(cli, suite, "--output", tmp_path / "taken")
     assert status == 2
-    assert "cannot be made: File exists." in err
+    assert "File exists." in err

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from harness_checklist.case import Case, CaseExample
-from harness_checklist.lint_case import lint_cases
-from harness_checklist.lint_finding import KINDS, Finding
-from harness_checklist.lint_script import WordScripts, language_scripts
-from harness_checklist.linting import floors, lint_generated, lint_suite, lint_templates
-from harness_checklist.loading import load_suite
-from harness_checklist.profile import Profile
-from harness_checklist.suite import Suite
+from harness_checklist.generation.case import Case, CaseExample
+from harness_checklist.lint.case import lint_cases
+from harness_checklist.lint.finding import KINDS, Finding
+from harness_checklist.lint.linter import floors, lint_generated, lint_suite, lint_templates
+from harness_checklist.lint.script import WordScripts, language_scripts
+from harness_checklist.suites.loading import load_suite
+from harness_checklist.suites.profile import Profile
+from harness_checklist.suites.suite import Suite
 
 SUITE = """
 suite: zoo
@@ -144,7 +144,7 @@ def test_a_clean_suite_has_no_findings_and_no_floor(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "old", "new"), FAULTS, ids=lambda text: text[:24])
-def test_a_fault_is_found_where_it_stands(kind: str, old: str, new: str, tmp_path: Path) -> None:
+def test_a_fault_is_found_at_its_place(kind: str, old: str, new: str, tmp_path: Path) -> None:
     german = changed(old, new)
     found = of_kind(lint_templates(suite_of(tmp_path, german)), kind)
     assert found, f"{new!r} gives no {kind}"
@@ -166,14 +166,14 @@ def test_every_kind_that_can_be_found_is_described() -> None:
     assert {kind for kind, _, _ in FAULTS} <= KINDS.keys()
 
 
-def test_a_language_that_lacks_a_test_is_told(tmp_path: Path) -> None:
+def test_a_test_that_is_missing_in_one_language_is_reported(tmp_path: Path) -> None:
     german = GERMAN[: GERMAN.index("  parts:")]
     report = lint_suite(suite_of(tmp_path, german), n=10)
     assert [finding.test for finding in of_kind(report.findings, "missing-test")] == ["parts"]
     assert ("de", "parts") not in {(floor.language, floor.test) for floor in report.floors}
 
 
-def test_a_fill_in_that_no_variant_is_for_is_told_and_is_in_the_floor(tmp_path: Path) -> None:
+def test_a_fill_in_that_no_variant_is_for_is_reported_and_is_in_the_floor(tmp_path: Path) -> None:
     text = '"{first_name} hat {animal} und {vehicle}."'
     contexts = GERMAN[GERMAN.index('      - "{first_name} hat {animal}') : GERMAN.index("    questions:")]
     german = GERMAN.replace(contexts, f"      - {{text: {text}, when: {{animal: [dog, cat]}}}}\n", 1)
@@ -186,7 +186,7 @@ def test_a_fill_in_that_no_variant_is_for_is_told_and_is_in_the_floor(tmp_path: 
     assert of_kind(report.findings, "example-count")[0].count == 36
 
 
-def test_variants_that_apply_at_once_are_told_with_the_fill_ins(tmp_path: Path) -> None:
+def test_variants_that_apply_at_once_are_reported_with_the_fill_ins(tmp_path: Path) -> None:
     old = '      - "{first_name} besitzt {vehicle} und {animal}."\n'
     new = old + '      - {text: "{first_name} hat {animal}, {vehicle}.", when: {animal: dog}}\n'
     report = lint_suite(suite_of(tmp_path, changed(old, new)), languages=["de"], tests=["pets"], n=54)
@@ -265,7 +265,7 @@ def test_the_floor_counts_each_case_once() -> None:
     assert list(floor.as_row())[:5] == ["language", "test", "cases", "examples", "floor"]
 
 
-def test_faults_of_generated_cases_are_told() -> None:
+def test_faults_of_generated_cases_are_reported() -> None:
     cases = [
         case("a", GOOD),
         case("b", GOOD, GOOD),

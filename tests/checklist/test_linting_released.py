@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
-from harness_checklist.linting import LintReport, lint_suite
-from harness_checklist.released import read_released
+from harness_checklist.lint.linter import LintReport, lint_suite
+from harness_checklist.released.importer import read_released
+from tests.builders import released_data
 
 KNOWN = {
     ("tr", "comparisons"): (100.0, 0.0),
@@ -44,10 +42,8 @@ FOUND = [
 
 @pytest.fixture(scope="module")
 def report() -> LintReport:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA is not set")
-    file = Path(root) / "multichecklist" / "checklist_templates.tsv"
+    root = released_data()
+    file = root / "multichecklist" / "checklist_templates.tsv"
     if not file.exists():
         pytest.skip(f"{file.name} is not in the test data")
     suite = read_released(file).suite

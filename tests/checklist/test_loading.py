@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SpecError, UnknownNameError, UsageError
-from harness_checklist.loading import load_suite
-from harness_checklist.profile import Profile
-from harness_checklist.suite import Form, ListedFillIn, Names, PairFillIn, Suite
+from harness_checklist.suites.loading import load_suite
+from harness_checklist.suites.profile import Profile
+from harness_checklist.suites.suite import Form, ListedFillIn, Names, PairFillIn, Suite
 
 SUITE = """\
 suite: tiny
 version: 2
 description: Two tests.
 license: CC0-1.0
-citation: nobody2026
+citation: anonymous2026
 source_language: de
 tests:
   comparisons: {name: A is COMP than B., title: Comparisons, capability: Vocabulary, type: MFT}
@@ -133,7 +133,7 @@ def test_places_are_those_of_the_texts(tmp_path: Path) -> None:
             assert "ask: " in lines[question.place.line - 1]
 
 
-def test_names_stand_in_a_file_or_are_borrowed(tmp_path: Path) -> None:
+def test_names_are_in_a_file_or_are_borrowed(tmp_path: Path) -> None:
     names = {"sw": {"script": "Latn", "male": ["Juma"], "female": [], "last": []}}
     write(tmp_path).joinpath("names.json").write_text(json.dumps(names), encoding="utf-8")
     plain = "language: {0}\nnames: {1}\ntests: {{comparisons: {{contexts: [a], questions: [{{ask: b, answer: c}}]}}}}\n"
@@ -194,7 +194,7 @@ TWO = '    contexts: ["{x}"]\n    questions: [{ask: a, answer: b}]\n    fill:\n'
                 "line 5: column 27: {y.v1}: 'y' is no pair and has no 'v1'",
                 "line 5: column 37: {p}: 'p' is a pair: write {p.v1}",
                 "line 5: column 44: {p.v3}: a pair has no 'v3'; it has p1, v1, p2, v2",
-                "line 5: column 54: {p.p1}: the pair 'p' says not what it is 'named'",
+                "line 5: column 54: {p.p1}: the pair 'p' has no 'named'",
                 "line 5: column 64: '{' is not closed: write '{{' for a brace",
             ],
         ),
@@ -212,10 +212,10 @@ TWO = '    contexts: ["{x}"]\n    questions: [{ask: a, answer: b}]\n    fill:\n'
             ],
         ),
         (
-            TWO + '      x: {a: ["b {nobody}", "{x", c]}\n',
+            TWO + '      x: {a: ["b {nothing}", "{x", c]}\n',
             [
-                "line 8: column 18: {nobody}: no fill-in named 'nobody'",
-                "line 8: column 30: '{' is not closed: write '{{' for a brace",
+                "line 8: column 18: {nothing}: no fill-in named 'nothing'",
+                "line 8: column 31: '{' is not closed: write '{{' for a brace",
             ],
         ),
         (
@@ -319,13 +319,13 @@ TWO = '    contexts: ["{x}"]\n    questions: [{ask: a, answer: b}]\n    fill:\n'
         ),
     ],
 )
-def test_all_faults_of_a_test_are_told_with_line_and_column(
+def test_all_faults_of_a_test_are_reported_with_line_and_column(
     tmp_path: Path, test: str, expected: list[str]
 ) -> None:
     assert faults(tmp_path, HEAD + test) == expected
 
 
-def test_faults_outside_of_tests_are_told_too(tmp_path: Path) -> None:
+def test_faults_outside_of_tests_are_reported_too(tmp_path: Path) -> None:
     text = """\
 language: fr
 names: {male: [Max, ""], from: xx, script: Latn}
@@ -345,30 +345,30 @@ languages: [de]
 
 
 @pytest.mark.parametrize("text", ["", "[a]", "just text"])
-def test_a_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_shape_is_rejected(tmp_path: Path, text: str) -> None:
     assert "expected a mapping" in faults(tmp_path, text)[0]
 
 
-def test_a_file_of_another_encoding_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_encoding_is_rejected(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "languages" / "de.yaml").write_bytes("language: de\nnames: é\n".encode("latin-1"))
     with pytest.raises(SpecError, match="line 2: the file is not UTF-8 text"):
         load_suite(tmp_path)
 
 
-def test_faults_of_several_files_are_told_together(tmp_path: Path) -> None:
+def test_faults_of_several_files_are_reported_together(tmp_path: Path) -> None:
     bad = (
         "language: {}\ntests: {{comparisons: {{contexts: ['{{x}}'], questions: [{{ask: a, answer: b}}]}}}}\n"
     )
     with pytest.raises(SpecError) as caught:
         load(tmp_path, de=bad.format("de"), fr=bad.format("fr"))
-    told = str(caught.value)
-    assert "has 2 faults" in told
-    assert "languages/de.yaml:2: column" in told
-    assert "languages/fr.yaml:2: column" in told
+    reported = str(caught.value)
+    assert "has 2 faults" in reported
+    assert "languages/de.yaml:2: column" in reported
+    assert "languages/fr.yaml:2: column" in reported
 
 
-def test_faults_of_the_declaration_are_told_at_once(tmp_path: Path) -> None:
+def test_faults_of_the_declaration_are_reported_at_once(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "suite.yaml").write_text(
         "suite: tiny\nversion: 0\ntests:\n  A-b: {name: a, capability: b, type: XYZ}\n  c: {nam: d}\n",
@@ -386,7 +386,7 @@ def test_faults_of_the_declaration_are_told_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_faults_of_the_names_file_are_told_at_once(tmp_path: Path) -> None:
+def test_faults_of_the_names_file_are_reported_at_once(tmp_path: Path) -> None:
     write(tmp_path, de="language: de\nnames: file\ntests: {}\n")
     (tmp_path / "names.json").write_text('{"de": {"male": ["", 1], "men": []}, "fr": []}', encoding="utf-8")
     with pytest.raises(SpecError) as caught:
@@ -395,8 +395,8 @@ def test_faults_of_the_names_file_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_the_form_of_a_missing_value_is_no_value(tmp_path: Path) -> None:
-    told = faults(tmp_path, HEAD + TWO + "      x: {a: [], b: {frm: c}, d: }\n")
-    assert told == [
+    reported = faults(tmp_path, HEAD + TWO + "      x: {a: [], b: {frm: c}, d: }\n")
+    assert reported == [
         "line 8: tests.comparisons.fill.x.a: a fill-in without any form",
         "line 8: tests.comparisons.fill.x.b: unknown key 'frm'; did you mean 'form'?",
         "line 8: tests.comparisons.fill.x.b: the key 'form' is missing",

@@ -8,7 +8,7 @@ from statsmodels.stats.proportion import proportion_confint
 from harness.metrics.metric import MetricContext, MetricResult
 from harness.metrics.scoring import ScoreInput, score_cell
 from harness_checklist.metrics import METRICS, profile_from_tag, profile_tag
-from harness_checklist.profile import Profile
+from harness_checklist.suites.profile import Profile
 
 BY_NAME = {metric.name: metric for metric in METRICS}
 # Case, test, gold, answer, defect.
@@ -43,7 +43,7 @@ def test_a_case_fails_where_one_of_its_examples_fails() -> None:
     assert _result("example_error", ITEMS).value == pytest.approx(2 / 7)
 
 
-def test_the_floor_is_the_share_of_cases_with_a_defect_and_the_corrected_error_leaves_them_out() -> None:
+def test_the_floor_counts_cases_with_a_defect_and_the_corrected_error_skips_them() -> None:
     assert _result("case_floor", ITEMS).value == 0.25
     assert _result("corrected_error", ITEMS).value == pytest.approx(1 / 3)
     groups = _result("corrected_error", ITEMS).groups

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness_checklist.case import Case
-from harness_checklist.drawing import draw_cases
-from harness_checklist.released import Imported, read_released
-from harness_checklist.suite import ListedFillIn, PairFillIn
+from harness_checklist.generation.case import Case
+from harness_checklist.generation.drawing import draw_cases
+from harness_checklist.released.importer import Imported, read_released
+from harness_checklist.suites.suite import ListedFillIn, PairFillIn
 
 from .released_sheet_text import SheetText, at
 
@@ -42,7 +42,7 @@ def test_the_six_tests_in_the_order_of_table_5(tmp_path: Path) -> None:
     assert found.notices == ()
 
 
-def test_fill_ins_are_called_by_their_english_words(tmp_path: Path) -> None:
+def test_fill_in_ids_are_their_english_words(tmp_path: Path) -> None:
     found = read(tmp_path, SheetText().language("de"))
     assert ids(found, "de", "comparisons", "adj") == ["older", "tougher", "kinder"]
     assert ids(found, "de", "properties", "obj") == ["bed", "lamp"]
@@ -144,7 +144,7 @@ def test_an_adjective_that_no_question_is_for_is_never_drawn(tmp_path: Path) -> 
 
 
 def intensifiers(*states: str) -> tuple[dict[int, tuple[str, str]], ...]:
-    """Return one variant for each of the lists of states, told apart by their number."""
+    """Return one variant for each of the lists of states, reported apart by their number."""
     lines = [
         line
         for line, row in enumerate(SheetText().rows, 2)
@@ -160,7 +160,7 @@ def test_a_state_without_variant_has_empty_cases(tmp_path: Path) -> None:
     found = read(tmp_path, SheetText().language("de", *intensifiers("glad")))
     sizes = {(case.fills["s"], len(case.examples)) for case in cases(found, "intensifiers", "de")}
     assert sizes == {("glad", 4), ("open", 0)}
-    assert any("no context or no question stands for 'open' in de" in notice for notice in found.notices)
+    assert any("'open' in de" in notice and "empty" in notice for notice in found.notices)
 
 
 def test_a_state_that_is_listed_twice_doubles_its_cases_and_contradicts_itself(tmp_path: Path) -> None:
@@ -176,11 +176,11 @@ def test_a_state_that_is_listed_twice_doubles_its_cases_and_contradicts_itself(t
 def test_placeholders_are_ignored_where_the_generator_ignores_them(tmp_path: Path) -> None:
     found = read(tmp_path, SheetText().language("yo", *intensifiers("glad", "open")))
     assert {len(case.examples) for case in cases(found, "intensifiers", "yo")} == {8}
-    told = "Intensifiers: the released generator ignores the placeholders of 'Context', 'Question' in yo"
-    assert any(notice.startswith(told) for notice in found.notices)
+    reported = "Intensifiers: the released generator ignores the placeholders of 'Context', 'Question' in yo"
+    assert any(notice.startswith(reported) for notice in found.notices)
 
 
-def test_properties_stand_in_the_order_of_the_sheet(tmp_path: Path) -> None:
+def test_properties_keep_the_order_of_the_sheet(tmp_path: Path) -> None:
     found = read(tmp_path, SheetText().language("sw", placeholders=False))
     pair = found.suite.languages["sw"].tests["properties"].fills["p"]
     assert isinstance(pair, PairFillIn)
@@ -213,7 +213,7 @@ def test_questions_by_property_in_both_orders(tmp_path: Path) -> None:
             ]
 
 
-def test_a_property_that_is_asked_for_in_one_place_only_stands_there(tmp_path: Path) -> None:
+def test_a_property_with_one_question_keeps_its_position(tmp_path: Path) -> None:
     # The German sheet asks for p1 twice where the second question should ask for p2.
     found = read(
         tmp_path, SheetText().language("de", *property_questions("B {p.p1} {obj[1]}?", "B {p.p1} {obj[1]}?"))
@@ -301,7 +301,7 @@ def test_quechua_answers_go_with_their_context(tmp_path: Path) -> None:
         assert case.examples[1].answer == ("a cartaq" if animal_first else "a carmi")
 
 
-def test_an_english_article_is_kept_as_the_generator_writes_it(tmp_path: Path) -> None:
+def test_an_english_article_stays_as_the_generator_writes_it(tmp_path: Path) -> None:
     context = at("Context", "{first_name} has {animal} and {vehicle}.")
     found = read(
         tmp_path,
@@ -325,9 +325,9 @@ def test_a_sheet_of_fewer_tests_is_a_suite_of_these(tmp_path: Path) -> None:
     assert [test.id for test in read(tmp_path, sheet).suite.tests] == ["comparisons"]
 
 
-def test_an_adjective_is_looked_for_behind_a_space(tmp_path: Path) -> None:
+def test_an_adjective_is_searched_after_a_space(tmp_path: Path) -> None:
     ask = at("Question", "Who is not so {adj[1]}?")
-    # Of "old" and "kind", as the English sheet has them behind a comma and a space, the first stands in "older".
+    # Of "old" and "kind", as the English sheet has them behind a comma and a space, the first is inside "older".
     found = read(tmp_path, SheetText().language("ru", {ask: ("Кто {adj[1]}?", "older, kinder, tougher")}))
     assert ids(found, "ru", "comparisons", "adj") == ["tougher", "kinder"]
 

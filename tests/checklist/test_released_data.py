@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness_checklist.drawing import draw_cases
-from harness_checklist.released import Imported, read_released
-from harness_checklist.suite import ListedFillIn
+from harness_checklist.generation.drawing import draw_cases
+from harness_checklist.released.importer import Imported, read_released
+from harness_checklist.suites.suite import ListedFillIn
+from tests.builders import released_data
 
 from .inversion import Inversion
 
@@ -25,10 +25,8 @@ EMPTY = {("de", "intensifiers")}
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if not root:
-        pytest.skip("HARNESS_TEST_DATA names no folder of published data")
-    found = Path(root) / "multichecklist"
+    root = released_data()
+    found = root / "multichecklist"
     if not (found / "checklist_templates.tsv").exists():
         pytest.skip(f"{found} holds no released templates")
     return found
@@ -72,7 +70,7 @@ def test_a_wrong_case_is_no_draw(folder: Path, imported: Imported) -> None:
     assert Inversion(imported.suite.languages["de"], "comparisons").find(examples) is None
 
 
-def test_examples_a_case_agree_with_the_released_sizes(folder: Path, imported: Imported) -> None:
+def test_examples_per_case_agree_with_the_released_sizes(folder: Path, imported: Imported) -> None:
     sizes: dict[str, dict[str, list[int]]] = json.loads((folder / "reference_suite_sizes.json").read_text())
     apart = {}
     for language, tests in sizes.items():
@@ -87,7 +85,7 @@ def test_examples_a_case_agree_with_the_released_sizes(folder: Path, imported: I
 
 
 def test_sizes_of_single_cases(imported: Imported) -> None:
-    """Every cell's sizes: those of English, but where the templates of a language give other ones."""
+    """Every cell has the sizes of English, unless its templates give others."""
     usual = {
         "comparisons": {2}, "intensifiers": {12}, "properties": {2}, "job_vs_nationality": {8},
         "animal_vs_vehicles": {4}, "animal_vs_vehicles_2": {4},
@@ -109,7 +107,7 @@ def test_sizes_of_single_cases(imported: Imported) -> None:
             )
 
 
-def test_the_russian_state_that_stands_twice_contradicts_itself(imported: Imported) -> None:
+def test_a_duplicate_russian_state_contradicts_itself(imported: Imported) -> None:
     drawn = draw_cases(imported.suite, "intensifiers", "ru", 200, 0).cases
     doubled = [case for case in drawn if len(case.examples) == 24]
     assert {case.fills["s"] for case in doubled} == {"bullish"}
@@ -122,7 +120,7 @@ def test_every_profession_has_the_ten_nationalities(imported: Imported) -> None:
     for spoken in imported.suite.languages.values():
         fill = spoken.tests["job_vs_nationality"].fills["nationality"]
         assert isinstance(fill, ListedFillIn)
-        # The Russian forms for men have no placeholders: they stand for women, too.
+        # The Russian forms for men have no placeholders: they are used for women, too.
         assert len(fill.entries) == (20 if spoken.language == "ru" else 10), spoken.language
 
 

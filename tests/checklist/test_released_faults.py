@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import DataError, MissingDataError, SpecError
-from harness_checklist.released import read_released
+from harness_checklist.released.importer import read_released
 
 from .released_sheet_text import ANIMALS, INTENSIFIERS, NAMES, SheetText, at
 
@@ -22,8 +22,10 @@ def faults(folder: Path, sheet: SheetText) -> list[str]:
 def test_a_language_column_without_its_placeholders(tmp_path: Path) -> None:
     sheet = SheetText().language("de", {}, {})
     sheet.header[5] = "note"
-    told = faults(tmp_path, sheet)
-    assert told == ["line 1: column 5: 'de' has several columns, but no 'de-placeholders' follows this one"]
+    reported = faults(tmp_path, sheet)
+    assert reported == [
+        "line 1: column 5: 'de' has several columns, but no 'de-placeholders' follows this one"
+    ]
 
 
 def test_placeholders_without_their_language_column(tmp_path: Path) -> None:
@@ -55,12 +57,12 @@ def test_rows_of_unequal_length(tmp_path: Path) -> None:
 def test_a_broken_separator(tmp_path: Path) -> None:
     older, bed = at("adj", "older, old"), at("obj", "a bed, the bed")
     sheet = SheetText().language("ar", {older: ("أكبر, كبير", ""), bed: ("سرير، ", "")}, placeholders=False)
-    told = faults(tmp_path, sheet)
+    reported = faults(tmp_path, sheet)
     both = "does not split at '،' into the 2 forms that the templates name"
     # The other cells repeat the English, with its own separator.
-    assert f"line {older}: column 3: 'أكبر, كبير' {both}" in told
-    assert f"line {bed}: column 3: 'سرير،' {both}" in told
-    assert len(told) == 5
+    assert f"line {older}: column 3: 'أكبر, كبير' {both}" in reported
+    assert f"line {bed}: column 3: 'سرير،' {both}" in reported
+    assert len(reported) == 5
 
 
 def test_questions_and_answers_go_together(tmp_path: Path) -> None:
@@ -75,7 +77,7 @@ def test_questions_and_answers_go_together(tmp_path: Path) -> None:
     ]
 
 
-def test_an_answer_that_a_language_lacks(tmp_path: Path) -> None:
+def test_an_answer_that_is_missing_in_one_language(tmp_path: Path) -> None:
     answer = at("Answer", "{vehicle}")
     sheet = SheetText().language("sw", {answer: ("", "")}, placeholders=False)
     assert faults(tmp_path, sheet) == [f"line {answer}: column 3: 'Answer' is empty in 'sw'"]
@@ -87,15 +89,13 @@ def test_unknown_fields_and_tests(tmp_path: Path) -> None:
     sheet.rows[8][0] = "Qestion"
     name = at("Name", ANIMALS)
     sheet.rows[name - 2][1] = "Animal vs Vehicles"
-    told = faults(tmp_path, sheet)
-    assert "line 9: column 1: 'adjective' is no field of this test; " in told[0]
-    assert told[1] == "line 10: column 1: 'Qestion' is no field of this test; did you mean 'Question'?"
-    assert told[2] == (
+    reported = faults(tmp_path, sheet)
+    assert "line 9: column 1: 'adjective' is no field of this test; " in reported[0]
+    assert reported[1] == "line 10: column 1: 'Qestion' is no field of this test; did you mean 'Question'?"
+    assert reported[2] == (
         f"line {name}: column 2: 'Animal vs Vehicles' is no test that was released; did you mean 'Animal vs Vehicle'?"
     )
-    assert any(
-        "takes its fill-ins from the test 'Animal vs Vehicle', which is not there" in line for line in told
-    )
+    assert any("takes its fill-ins from the test 'Animal vs Vehicle'" in line for line in reported)
 
 
 def test_an_empty_test_and_one_that_begins_twice(tmp_path: Path) -> None:
@@ -104,12 +104,12 @@ def test_an_empty_test_and_one_that_begins_twice(tmp_path: Path) -> None:
     again = [list(row) for row in sheet.rows[:end]]
     del sheet.rows[1:end]
     sheet.rows += [["", ""], *again]
-    told = faults(tmp_path, sheet)
-    assert "line 2: the test 'A is COMP than B. Who is more / less COMP?' has no 'Context'" in told
-    assert "line 2: the test 'A is COMP than B. Who is more / less COMP?' has no 'Question'" in told
-    assert "line 2: the test 'A is COMP than B. Who is more / less COMP?' has no 'Capability'" in told
-    assert "line 2: the test 'A is COMP than B. Who is more / less COMP?' has no values of 'adj'" in told
-    assert any("has begun in line 2 before" in line for line in told)
+    reported = faults(tmp_path, sheet)
+    assert "line 2: the test 'A is COMP than B. Who is more / less COMP?' has no 'Context'" in reported
+    assert "line 2: the test 'A is COMP than B. Who is more / less COMP?' has no 'Question'" in reported
+    assert "line 2: the test 'A is COMP than B. Who is more / less COMP?' has no 'Capability'" in reported
+    assert "line 2: the test 'A is COMP than B. Who is more / less COMP?' has no values of 'adj'" in reported
+    assert any("has begun in line 2 before" in line for line in reported)
 
 
 def test_placeholders_of_unknown_words(tmp_path: Path) -> None:
@@ -132,13 +132,15 @@ def test_templates_that_name_nothing(tmp_path: Path) -> None:
     sheet.rows[context - 2][1] = "{frist_name} is {nationality and {profession}."
     ask = at("Question", "What {p.p1} has {obj[1]}?")
     sheet.rows[ask - 2][1] = "What {p.q1} has {obj.v1}?"
-    assert faults(tmp_path, sheet) == [
+    *first, last = faults(tmp_path, sheet)
+    assert first == [
         f"line {ask}: column 2: '{{p.q1}}' has to be one of {{p.p1}}, {{p.v1}}, {{p.p2}}, {{p.v2}}",
         f"line {ask}: column 2: '{{obj.v1}}' has no attributes; write '{{obj}}'",
         f"line {context}: column 2: '{{frist_name}}' names no fill-in of the test; did you mean '{{first_name}}'?",
-        f"line {context}: column 2: '{{' in '{{frist_name}} is {{nationality and {{profession}}.' "
-        "is no placeholder such as '{first_name}'",
     ]
+    assert last.startswith(
+        f"line {context}: column 2: '{{' in '{{frist_name}} is {{nationality and {{profession}}.' "
+    )
 
 
 def test_unknown_states_of_a_language_whose_variants_are_looked_up(tmp_path: Path) -> None:
@@ -148,12 +150,12 @@ def test_unknown_states_of_a_language_whose_variants_are_looked_up(tmp_path: Pat
     assert any("'merry' in de" in notice for notice in found.notices)
 
 
-def test_faults_of_all_kinds_are_told_together(tmp_path: Path) -> None:
+def test_faults_of_all_kinds_are_reported_together(tmp_path: Path) -> None:
     older, answer = at("adj", "older, old"), at("Answer", "{vehicle}")
     sheet = SheetText().language("sw", {older: ("mzee", ""), answer: ("", "")}, placeholders=False)
     sheet.rows[5].append("more")
-    told = faults(tmp_path, sheet)
-    assert [line.split(":")[0] for line in told] == ["line 7", f"line {older}", f"line {answer}"]
+    reported = faults(tmp_path, sheet)
+    assert [line.split(":")[0] for line in reported] == ["line 7", f"line {older}", f"line {answer}"]
 
 
 def test_names_that_are_missing_or_malformed(tmp_path: Path) -> None:
@@ -179,7 +181,7 @@ def test_names_that_are_missing_or_malformed(tmp_path: Path) -> None:
     assert read_released(path, elsewhere).suite.languages["en"].names.male == ("Ben", "Tom")
 
 
-def test_files_that_are_no_sheet(tmp_path: Path) -> None:
+def test_files_of_another_kind(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="There is no file"):
         read_released(tmp_path / "none.tsv")
     path = tmp_path / "latin.tsv"

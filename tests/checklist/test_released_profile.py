@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness_checklist.released_rule import released_profile
+from harness_checklist.released.rule import released_profile
 
 ARTICLES = {
     "af": r"(’n)\b",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_checklist.drawing import draw_cases
+from harness_checklist.generation.drawing import draw_cases
 from harness_checklist.metrics import profile_tag
 from harness_checklist.readers import case_rows
 from harness_checklist.shipped import find_suite

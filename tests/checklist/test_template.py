@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_checklist.template import TemplateError, capitalise, parse, split_number
+from harness_checklist.suites.template import TemplateError, capitalise, parse, split_number
 
 
 def test_every_shape_of_placeholder_is_read() -> None:
@@ -29,7 +29,7 @@ def test_the_first_form_is_the_one_without_an_index() -> None:
     assert parse("{adj[0]}").references == parse("{adj}").references == ("adj",)
 
 
-def test_doubled_braces_and_percent_signs_stand_for_themselves() -> None:
+def test_doubled_braces_and_percent_signs_are_literal() -> None:
     assert parse("{{x}} is {a} 100 % %s").fill({"a": "{b}"}) == "{x} is {b} 100 % %s"
     assert parse("{{}}").constant == "{}"
 
@@ -58,7 +58,7 @@ def test_filling_puts_values_between_the_literals(literals: list[str]) -> None:
         ("ok {a} {a|upper} {1a}", [(8, "no transformation named 'upper'"), (18, "{1a} is no")]),
     ],
 )
-def test_faults_are_told_with_their_columns_all_at_once(text: str, faults: list[tuple[int, str]]) -> None:
+def test_faults_are_reported_with_their_columns_all_at_once(text: str, faults: list[tuple[int, str]]) -> None:
     with pytest.raises(TemplateError) as caught:
         parse(text)
     found = caught.value.faults

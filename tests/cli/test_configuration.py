@@ -95,20 +95,20 @@ def test_plan_takes_the_file_of_eval(cli: Cli) -> None:
         ("- a\n", ["line 1: expected a mapping of keys to values"]),
     ],
 )
-def test_all_faults_of_a_file_are_told_with_their_lines(cli: Cli, text: str, faults: list[str]) -> None:
+def test_all_faults_of_a_file_are_reported_with_their_lines(cli: Cli, text: str, faults: list[str]) -> None:
     _write(text)
     for command in ("eval", "plan"):
         status, out, err = cli(command, "--config", "run.yaml")
         assert (status, out) == (2, "")
-        head, *told = err.splitlines()
+        head, *printed = err.splitlines()
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         assert head == f"Error: run.yaml has {count}:"
-        assert len(told) == len(faults)
-        for line, fault in zip(told, faults, strict=True):
+        assert len(printed) == len(faults)
+        for line, fault in zip(printed, faults, strict=True):
             assert line.startswith(f"  {fault}")
 
 
-def test_a_file_that_is_no_text_is_told(cli: Cli) -> None:
+def test_a_file_that_is_no_text_is_reported(cli: Cli) -> None:
     _write("tasks: caf\xe9".encode("latin-1"))
     status, _, err = cli("plan", "--config", "run.yaml")
     assert status == 2

@@ -39,7 +39,7 @@ def test_a_terminal_gets_bars(screen: io.StringIO) -> None:
         progress.start("xnli:[de]", 10, "items")
         progress.advance(4)
         progress._bars.refresh()
-        progress.announce("told [between]")
+        progress.announce("shown [between]")
         progress.advance(6)
         progress.finish()
         progress.finish()
@@ -47,7 +47,7 @@ def test_a_terminal_gets_bars(screen: io.StringIO) -> None:
     assert "xnli:[de]" in shown
     assert "4/10" in shown
     assert "items/s" in shown
-    assert "told [between]" in shown
+    assert "shown [between]" in shown
     assert "items in" not in shown, "the bar says it"
 
 
@@ -79,7 +79,7 @@ def test_a_pipe_gets_one_plain_line_for_each_piece_of_work(capsys: pytest.Captur
     assert err.count("\n") == 1
 
 
-def test_long_work_tells_a_pipe_now_and_then(
+def test_long_work_prints_to_a_pipe_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(harness.cli.display, "PLAIN_EVERY", 0.0)
@@ -90,7 +90,7 @@ def test_long_work_tells_a_pipe_now_and_then(
     assert capsys.readouterr().err.startswith("xnli:de: 1 of 4 items, ")
 
 
-def test_work_that_did_not_end_is_not_told_as_done(capsys: pytest.CaptureFixture[str]) -> None:
+def test_work_that_did_not_end_is_not_shown_as_done(capsys: pytest.CaptureFixture[str]) -> None:
     with ConsoleProgress() as progress:
         progress.start("xnli:de", 4, "items")
         progress.advance(3)

@@ -59,23 +59,6 @@ def compare() -> Compare:
 
 
 @pytest.fixture(scope="module")
-def full_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Four tasks, nine languages in several families, some skipped."""
-    folder = tmp_path_factory.mktemp("golden")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HARNESS_CACHE", str(folder / "cache"))
-        yield evaluate(
-            ["xnli", "xquad", "udpos", "tatoeba"],
-            "baseline:random",
-            languages=["en", "de", "hi", "sw", "tr", "zh", "th"],
-            data="sample",
-            recipe="quick",
-            seeds=(1,),
-            output=folder / "run",
-        )
-
-
-@pytest.fixture(scope="module")
 def small_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """One task in three languages, one of which is skipped."""
     folder = tmp_path_factory.mktemp("golden")
@@ -94,27 +77,27 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 
 @pytest.mark.parametrize("width", [80, 100])
-def test_the_summary(compare: Compare, full_run: Run, width: int) -> None:
-    text = render_text([full_run], width=width)
+def test_the_summary(compare: Compare, sample_run: Run, width: int) -> None:
+    text = render_text([sample_run], width=width)
     assert max(len(line) for line in text.splitlines()) <= width
     compare(text, f"summary-{width}.txt")
 
 
 @pytest.mark.parametrize("width", range(44, 130, 3))
-def test_no_score_and_no_interval_is_cut(full_run: Run, width: int) -> None:
-    tables = render_text([full_run], width=width).partition("Scores x100")[0]
+def test_no_score_and_no_interval_is_cut(sample_run: Run, width: int) -> None:
+    tables = render_text([sample_run], width=width).partition("Scores x100")[0]
     assert "…" not in tables
 
 
 @pytest.mark.parametrize("width", range(44, 130, 3))
 def test_intervals_take_one_more_table_at_most(
-    full_run: Run, monkeypatch: pytest.MonkeyPatch, width: int
+    sample_run: Run, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     def tables() -> int:
         return sum(line.strip().startswith("language ") for line in text().splitlines())
 
     def text() -> str:
-        return render_text([full_run], width=width).partition("Scores x100")[0]
+        return render_text([sample_run], width=width).partition("Scores x100")[0]
 
     usual, has_intervals = tables(), "±" in text()
     monkeypatch.setattr("harness.reporting.console.MORE_TABLES", -99)
@@ -122,10 +105,10 @@ def test_intervals_take_one_more_table_at_most(
     assert tables() <= usual <= tables() + has_intervals
 
 
-def test_the_summary_is_what_the_command_prints(cli: Cli, full_run: Run) -> None:
-    status, out, err = cli("report", full_run.path)
+def test_the_summary_is_what_the_command_prints(cli: Cli, sample_run: Run) -> None:
+    status, out, err = cli("report", sample_run.path)
     assert (status, err) == (0, "")
-    assert out == render_text([full_run], width=100)
+    assert out == render_text([sample_run], width=100)
 
 
 # The HTML page is tested by what it holds (tests/reporting/html): its charts change with every module.
@@ -173,13 +156,13 @@ def test_commands(cli: Cli, compare: Compare, name: str, command: str) -> None:
     compare(FILE_ROW.sub("file         #\n\n", out), f"{name}.txt")
 
 
-def test_a_merged_run(cli: Cli, compare: Compare, small_run: Run, full_run: Run) -> None:
+def test_a_merged_run(cli: Cli, compare: Compare, small_run: Run, sample_run: Run) -> None:
     german = Path("german")
     arguments = "--tasks xnli:de --model baseline:random --data sample --recipe quick --seeds 1,2 --limit 9"
     assert cli("eval", *arguments.split(), "--output", german)[0] == 0
     status, out, err = cli("merge", small_run.path, german, "--output", "merged")
     assert (status, err) == (0, "")
     compare(out, "merge.txt")
-    status, out, err = cli("merge", small_run.path, full_run.path, "--output", "other")
+    status, out, err = cli("merge", small_run.path, sample_run.path, "--output", "other")
     assert (status, out) == (2, "")
     assert "cannot be merged: they differ in the setting 'limit': 9 and null." in err

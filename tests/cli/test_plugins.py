@@ -81,7 +81,7 @@ def test_working_plugins_are_listed(cli: Cli, install_plugin: InstallPlugin) -> 
     ],
     ids=["missing module", "raises", "syntax", "misspelt hook", "misspelt argument"],
 )
-def test_a_plugin_that_cannot_be_loaded_is_told_and_the_others_work(
+def test_a_plugin_that_cannot_be_loaded_is_reported_and_the_others_work(
     cli: Cli, install_plugin: InstallPlugin, source: str, fault: str
 ) -> None:
     install_plugin("faulty", source)
@@ -100,7 +100,7 @@ def test_a_plugin_that_cannot_be_loaded_is_told_and_the_others_work(
     assert "Traceback" not in out + err
 
 
-def test_an_unknown_name_is_told_with_the_broken_plugin_that_may_have_it(
+def test_an_unknown_name_is_reported_with_the_broken_plugin_that_may_have_it(
     cli: Cli, install_plugin: InstallPlugin
 ) -> None:
     install_plugin("mine", "import not_installed_anywhere")
@@ -135,7 +135,7 @@ def test_an_unknown_name_is_told_with_the_broken_plugin_that_may_have_it(
         "harness_register_task_specs",
     ],
 )
-def test_a_hook_that_raises_is_told_and_the_others_answer(
+def test_a_hook_that_raises_is_reported_and_the_others_answer(
     cli: Cli, install_plugin: InstallPlugin, hook: str
 ) -> None:
     install_plugin(
@@ -184,7 +184,7 @@ def test_a_hook_that_raises_is_told_and_the_others_answer(
         ),
     ],
 )
-def test_a_hook_that_returns_a_wrong_thing_is_told(
+def test_a_hook_that_returns_a_wrong_thing_is_reported(
     cli: Cli, install_plugin: InstallPlugin, hook: str, answer: str, fault: str
 ) -> None:
     install_plugin("faulty", f"from harness import hookimpl\n@hookimpl\ndef {hook}(): return {answer}\n")
@@ -193,7 +193,7 @@ def test_a_hook_that_returns_a_wrong_thing_is_told(
     assert err.startswith(f"Warning: The plugin 'faulty' (faulty) cannot be used: {fault}")
 
 
-def test_a_resolver_that_raises_is_told(cli: Cli, install_plugin: InstallPlugin) -> None:
+def test_a_resolver_that_raises_is_reported(cli: Cli, install_plugin: InstallPlugin) -> None:
     # The plugin that was loaded last is asked first, and plugins are loaded by name.
     install_plugin(
         "zealous",
@@ -240,7 +240,7 @@ def test_two_plugins_of_one_name(cli: Cli, install_plugin: InstallPlugin) -> Non
     ],
     ids=["metric", "adapter", "method"],
 )
-def test_nobody_takes_a_name_of_the_harness(
+def test_no_plugin_takes_a_name_of_the_harness(
     cli: Cli, install_plugin: InstallPlugin, source: str, command: str, message: str
 ) -> None:
     expected = cli(command, *EVAL[1:7])
@@ -350,7 +350,7 @@ def test_a_plugin_brings_a_command(cli: Cli, install_plugin: InstallPlugin) -> N
     assert "Did you mean 'greet'" in cli("gret")[2]
 
 
-def test_a_command_that_cannot_be_loaded_is_told(cli: Cli, install_plugin: InstallPlugin) -> None:
+def test_a_command_that_cannot_be_loaded_is_reported(cli: Cli, install_plugin: InstallPlugin) -> None:
     install_plugin(
         "greeter", "import not_installed_anywhere", entry_points=GROUP.format("greet = greeter:app")
     )
@@ -363,7 +363,7 @@ def test_a_command_that_cannot_be_loaded_is_told(cli: Cli, install_plugin: Insta
     )
 
 
-def test_a_command_of_two_packages_is_told(cli: Cli, install_plugin: InstallPlugin) -> None:
+def test_a_command_of_two_packages_is_reported(cli: Cli, install_plugin: InstallPlugin) -> None:
     install_plugin("greeter", APP, entry_points=GROUP.format("greet = greeter:app"))
     install_plugin("waver", APP, entry_points=GROUP.format("greet = waver:app"))
     status, _, err = cli("greet", "you")

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.storage.run_folder import ItemRecord, Run, RunFolder
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run
+from tests.builders import write_item_run
 
 MakeRun = Callable[..., Run]
 
@@ -30,7 +32,7 @@ def item(identifier: str, prediction: Any, reference: Any, **given: Any) -> Item
 
 
 def labelled(predictions: str, references: str, **given: Any) -> list[ItemRecord]:
-    """Return one record a letter."""
+    """Return one record per letter."""
     pairs = zip(predictions, references, strict=True)
     return [item(str(number), *pair, **given) for number, pair in enumerate(pairs)]
 
@@ -47,23 +49,19 @@ def make_run(tmp_path: Path) -> MakeRun:
         specs: Mapping[str, Mapping[str, Any]] | None = None,
         data: str = "local",
     ) -> Run:
-        folder = RunFolder(tmp_path / name)
-        folder.create()
-        shown = []
-        for number, (task, language, records, further) in enumerate(cells):
-            digest = f"{number:012x}"
-            if further.get("status", "ok") == "ok":
-                folder.write_records(folder.records_path(task, language, digest), records)
-            usual = {"protocol": "frozen", "method": "head", "seed": 42, "view": {}, "status": "ok"}
-            shown.append(
-                {**usual, "task": task, "language": language, "digest": digest, "metrics": {}, **further}
-            )
+        usual = {"protocol": "frozen", "method": "head", "seed": 42, "view": {}}
         tasks = {
             task: {"labels": list("abc"), "metric_options": {}, "axes": [], "parallel": False, **spec}
             for task, spec in (specs or {"xnli": LABELS}).items()
         }
-        folder.write_manifest({"model": model or f"m:{name}", "tasks": tasks, "suites": []})
-        folder.write_results({"schema": 1, "run": {"data": data}, "cells": shown})
-        return Run(folder.path)
+        return write_item_run(
+            tmp_path / name,
+            [
+                ({**usual, "task": task, "language": language, **further}, records)
+                for task, language, records, further in cells
+            ],
+            {"model": model or f"m:{name}", "tasks": tasks},
+            {"data": data},
+        )
 
     return make

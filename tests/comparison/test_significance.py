@@ -15,7 +15,8 @@ from harness.analysis.comparison import compare
 from harness.errors import UsageError
 from harness.registry.registry import Registry
 from harness.reporting.comparison import comparison_rows, render_comparison
-from harness.storage.run_folder import ItemRecord, Run
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run
 
 from .conftest import LABELS, TAGS, item, labelled
 
@@ -75,7 +76,9 @@ def test_clusters_are_swapped_whole(make_run: MakeRun, registry: Registry) -> No
     assert (difference.won, difference.lost, difference.even) == (12, 0, 18)
 
 
-def test_a_p_that_so_few_clusters_bound_is_told_with_its_bound(make_run: MakeRun, registry: Registry) -> None:
+def test_a_p_that_few_clusters_bound_is_reported_with_its_bound(
+    make_run: MakeRun, registry: Registry
+) -> None:
     gold = "abcabc"
     texts = {"x": "aaaaaa", "y": gold, "z": "cccccc", "same": gold}
     specs = {"xnli": {**LABELS, "parallel": True}}
@@ -88,13 +91,12 @@ def test_a_p_that_so_few_clusters_bound_is_told_with_its_bound(make_run: MakeRun
     difference = scores.differences[1]
     assert difference is not None
     assert difference.low is not None
-    # Four of six items differ, all to the better: 2 of 2^4 swaps are as extreme, though the interval leaves out 0.
+    # Four of six items differ, all to the better: 2 of 2^4 swaps are as extreme, though the interval excludes 0.
     assert (difference.discordant, difference.p, difference.p_holm) == (4, 0.125, 0.25)
     assert difference.low > 0
-    assert compared.tasks[0].notes == (
-        "accuracy: so few clusters differ from those of m:x that p cannot be smaller than 0.125 for m:y and 0.125 for "
-        "m:z (after Holm 0.250), whatever the scores. An interval can leave out 0 all the same.",
-    )
+    [note] = compared.tasks[0].notes
+    assert "m:x" in note
+    assert "0.125 for m:y and 0.125 for m:z (after Holm 0.250)" in note
     console = Console(file=io.StringIO(), width=100)
     console.print(render_comparison(compared))
     assert isinstance(console.file, io.StringIO)
@@ -198,15 +200,15 @@ def test_rows_carry_all_tests(make_run: MakeRun, registry: Registry) -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "further", "told"),
+    ("second", "further", "message"),
     [
-        ("aab", {}, "Items in de: 1 lacking."),
+        ("aab", {}, "Items in de: 1 "),
         ("aabb", {"version": 2}, "The versions of the task are not the same: 1 and 2."),
         ("aabb", {"data": {"digest": "f1"}}, "The test data in de are not the same files."),
     ],
 )
-def test_strict_refuses_what_was_not_asked_the_same(
-    make_run: MakeRun, registry: Registry, second: str, further: dict[str, object], told: str
+def test_strict_rejects_what_was_not_asked_the_same(
+    make_run: MakeRun, registry: Registry, second: str, further: dict[str, object], message: str
 ) -> None:
     usual = {"version": 1, "data": {"digest": "f0"}}
     runs = [
@@ -216,7 +218,7 @@ def test_strict_refuses_what_was_not_asked_the_same(
     compare(runs, registry.metrics)
     with pytest.raises(UsageError) as error:
         compare(runs, registry.metrics, strict=True)
-    assert str(error.value).startswith(f"xnli: the systems were not asked the same. {told}")
+    assert str(error.value).startswith(f"xnli: the systems were not asked the same. {message}")
     assert "--strict" in str(error.value)
 
 

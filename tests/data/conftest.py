@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -11,14 +10,6 @@ from harness.data.records import Row
 
 Read = Callable[..., list[Row]]
 Write = Callable[[str, str | bytes], Path]
-
-
-@pytest.fixture(scope="session")
-def data_root() -> Path:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder of published data")
-    return Path(root)
 
 
 @pytest.fixture(scope="session")

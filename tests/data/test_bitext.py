@@ -30,14 +30,14 @@ def test_equal_lines_are_translations(read: Read, write: Write) -> None:
     assert read("bitext", [foreign, english])[0].fields["query"] == "Hallo."
 
 
-def test_unequal_counts_are_told_with_both(read: Read, write: Write) -> None:
+def test_unequal_counts_are_reported_with_both(read: Read, write: Write) -> None:
     first, second = write("a", "1\n2\n"), write("b", "1\n2\n3\n")
     with pytest.raises(DataError) as caught:
         read("bitext", [first, second])
     assert str(caught.value) == f"{first}: expected as many lines as {second} has, found 2 against 3."
 
 
-def test_a_blank_line_is_told(read: Read, write: Write) -> None:
+def test_a_blank_line_is_reported(read: Read, write: Write) -> None:
     first, second = write("a", "1\n2\n"), write("b", "1\n  \n")
     with pytest.raises(DataError) as caught:
         read("bitext", [first, second])

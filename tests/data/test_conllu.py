@@ -180,7 +180,7 @@ def test_the_last_sentence_needs_no_blank_line(read: Read, write: Write) -> None
         ),
     ],
 )
-def test_a_fault_is_told_with_line_and_sentence(
+def test_a_fault_is_reported_with_line_and_sentence(
     read: Read, write: Write, lines: list[str], message: str
 ) -> None:
     path = write("a.conllu", "\n".join(lines))

@@ -82,7 +82,7 @@ def test_tsv_can_be_quoted(read: Read, write: Write) -> None:
         ),
     ],
 )
-def test_a_fault_is_told_with_its_line(
+def test_a_fault_is_reported_with_its_line(
     read: Read, write: Write, reader: str, content: str, options: dict[str, str], message: str
 ) -> None:
     path = write("table", content)
@@ -96,7 +96,7 @@ def test_the_last_line_may_be_blank(read: Read, write: Write) -> None:
     assert len(read("csv", write("a.csv", "x,y\na,b\n\n"))) == 1
 
 
-def test_a_table_without_names_is_refused(read: Read, write: Write) -> None:
+def test_a_table_without_names_is_rejected(read: Read, write: Write) -> None:
     with pytest.raises(UsageError) as caught:
         read("tsv", write("a.tsv", "a\n"))
     assert str(caught.value) == (

@@ -57,7 +57,7 @@ def test_the_digest_does_not_depend_on_how_a_file_is_read(size: int, tmp_path: P
         "".join
     )
 )
-def test_paths_that_leave_the_folder_are_refused(path: str) -> None:
+def test_paths_that_leave_the_folder_are_rejected(path: str) -> None:
     pure = PurePosixPath(path)
     outside = pure.is_absolute() or ".." in pure.parts or not pure.parts
     if outside or "**" in path or any(character in path for character in "\\:\0"):

@@ -1,4 +1,4 @@
-"""Tokens in texts: found where they stand, put together where there is no text."""
+"""Tokens in texts: found where they are, put together where there is no text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ tokens_of_any_script = st.lists(
         (("北京", "市", "。"), "zh", "北京市。"),
         (("ประเทศ", "ไทย"), "th", "ประเทศไทย"),
         (("၁၈၇၈", "ခုနှစ်တွင်"), "my", "၁၈၇၈ ခုနှစ်တွင်"),
-        (("ລາວ", "ໄທ", "Lao", "PDR"), "lo", "ລາວໄທ Lao PDR"),  # not in the table: told by its letters
+        (("ລາວ", "ໄທ", "Lao", "PDR"), "lo", "ລາວໄທ Lao PDR"),  # not in the table: known by its letters
         (("北京", "大学"), "en", "北京 大学"),
     ],
 )
@@ -54,7 +54,7 @@ def test_a_text_can_be_taken_apart_again(tokens: list[str], language: str) -> No
     assert set(rest) <= {" "}
 
 
-def test_an_empty_token_is_refused() -> None:
+def test_an_empty_token_is_rejected() -> None:
     with pytest.raises(ValueError, match="token 2 is empty"):
         detokenise(["a", ""], "en")
 
@@ -77,15 +77,15 @@ def test_tokens_are_found_in_their_text(tokens: tuple[str, ...], text: str, surf
 @pytest.mark.parametrize(
     ("tokens", "text", "message"),
     [
-        (("a", "c"), "a b", r"token 2, 'c', does not stand at 'b', character 2"),
-        (("b", "a"), "a b", r"token 1, 'b', does not stand at 'a b', character 0"),
+        (("a", "c"), "a b", r"token 2, 'c'.*'b', character 2"),
+        (("b", "a"), "a b", r"token 1, 'b'.*'a b', character 0"),
         (("a",), "a b", r"no token is left for 'b', character 2"),
-        (("a", "b"), "a", r"token 2, 'b', does not stand at the end of the text"),
+        (("a", "b"), "a", r"token 2, 'b'.*end of the text"),
         (("a", "\u200c"), "a b", r"token 2, '\\u200c', has no visible character"),
-        (("de", "el"), "del", r"token 2, 'el', does not stand at 'l', character 2"),
+        (("de", "el"), "del", r"token 2, 'el'.*'l', character 2"),
     ],
 )
-def test_tokens_that_do_not_make_the_text_are_refused(
+def test_tokens_that_do_not_make_the_text_are_rejected(
     tokens: tuple[str, ...], text: str, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):

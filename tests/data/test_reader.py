@@ -16,14 +16,14 @@ def test_the_catalog_is_sorted_and_without_doubles() -> None:
     assert names == sorted(set(names))
 
 
-def test_an_unknown_option_is_refused_with_near_names() -> None:
+def test_an_unknown_option_is_rejected_with_near_names() -> None:
     tsv = next(reader for reader in READERS if reader.name == "tsv")
     with pytest.raises(UnknownNameError) as caught:
         tsv.check_options({"colums": "a"})
     assert str(caught.value) == "No option of the reader 'tsv' named 'colums'. Did you mean 'columns'?"
 
 
-def test_a_choice_defaults_to_the_first_and_refuses_others() -> None:
+def test_a_choice_defaults_to_the_first_and_rejects_others() -> None:
     assert choice({}, "tokens", ("fused", "words")) == "fused"
     assert choice({"tokens": "words"}, "tokens", ("fused", "words")) == "words"
     with pytest.raises(UsageError) as caught:
@@ -56,7 +56,7 @@ def test_columns_keep_and_rename() -> None:
         ("a,b=c,a", "The reader option 'columns' names 'a' twice: 'a,b=c,a'."),
     ],
 )
-def test_columns_that_make_no_sense_are_refused(columns: str, message: str) -> None:
+def test_columns_that_make_no_sense_are_rejected(columns: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         wanted_columns({"columns": columns})
     assert str(caught.value) == message

@@ -64,7 +64,7 @@ def test_a_star_matches_files_by_name_and_nothing_else_is_special(tmp_path: Path
         resolve(_ref(_files("ud/?/te-test.conllu")), _local(tmp_path))
 
 
-def test_a_split_that_stands_in_is_marked_and_brings_its_reading(tmp_path: Path) -> None:
+def test_a_replacing_split_is_marked_and_brings_its_reading(tmp_path: Path) -> None:
     _put(tmp_path, "dev.tsv")
     files = _files("dev.tsv", split="validation", reader="tsv", columns="a,b", label_map={"0": "no"})
     resolved = resolve(_ref(files), _local(tmp_path))
@@ -72,7 +72,7 @@ def test_a_split_that_stands_in_is_marked_and_brings_its_reading(tmp_path: Path)
     assert (resolved.reader, resolved.columns, resolved.label_map) == ("tsv", "a,b", {"0": "no"})
 
 
-def test_missing_files_are_told_with_every_place_and_the_next_step(tmp_path: Path) -> None:
+def test_missing_files_are_reported_with_every_place_and_the_next_step(tmp_path: Path) -> None:
     ref = _ref(_files("a.sw", "a.en"), _files("b.tsv"), hub=_HUB)
     with pytest.raises(MissingDataError) as caught:
         resolve(ref, _local(tmp_path / "one", tmp_path / "two"))
@@ -119,7 +119,7 @@ def test_the_sample_is_found_in_its_package(tmp_path: Path) -> None:
     assert resolved.describe == "embedded sample xnli/sw.jsonl"
 
 
-def test_a_sample_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_sample_that_is_not_there_is_reported(tmp_path: Path) -> None:
     options = DataOptions(mode="sample")
     with pytest.raises(MissingDataError) as caught:
         resolve(_ref(), options)
@@ -149,7 +149,7 @@ def test_the_hub_is_asked_through_the_resolver(tmp_path: Path) -> None:
     assert asked == [ref]
 
 
-def test_without_a_hub_dataset_or_a_plugin_the_next_step_is_told() -> None:
+def test_without_a_hub_dataset_or_a_plugin_the_next_step_is_reported() -> None:
     with pytest.raises(MissingDataError) as caught:
         resolve(_ref(_files("xnli/test-sw.tsv")), DataOptions(), lambda ref: None)
     assert str(caught.value) == (

@@ -63,7 +63,7 @@ def test_the_draw_is_fair() -> None:
     assert all(403 < count < 597 for count in counts)
 
 
-def test_what_makes_no_sense_is_refused() -> None:
+def test_what_makes_no_sense_is_rejected() -> None:
     with pytest.raises(ValueError, match="The limit must not be negative, found -1"):
         draw(["a"], -1, seed=0, task="xnli", language=None)
     with pytest.raises(ValueError, match="The ids of the items of 'xnli' must be unique"):

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from harness.api import open_session
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder, data_ref
 from harness.errors import DataError, HarnessError, MissingDataError, UnknownNameError
 from harness.languages.table import known_languages
+from harness.running.session import open_session
 from harness.specs.schema import HubSource, LocalSource, Source
 
 
@@ -71,7 +71,7 @@ def test_what_an_alternative_says_replaces_what_the_source_says() -> None:
         ),
     ],
 )
-def test_braces_that_are_no_codes_are_refused(path: str, error: type[HarnessError], message: str) -> None:
+def test_braces_that_are_no_codes_are_rejected(path: str, error: type[HarnessError], message: str) -> None:
     with pytest.raises(error) as caught:
         _ref(Source(local=path))
     assert str(caught.value).startswith(message)
@@ -116,7 +116,7 @@ def test_the_digest_changes_with_the_bytes_and_with_how_they_are_read(tmp_path: 
     assert digest() in digests
 
 
-def test_an_option_that_a_reader_lacks_is_told_when_it_is_read(tmp_path: Path) -> None:
+def test_an_unknown_reader_option_is_reported_when_data_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("x\n", encoding="utf-8")
     finder = DataFinder(DataOptions(mode="local", folders=(tmp_path,)), open_session().registry, tmp_path)
     source = Source(local="a.tsv", options={"haeder": "true"})

@@ -76,7 +76,7 @@ def test_a_question_may_have_no_answers(read: Read, write: Write) -> None:
         (("", 3), "{path}: question 'q1': expected the answer '' in the context, found it nowhere."),
     ],
 )
-def test_an_answer_that_is_not_at_its_offset_is_told(
+def test_an_answer_that_is_not_at_its_offset_is_reported(
     read: Read, write: Write, answer: tuple[str, int], message: str
 ) -> None:
     path = write("a.json", _document(_question("q1", answer)))
@@ -124,7 +124,7 @@ def test_nearest_does_not_invent_an_answer(read: Read, write: Write) -> None:
         ('{"data": [}', "{path}:1: expected JSON, found a fault at column 11: Expecting value."),
     ],
 )
-def test_a_fault_of_the_layout_is_told_with_its_place(
+def test_a_fault_of_the_layout_is_reported_with_its_place(
     read: Read, write: Write, document: str, message: str
 ) -> None:
     path = write("a.json", document)
@@ -158,7 +158,7 @@ def test_the_columns_of_the_hub_give_the_same_fields(read: Read, tmp_path: Path)
     assert rows[1].fields["answers"] == []
 
 
-def test_faults_of_the_columns_are_told(read: Read, tmp_path: Path) -> None:
+def test_faults_of_the_columns_are_reported(read: Read, tmp_path: Path) -> None:
     good = {"text": ["a"], "answer_start": [0]}
     path = _columns(tmp_path / "a.parquet", good, {"text": ["b"], "answer_start": [1]}, good)
     with pytest.raises(DataError) as caught:

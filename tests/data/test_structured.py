@@ -79,7 +79,7 @@ def test_parquet_gives_python_values_and_numbers_the_records(read: Read, tmp_pat
         ),
     ],
 )
-def test_a_fault_is_told_with_its_place(
+def test_a_fault_is_reported_with_its_place(
     read: Read, write: Write, reader: str, content: str, message: str
 ) -> None:
     path = write("records", content)
@@ -88,7 +88,7 @@ def test_a_fault_is_told_with_its_place(
     assert str(caught.value) == message.format(path=path)
 
 
-def test_a_missing_column_is_told(read: Read, write: Write, tmp_path: Path) -> None:
+def test_a_missing_column_is_reported(read: Read, write: Write, tmp_path: Path) -> None:
     path = write("a.jsonl", '{"text": "a"}\n{"txt": "b"}\n')
     with pytest.raises(DataError) as caught:
         read("jsonl", path, columns="text")
@@ -99,7 +99,7 @@ def test_a_missing_column_is_told(read: Read, write: Write, tmp_path: Path) -> N
     assert str(caught.value) == f"{tmp_path / 'a.parquet'}: expected a column 'label', found 'tokens'."
 
 
-def test_a_file_that_is_not_parquet_is_told(read: Read, write: Write) -> None:
+def test_a_file_that_is_not_parquet_is_reported(read: Read, write: Write) -> None:
     path = write("a.parquet", b"not a parquet file at all")
     with pytest.raises(DataError, match="expected a Parquet file, found: Parquet magic bytes not found"):
         read("parquet", path)

@@ -58,7 +58,7 @@ def test_the_language_prefix_ends_at_the_first_colon(read: Read, write: Write) -
         ),
     ],
 )
-def test_a_fault_is_told_with_its_line(
+def test_a_fault_is_reported_with_its_line(
     read: Read, write: Write, content: str, options: dict[str, str], message: str
 ) -> None:
     path = write("a.tsv", content)

@@ -34,7 +34,7 @@ def test_lines_end_where_an_editor_ends_them(write: Write, content: bytes, lines
 
 
 @pytest.mark.parametrize(("content", "line"), [(b"a\nb\nc\xe9\n", 3), (b"a\rb\r\xe9", 3), (b"\xe9", 1)])
-def test_a_byte_that_is_not_utf8_is_told_with_its_line(write: Write, content: bytes, line: int) -> None:
+def test_a_byte_that_is_not_utf8_is_reported_with_its_line(write: Write, content: bytes, line: int) -> None:
     path = write("latin", content)
     expected = (
         f"{path}:{line}: expected UTF-8, found the byte 0xe9. "
@@ -46,7 +46,7 @@ def test_a_byte_that_is_not_utf8_is_told_with_its_line(write: Write, content: by
         assert str(caught.value) == expected
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         list(numbered_lines(tmp_path / "none"))
     assert str(caught.value) == (

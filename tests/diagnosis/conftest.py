@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,9 @@ import pytest
 
 from harness.data.features import Items
 from harness.languages.table import known_languages
-from harness.storage.run_folder import ItemRecord, Run, RunFolder
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run
+from tests.builders import write_item_run
 
 MakeRun = Callable[..., Run]
 SPECS: dict[str, dict[str, Any]] = {
@@ -87,23 +88,20 @@ def write_run(
     model: str | None = None,
 ) -> Run:
     """Write a run folder from (task, language) -> records; `cell` and `run` are further keys of theirs."""
-    folder = RunFolder(path)
-    folder.create()
-    shown = []
-    for number, ((task, language), records) in enumerate(cells.items()):
-        digest = f"{number:012x}"
-        folder.write_records(folder.records_path(task, language, digest), list(records))
-        usual = {"version": 1, "protocol": "frozen", "method": "head", "seed": 42, "view": {}, "status": "ok"}
-        own = {"task": task, "language": language, "digest": digest, "metrics": {}}
-        shown.append({**usual, **own, **(cell or {})})
+    usual = {"version": 1, "protocol": "frozen", "method": "head", "seed": 42, "view": {}}
     names = {task for task, _ in cells}
     defaults = {"labels": [], "metric_options": {}, "axes": [], "parallel": False}
     tasks = {task: {**defaults, **SPECS[task]} for task in names}
     specs = {task: {"inputs": SPECS[task].get("inputs", [])} for task in names}
-    folder.write_manifest({"model": model or f"m:{path.name}", "tasks": tasks, "suites": [], "specs": specs})
-    results = {"schema": 1, "run": {"data": "local", "id": path.name, **(run or {})}, "cells": shown}
-    folder.write_results(results)
-    return Run(folder.path)
+    return write_item_run(
+        path,
+        [
+            ({**usual, "task": task, "language": language, **(cell or {})}, records)
+            for (task, language), records in cells.items()
+        ],
+        {"model": model or f"m:{path.name}", "tasks": tasks, "specs": specs},
+        {"id": path.name, **(run or {})},
+    )
 
 
 @pytest.fixture
@@ -134,11 +132,3 @@ def items_of(task: str, language: str, records: Sequence[ItemRecord]) -> Items:
         tags=[own.tags for own in records],
         scores=[own.scores for own in records],
     )
-
-
-@pytest.fixture(scope="session")
-def data_root() -> Path:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder with the published data")
-    return Path(root)

@@ -56,7 +56,7 @@ def test_rare_names_are_other() -> None:
     assert assign(["z"], frequent_values(["a"])).tolist() == [-1]
 
 
-def test_overlapping_intervals_are_refused() -> None:
+def test_overlapping_intervals_raise() -> None:
     buckets = [Bucket(name="XS", low=0, high=2, low_closed=True), Bucket(name="S", low=1, high=3)]
     with pytest.raises(DataError, match=r"The bucket 'S' \(1, 3\] overlaps another one"):
         assign(np.array([1.5]), buckets)

@@ -85,7 +85,7 @@ def test_training_text_gives_unknown_words(cli: Cli, folders: list[Path], tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected_text"),
     [
         (("--edges", "papr"), "Error: No sort of edges named 'papr'"),
         (("--format", "html"), "Error: No format named 'html'"),
@@ -96,11 +96,11 @@ def test_training_text_gives_unknown_words(cli: Cli, folders: list[Path], tmp_pa
     ],
 )
 def test_wrong_usage_is_one_sentence(
-    cli: Cli, folders: list[Path], arguments: tuple[str, ...], told: str
+    cli: Cli, folders: list[Path], arguments: tuple[str, ...], expected_text: str
 ) -> None:
     status, _, err = cli("diagnose", folders[0], *arguments)
     assert status in (1, 2)
-    assert told in err
+    assert expected_text in err
     assert err.count("\n") == 1
 
 
@@ -109,7 +109,7 @@ def test_at_most_two_runs(cli: Cli, folders: list[Path]) -> None:
     assert (status, err) == (2, "Error: A diagnosis is of one run, and 2 were given.\n")
 
 
-def test_tasks_without_common_systems_are_told(cli: Cli, make_run: MakeRun) -> None:
+def test_tasks_without_common_systems_are_reported(cli: Cli, make_run: MakeRun) -> None:
     tagged = {("wikiann", "en"): [sentence("1", "a b", "O O", "B-PER O")]}
     asked = {("xquad", "en"): [question("1", 1, 1.0)]}
     status, _, err = cli("diagnose", make_run("a", tagged).path, make_run("b", asked).path)

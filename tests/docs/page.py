@@ -62,7 +62,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def unfenced(page: Path) -> Iterator[int]:
-    """Yield the lines at which code stands by its indentation alone, which nothing checks, or between tildes."""
+    """Yield the lines of code without a fence: indented or between tildes."""
     before = ""
     fenced = in_list = False
     for number, text in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):

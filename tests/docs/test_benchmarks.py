@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import open_session
+from harness.running.session import open_session
 from harness.specs.catalog import Catalog
 from tests.docs.page import DOCS, blocks, page_name
 
@@ -85,7 +85,7 @@ def test_facts_are_those_of_the_spec(page: Path, task: str) -> None:
 
 @pytest.mark.parametrize(("page", "task"), FACTS, ids=[task for _, task in FACTS])
 def test_numbers_of_items_are_those_of_the_release(page: Path, task: str) -> None:
-    """Of tasks whose spec names a release; the numbers of the others stand in the sources of the page."""
+    """Check the tasks whose spec names a release."""
     releases = list(catalog().task(task).spec.releases.values())
     released = releases[0].counts if releases else {}
     shown = facts(page)[task]["test items"]
@@ -94,7 +94,7 @@ def test_numbers_of_items_are_those_of_the_release(page: Path, task: str) -> Non
         return
     if isinstance(released, int):
         assert re.match(r"[\d,]+", shown)
-        assert f"{released:,} a language" in shown
+        assert f"{released:,} per language" in shown
     elif released:
         pairs = re.findall(r"([a-z]{2}) ([\d,]+)", shown.replace(" to ", " - "))
         named = {code: int(number.replace(",", "").rstrip(",")) for code, number in pairs}

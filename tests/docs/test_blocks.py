@@ -90,7 +90,7 @@ def check_grammar(document: Mapping[str, Any]) -> None:
 
 def check_suite(text: str, document: Mapping[str, Any]) -> None:
     """Load the language as part of a suite that declares its tests."""
-    from harness_checklist.loading import load_suite
+    from harness_checklist.suites.loading import load_suite
 
     tests = {name: {"name": name, "capability": "any"} for name in document["tests"]}
     with TemporaryDirectory() as folder:
@@ -176,7 +176,7 @@ def inline_code(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=name_of)
 def test_commands_in_the_text_exist(page: Path) -> None:
-    """A command may be told without what it needs; its name and its options must be those of the command line."""
+    """A command may be named without its arguments; its name and its options must exist."""
     for span in inline_code(page):
         words = span.split()
         if words[:1] == ["harness"] and words[1:] and re.fullmatch(r"[a-z]+", words[1]):

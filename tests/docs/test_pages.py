@@ -22,10 +22,12 @@ import pytest
 
 from docs_site.navigation import indexed_pages
 from harness.cli.main import main
-from harness.running.fit_store import cache_folder
+from harness.storage.files import cache_folder
 from tests.docs.page import DOCS, PAGES, ROOT, blocks, commands, page_name
 
 LONGEST_PAGE = 150
+QUICK_PAGES = {"compare", "concepts", "diagnose", "first-run", "plugins", "resume-a-run"}
+"""The pages whose commands `make test` runs; `make test-all` runs those of all others."""
 PIP = ("-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target")
 
 SECONDS = re.compile(r"\b\d[\d,]*(?:\.\d+)? s\b")
@@ -40,7 +42,7 @@ ANY_LINES = r"(?:[^\n]*\n)*?"
 def disagreement(shown: Sequence[str], printed: str) -> str | None:
     """Return the first shown line that was not printed in its place; None where all were.
 
-    A line ``...`` stands for any number of lines, ``...`` within a line for any text. Blank lines, spaces at
+    A line ``...`` means any number of lines, ``...`` within a line for any text. Blank lines, spaces at
     the ends of lines, and numbers of seconds do not count. Without shown lines everything agrees.
     """
     wanted, found = essential(shown), essential(printed.splitlines())
@@ -152,7 +154,18 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Termin
     importlib.invalidate_caches()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_quick_pages_are_there() -> None:
+    assert QUICK_PAGES <= set(map(page_name, PAGES))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name, marks=[] if name in QUICK_PAGES else pytest.mark.thorough)
+        for page in PAGES
+        if (name := page_name(page))
+    ],
+)
 def test_page_does_what_it_shows(page: Path, terminal: Terminal) -> None:
     for block in blocks(page):
         if "file" in block.attributes:
@@ -171,7 +184,7 @@ def test_page_does_what_it_shows(page: Path, terminal: Terminal) -> None:
 
 
 def test_readme_shows_what_is_printed(terminal: Terminal) -> None:
-    """Indented blocks of the README that begin with ``$``; what is printed before and after may be left out."""
+    """Check the indented blocks of the README that begin with ``$``; they may be a part of the output."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     examples = re.findall(r"^    \$ (harness .+)\n((?: {4}.*\n)+)", text, flags=re.MULTILINE)
     assert len(examples) >= 2

@@ -1,4 +1,4 @@
-"""The files that a repository shows beside its code: how to cite it, forms for issues, the checklists."""
+"""The project files of the repository: citation, forms for issues, checklists."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_forms_of_issues_are_whole(form: Path) -> None:
             assert all(option["label"] for option in part["attributes"]["options"])
 
 
-def test_there_is_a_form_for_faults_tasks_and_languages() -> None:
+def test_there_is_a_form_for_bugs_tasks_and_languages() -> None:
     assert {"bug", "task", "language"} <= {form.stem for form in FORMS}
 
 

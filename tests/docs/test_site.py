@@ -43,8 +43,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
     )
-    told = [line for line in finished.stderr.splitlines() if not line.startswith("INFO")]
-    assert (finished.returncode, told, finished.stdout) == (0, [], ""), finished.stderr
+    warnings = [line for line in finished.stderr.splitlines() if not line.startswith("INFO")]
+    assert (finished.returncode, warnings, finished.stdout) == (0, [], ""), finished.stderr
     return folder
 
 
@@ -69,31 +69,31 @@ def test_every_page_is_in_the_site(site: Path) -> None:
         assert f'href="{built}"' in (site / "index.html").read_text("utf-8") or name == "README.md", name
 
 
-def test_every_hook_is_told(site: Path) -> None:
+def test_every_hook_is_listed(site: Path) -> None:
     written = (site / "reference" / "hooks.html").read_text(encoding="utf-8")
-    told = text_of(site / "reference" / "hooks.html")
+    listed = text_of(site / "reference" / "hooks.html")
     declared = [name for name in vars(HookSpecs) if name.startswith("harness_")]
     assert list(hooks()) == declared
     for name in declared:
         assert f'<h2 id="{name}">' in written
-        assert f"def {name}(" in told
-        assert all(module in told for module in implementations()[name])
+        assert f"def {name}(" in listed
+        assert all(module in listed for module in implementations()[name])
     assert "harness_task_specs" in implementations()["harness_register_task_specs"]
 
 
-def test_every_sort_of_registered_thing_is_told(site: Path) -> None:
-    told = text_of(site / "reference" / "registered.html")
+def test_every_registry_is_listed(site: Path) -> None:
+    listed = text_of(site / "reference" / "registered.html")
     folders = {"harness_register_task_specs", "harness_register_grammars"}
     registering = {name for name in hooks() if name.startswith("harness_register_")} - folders
-    assert {name for name in registering if name not in told} == set()
+    assert {name for name in registering if name not in listed} == set()
     for name in ("span_extraction", "squad_parquet", "chunk_f1", "hf-encoder", "markdown"):
-        assert name in told
+        assert name in listed
 
 
-def test_every_command_and_option_is_told(site: Path) -> None:
-    told = text_of(site / "reference" / "commands.html")
-    assert [name for name in LEAVES if f"harness {name}" not in told] == []
-    assert [name for name in sorted(OPTIONS) if not re.search(rf"(?<![\w-]){name}(?![\w-])", told)] == [
+def test_every_command_and_option_is_listed(site: Path) -> None:
+    listed = text_of(site / "reference" / "commands.html")
+    assert [name for name in LEAVES if f"harness {name}" not in listed] == []
+    assert [name for name in sorted(OPTIONS) if not re.search(rf"(?<![\w-]){name}(?![\w-])", listed)] == [
         "--help"
     ][1:]
 

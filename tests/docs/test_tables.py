@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import open_session
 from harness.models.capabilities import Head, ModelDescription, TrainingSettings
 from harness.registry.registry import Registry
+from harness.running.session import open_session
 from harness.specs.catalog import Catalog
 from harness.specs.recipe_settings import resolve_settings
 from harness.specs.schema import SPLITS
@@ -18,6 +18,8 @@ from harness.specs.schema import SPLITS
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ("xtreme_r", "xtreme_r_paper", "quick")
 LONGEST_ENTRY = 25
+LONGEST_CHANGELOG = 60
+"""Lines of the first release."""
 
 Find = Callable[..., TrainingSettings]
 
@@ -80,7 +82,7 @@ RECIPE_ROWS: Mapping[str, Callable[[Find], str]] = {
         "all" if (limit := find(Head.TAGGING).validation_limit) is None else f"at most {limit}"
     ),
     "batches": lambda find: (
-        "examples of like length together" if find(Head.TAGGING).group_by_length else "shuffled"
+        "examples of similar length together" if find(Head.TAGGING).group_by_length else "shuffled"
     ),
 }
 
@@ -136,7 +138,7 @@ def test_every_setting_of_a_recipe_is_named() -> None:
 
 
 TEXT_ROWS: Mapping[str, Callable[[TrainingSettings], str]] = {
-    "learning rate, how it goes on": lambda found: f"{rate(found.learning_rate)}, {found.lr_schedule}",
+    "learning rate, schedule": lambda found: f"{rate(found.learning_rate)}, {found.lr_schedule}",
     "optimiser": lambda found: found.optimizer,
     "batch": lambda found: str(found.batch_size),
     "longest source, longest target": lambda found: f"{found.max_length}, {found.max_target_length}",
@@ -171,7 +173,7 @@ def test_kinds_and_training_sets_of_tasks(catalog: Catalog) -> None:
         assert "themselves" not in rows[f"`{kind}`"][1] or trained == set(own)
 
 
-def test_languages_that_the_hub_copy_of_udpos_lacks(catalog: Catalog) -> None:
+def test_languages_missing_in_the_hub_copy_of_udpos(catalog: Catalog) -> None:
     test = catalog.task("udpos").spec.source("en", "test")
     assert test is not None
     assert test.hub is not None
@@ -210,6 +212,8 @@ def test_readers_and_kinds_are_those_that_exist(registry: Registry) -> None:
 def test_changelog_entries_are_one_short_sentence() -> None:
     entries = re.findall(r"^- (.+)$", page("CHANGELOG.md"), flags=re.MULTILINE)
     assert entries
+    assert len(set(entries)) == len(entries)
+    assert len(page("CHANGELOG.md").splitlines()) <= LONGEST_CHANGELOG
     for entry in entries:
         assert entry.endswith("."), entry
         assert len(entry.split()) <= LONGEST_ENTRY, entry

@@ -1,4 +1,4 @@
-"""``harness doctor`` tells what is there, what is broken and what is missing for what; it always exits 0."""
+"""``harness doctor`` shows what is installed, what is broken and what a feature needs; it always exits 0."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_extra_has_a_purpose_and_every_purpose_an_extra() -> None:
     assert set(FEATURES) == declared - {"all", "dev"}
 
 
-def test_a_missing_package_is_told_with_the_command_that_installs_it(
+def test_a_missing_package_is_reported_with_the_command_that_installs_it(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = importlib.metadata.version
@@ -56,7 +56,7 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
 
 
 @pytest.mark.parametrize(
-    ("package", "version", "told", "command"),
+    ("package", "version", "printed", "command"),
     [
         ("numpy", "1.25.9", "numpy  1.25.9: too old, 1.26 or newer is needed", "pip install 'numpy>=1.26'"),
         (
@@ -73,8 +73,8 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
         ),
     ],
 )
-def test_a_version_that_will_not_do_is_told_with_the_command(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, package: str, version: str, told: str, command: str
+def test_a_version_that_will_not_do_is_reported_with_the_command(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, package: str, version: str, printed: str, command: str
 ) -> None:
     real = importlib.metadata.version
     monkeypatch.setattr(
@@ -84,7 +84,7 @@ def test_a_version_that_will_not_do_is_told_with_the_command(
     lines = out.splitlines()
     [at] = [number for number, line in enumerate(lines) if line.startswith(f"! {package} ")]
     assert status == 0
-    assert " ".join(lines[at][2:].split()) == " ".join(told.split())
+    assert " ".join(lines[at][2:].split()) == " ".join(printed.split())
     assert command in lines[at + 1]
     assert "1 broken or too old" in lines[-1]
     assert _rows(cli)["version", package]["state"] == "outdated"
@@ -109,7 +109,7 @@ def test_what_is_too_old_is_missing_to_its_feature(cli: Cli, monkeypatch: pytest
     assert row["advice"] == "pip install 'multilingual-harness[hf]'"
 
 
-def test_a_core_package_that_is_missing_is_told(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_core_package_that_is_missing_is_reported(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.metadata.version
 
     def without_scipy(name: str) -> str:
@@ -145,7 +145,7 @@ def test_it_is_quick_and_imports_nothing_heavy() -> None:
     assert result.stdout.splitlines()[-1] == "set()"
 
 
-def test_broken_and_disabled_plugins_are_told(
+def test_broken_and_disabled_plugins_are_reported(
     cli: Cli, install_plugin: InstallPlugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install_plugin("shaky", "raise RuntimeError('no luck')\n")
@@ -170,20 +170,20 @@ def test_caches_have_sizes(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert rows["cache", "huggingface"]["state"] == "missing"
 
 
-def test_clearing_translations_is_told_to_cost_them_again(cli: Cli, tmp_path: Path) -> None:
+def test_clearing_translations_is_warned_to_cost_them_again(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "cache" / "translations").mkdir(parents=True)
     assert "cost their translator's time or money" in _rows(cli)["cache", "cache/translations"]["detail"]
 
 
 @pytest.mark.parametrize(
-    ("script", "state", "told"),
+    ("script", "state", "printed"),
     [
         ("echo 'Some GPU, 80 GiB, 1.0'", "ok", "Some GPU, 80 GiB, 1.0"),
         ("exit 9", "broken", "it failed"),
     ],
 )
 def test_gpus_are_those_of_nvidia_smi(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, state: str, told: str
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, state: str, printed: str
 ) -> None:
     command = tmp_path / "bin" / "nvidia-smi"
     command.parent.mkdir()
@@ -192,4 +192,4 @@ def test_gpus_are_those_of_nvidia_smi(
     monkeypatch.setenv("PATH", str(command.parent), prepend=":")
     [row] = [row for (area, name), row in _rows(cli).items() if area == "device" and name.startswith("gpu")]
     assert row["state"] == state
-    assert told in row["detail"]
+    assert printed in row["detail"]

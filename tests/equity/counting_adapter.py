@@ -15,19 +15,17 @@ from pydantic import Field
 
 from harness.hookspecs import hookimpl
 from harness.models.adapters import AdapterEntry
-from harness.models.capabilities import (
-    Capability,
-    EmbedOptions,
+from harness.models.capabilities import Capability, EmbedOptions, ModelDescription
+from harness.models.options import AdapterOptions
+from harness.models.requests import (
     FloatArray,
     Generated,
     GenerateOptions,
     LikelihoodAnswer,
     LikelihoodRequest,
-    ModelDescription,
     Prompt,
     SubwordCount,
 )
-from harness.models.options import AdapterOptions
 
 CALLS: list[int] = []
 """How many texts every call counted."""

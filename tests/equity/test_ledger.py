@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import open_session
 from harness.data.records import ClassificationExample, MultipleChoiceExample, Prediction
 from harness.data.translation.guards import DETECTED
 from harness.errors import ContractError
 from harness.kinds.methods import Pairing
 from harness.languages.segmentation import unspaced_counts, word_counts
 from harness.languages.table import known_languages
-from harness.models.capabilities import SubwordCount
+from harness.models.requests import SubwordCount
 from harness.running import answer_language
 from harness.running.answer_language import AnswerLanguages
+from harness.running.session import open_session
 from harness.running.token_ledger import CellLedger
 
 SESSION = open_session()
@@ -75,7 +75,7 @@ def test_chunks_change_nothing(texts: list[str], size: int) -> None:
     assert whole.to_json()["tokens"] == sum(len(text) + len(texts[0]) for text in texts)
 
 
-def test_what_nobody_can_tell_is_not_known() -> None:
+def test_what_no_adapter_counts_is_not_known() -> None:
     class Silent:
         subword_counts = Model(unknown=False).subword_counts
 
@@ -104,7 +104,7 @@ def test_the_choices_of_an_item_are_read_one_by_one() -> None:
     assert wide.to_json()["truncated"] == 0
 
 
-def test_a_model_that_loses_counts_is_refused() -> None:
+def test_a_model_that_loses_counts_raises() -> None:
     class Losing:
         def subword_counts(self, texts: Sequence[str]) -> list[SubwordCount]:
             return []

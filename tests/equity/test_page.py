@@ -1,4 +1,4 @@
-"""The ledger in the HTML report and on a board: what stands there, and no barrier in a browser."""
+"""The ledger in the HTML report and on a board: its content, and no barrier in a browser."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ import pytest
 
 from harness.analysis.merge import merge
 from harness.analysis.rescoring import rescore
-from harness.api import open_session
 from harness.reporting.equity.premium import Premium
 from harness.reporting.equity.report import EquityTable, equity_report
 from harness.reporting.equity.table import (
@@ -26,6 +25,7 @@ from harness.reporting.equity.table import (
     side_notes,
     table_notes,
 )
+from harness.running.session import open_session
 from harness.storage.records import read_tokens
 from harness.storage.run_folder import Run, RunFolder
 
@@ -174,7 +174,7 @@ def test_answers_due_in_english_or_latin_letters_are_in_no_group_of_those(run: R
     assert rows["en"]["english %"] == "-"
 
 
-def test_seeds_are_told_where_their_costs_are_added(run: RunTasks) -> None:
+def test_seeds_are_reported_where_their_costs_are_added(run: RunTasks) -> None:
     finished = run("xnli:en+de", "counts:writes", options={"says": "yes"}, prompt="mega", limit=3)
     once = table_of(finished)
     results = json.loads((finished.path / "results.json").read_text(encoding="utf-8"))
@@ -187,9 +187,9 @@ def test_seeds_are_told_where_their_costs_are_added(run: RunTasks) -> None:
         assert before.answers is not None
         assert after.answers["answers"] == 2 * before.answers["answers"]
         assert after.premium == before.premium
-    told = "tokens, seconds and what was generated are sums over 2 seeds"
-    assert told in table_notes(twice)
-    assert told not in table_notes(once)
+    note = "tokens, seconds and what was generated are sums over 2 seeds"
+    assert note in table_notes(twice)
+    assert note not in table_notes(once)
     relative = [row.fields[PROMPT_HEADS.index("to English")] for row in prompt_rows(twice)]
     assert "-" not in relative
 
@@ -209,18 +209,18 @@ def test_prompts_of_other_items_are_not_compared(run: RunTasks, tmp_path: Path) 
     assert [row.fields[place] for row in prompt_rows(partial)] == ["-", "1.00"]
 
 
-def test_languages_of_different_tasks_are_told(run: RunTasks) -> None:
-    told = "the languages have different tasks, so only premiums are of the same texts"
+def test_languages_of_different_tasks_are_reported(run: RunTasks) -> None:
+    note = "the languages have different tasks, so only premiums are of the same texts"
     uneven, even = (
         run("xnli:en+de,xcopa:it"),
         run("xnli:en+de,xquad:en+de", "counts:writes", protocols=("prompted",)),
     )
-    assert told in table_notes(equity_report([uneven]).overall[0])
-    assert told not in table_notes(equity_report([even]).overall[0])
-    assert told not in table_notes(equity_report([uneven]).tables[0])
+    assert note in table_notes(equity_report([uneven]).overall[0])
+    assert note not in table_notes(equity_report([even]).overall[0])
+    assert note not in table_notes(equity_report([uneven]).tables[0])
 
 
-def test_systems_with_other_texts_are_told(run: RunTasks) -> None:
+def test_systems_with_other_texts_are_reported(run: RunTasks) -> None:
     runs = [run("xnli:en+de"), run("xnli:en,xcopa:it"), run("xnli:en+de")]
     report = equity_report(runs)
     assert side_notes(report.overall) == []
@@ -263,7 +263,7 @@ def test_missing_records_leave_the_premium_out(run: RunTasks) -> None:
     assert rows["en"].premium.tokens == 1
 
 
-def test_a_format_without_the_ledger_is_refused(run: RunTasks, cli: Cli, tmp_path: Path) -> None:
+def test_a_format_without_the_ledger_is_an_error(run: RunTasks, cli: Cli, tmp_path: Path) -> None:
     finished = run("xnli:en+de")
     code, _, error = cli("report", finished.path, "--equity", "--format", "latex")
     assert code == 2

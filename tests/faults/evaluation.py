@@ -33,7 +33,7 @@ class Evaluation:
     """How long a warm command took, undisturbed at this pace."""
 
     def start(self, commands: Commands, output: Path, *further: object, **settings: Any) -> Attempt:
-        """Begin it, or go on with it where it was begun."""
+        """Start it, or resume it where it was started."""
         given: tuple[object, ...] = ("--output", output, *self.arguments)
         if (output / "manifest.json").is_file():
             given = ("--resume", output)
@@ -41,7 +41,7 @@ class Evaluation:
         return commands.start("eval", *given, *further, **settings)
 
     def finish(self, commands: Commands, output: Path, *further: object, **settings: Any) -> Attempt:
-        """Begin it or go on with it, and check that it ends well; nothing slows it down."""
+        """Start or resume it, and check that it ends well; nothing slows it down."""
         attempt = self.start(commands, output, *further, **{"faults": {}, **settings})
         assert attempt.wait() == 0, attempt.err
         return attempt

@@ -1,4 +1,4 @@
-"""Data that changed between two attempts: refused with both digests, and the run goes on once they are back."""
+"""Data that changed between two attempts: rejected with both digests; the run is resumed once they are back."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_changed_file_is_refused(
+def test_a_changed_file_is_rejected(
     commands: Commands, encoder_folder: Path, data: Path, tmp_path: Path
 ) -> None:
     run, whole = tmp_path / "run", tmp_path / "whole"
@@ -62,13 +62,13 @@ def test_a_changed_file_is_refused(
         kept = file.read_bytes()
         file.write_bytes(kept.replace(b"a", b"e", 1))
         former, found = hashlib.sha256(kept).hexdigest(), digest(file)
-        refused = commands.run("eval", "--resume", run)
+        rejected = commands.run("eval", "--resume", run)
         file.write_bytes(kept)
-        assert refused.wait() == 1
-        told = refused.err.splitlines()[-1]
-        assert told.startswith("Error: The data of ")
-        assert former in told
-        assert found in told
+        assert rejected.wait() == 1
+        printed = rejected.err.splitlines()[-1]
+        assert printed.startswith("Error: The data of ")
+        assert former in printed
+        assert found in printed
         assert contents(run) == before
 
     assert commands.run("eval", "--resume", run, cache=tmp_path / "new").wait() == 0

@@ -16,7 +16,7 @@ def test_once_at_inference(prompted: Evaluation, commands: Commands, tmp_path: P
     attempt.until(lambda: answers(run) > 0, "first answer")
     attempt.send(signal.SIGINT)
     assert attempt.wait() == 130
-    assert f"Go on with: harness eval --resume {run}" in attempt.err.splitlines()[-1]
+    assert f"harness eval --resume {run}" in attempt.err.splitlines()[-1]
     assert 0 < answers(run) < answers(prompted.reference)
     prompted.finish(commands, run)
     assert_whole(run, prompted.reference)
@@ -29,7 +29,7 @@ def test_once_at_fine_tuning(trained: Evaluation, commands: Commands, tmp_path: 
     attempt.until(lambda: any(fits.glob(".*.partial/checkpoints/step-*")), "first checkpoint")
     attempt.send(signal.SIGINT)
     assert attempt.wait() == 130
-    assert f"Go on with: harness eval --resume {run}" in attempt.err.splitlines()[-1]
+    assert f"harness eval --resume {run}" in attempt.err.splitlines()[-1]
     assert answers(run) == 0
     trained.finish(commands, run)
     assert_whole(run, trained.reference)
@@ -56,9 +56,10 @@ def test_a_second_command_on_the_folder(prompted: Evaluation, commands: Commands
     first.until(lambda: answers(run) > 0, "first answer")
     second = prompted.start(commands, run)
     assert second.wait() == 2
-    told = second.err.splitlines()[-1]
+    printed = second.err.splitlines()[-1]
     assert (
-        f"The run folder {str(run)!r} is in use by process {first.pid} on host {os.uname().nodename}" in told
+        f"The run folder {str(run)!r} is in use by process {first.pid} on host {os.uname().nodename}"
+        in printed
     )
     assert first.status() is None
     first.kill()

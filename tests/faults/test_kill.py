@@ -79,11 +79,11 @@ def _killed(attempt: Attempt, moment: float) -> bool:
 
 
 def _hit(attempt: Attempt, fits: Path, answered: bool) -> str:
-    """Return what a command was doing when it was killed, as far as its output and what it left tell."""
-    told = [line for line in attempt.err.splitlines() if line.startswith(("Fine-tuning", "Reusing", "x"))]
-    if told and told[-1].startswith("Fine-tuning") and any(fits.glob(".*.partial")):
+    """Return what a command was doing when it was killed, as far as its output and its files show."""
+    printed = [line for line in attempt.err.splitlines() if line.startswith(("Fine-tuning", "Reusing", "x"))]
+    if printed and printed[-1].startswith("Fine-tuning") and any(fits.glob(".*.partial")):
         return "fit"
-    return "inference" if told or answered else "start-up"
+    return "inference" if printed or answered else "start-up"
 
 
 def test_a_run_that_is_killed_three_times(evaluation: Evaluation, commands: Commands, tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ def without_dropout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def assert_survives(commands: Commands, tmp_path: Path, *arguments: str, told: tuple[str, ...]) -> None:
+def assert_survives(
+    commands: Commands, tmp_path: Path, *arguments: str, parts_shown: tuple[str, ...]
+) -> None:
     """A run with too little memory ends as one with enough, and says what it did."""
     given = ("eval", *arguments, "--data", "sample")
     enough = commands.run(*given, "--output", tmp_path / "enough", cache=tmp_path / "one")
@@ -43,9 +45,9 @@ def assert_survives(commands: Commands, tmp_path: Path, *arguments: str, told: t
         for name in ("enough", "little")
     )
     new = [note for note in second if note not in first]
-    assert len(new) == len(told)
+    assert len(new) == len(parts_shown)
     summary = " ".join(little.out.split())
-    for part in told:
+    for part in parts_shown:
         (note,) = [note for note in new if part in note]
         assert "ut of memory" in note
         assert note in summary
@@ -53,8 +55,10 @@ def assert_survives(commands: Commands, tmp_path: Path, *arguments: str, told: t
 
 def test_fitting_and_classifying(commands: Commands, tmp_path: Path, without_dropout: Path) -> None:
     arguments = ("--tasks", "xnli:en+sw", "--recipe", "quick", "--train-limit", "48")
-    told = ("Fine-tuning ran out of memory at", "(classify)")
-    assert_survives(commands, tmp_path, *arguments, "--model", f"hf:{without_dropout}", told=told)
+    parts_shown = ("Fine-tuning ran out of memory at", "(classify)")
+    assert_survives(
+        commands, tmp_path, *arguments, "--model", f"hf:{without_dropout}", parts_shown=parts_shown
+    )
 
 
 @pytest.mark.parametrize(("task", "ability"), [("xnli:en", "loglikelihood"), ("xquad:en", "generate")])
@@ -62,9 +66,9 @@ def test_ranking_and_generating(
     commands: Commands, tmp_path: Path, decoder_folder: Path, task: str, ability: str
 ) -> None:
     arguments = ("--tasks", task, "--model", f"hf:{decoder_folder}")
-    assert_survives(commands, tmp_path, *arguments, told=(f"({ability})",))
+    assert_survives(commands, tmp_path, *arguments, parts_shown=(f"({ability})",))
 
 
 def test_embedding(commands: Commands, tmp_path: Path, encoder_folder: Path) -> None:
     arguments = ("--tasks", "tatoeba:de", "--protocol", "frozen", "--model", f"hf:{encoder_folder}")
-    assert_survives(commands, tmp_path, *arguments, told=("(embed)",))
+    assert_survives(commands, tmp_path, *arguments, parts_shown=("(embed)",))

@@ -1,4 +1,4 @@
-"""Several processes: killed together, or one alone, and gone on with by another number of them."""
+"""Several processes: killed together, or one alone, and resumed by another number of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def of_rank(attempt: Attempt, rank: int) -> int | None:
 
 
 def lose_one(attempt: Attempt) -> None:
-    """Kill the second process alone: all others are gone within a minute, and the status tells."""
+    """Kill the second process alone: all others are gone within a minute, and the status shows it."""
     others = [attempt.pid, *descendants(attempt.pid)]
     lost = of_rank(attempt, 1)
     assert lost is not None

@@ -1,4 +1,4 @@
-"""Full disks and folders that cannot be written: the run stops with one sentence, and goes on once there is room."""
+"""Full disks and folders that cannot be written: the run stops with one sentence and is resumed later."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ def test_a_folder_that_cannot_be_written(
     attempt.until(lambda: answers(run) > 0, "first answer")
     attempt.kill()
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-    refused = prompted.start(commands, disk / "other", faults={})
-    assert refused.wait() == 2
-    assert "cannot be written: Read-only file system." in refused.err.splitlines()[-1]
+    rejected = prompted.start(commands, disk / "other", faults={})
+    assert rejected.wait() == 2
+    assert "cannot be written: Read-only file system." in rejected.err.splitlines()[-1]
     assert_stopped(prompted.start(commands, run, faults={}), str(run), "Read-only file system")
 
     subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)

@@ -1,7 +1,7 @@
 """Starts commands in processes that have imported everything already: forks of this one.
 
 A script. Each line of its input is a JSON object (arguments, environment, folder); it writes the pid of the command
-into ``FOLDER/pid`` and, once it has ended, its exit status into ``FOLDER/status`` as a shell would tell it.
+into ``FOLDER/pid`` and, once it has ended, its exit status into ``FOLDER/status`` as a shell would give it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _mind(order: dict[str, Any]) -> None:
-    """Start a command, wait for its end, and tell its status."""
+    """Start a command, wait for its end, and record its status."""
     _end_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     folder = Path(order["folder"])

@@ -100,7 +100,7 @@ def test_a_split_is_kept_as_parquet_with_its_commit(hub: _Hub, tmp_path: Path) -
     assert not list((tmp_path / "kept").rglob(".preparing-*"))
 
 
-def test_a_pinned_commit_is_taken_and_then_asks_nobody(hub: _Hub, tmp_path: Path) -> None:
+def test_a_pinned_commit_is_taken_and_then_sends_no_request(hub: _Hub, tmp_path: Path) -> None:
     files: dict[str, Any] = {"README.md": _CARD, "sw/test-0.parquet": _TEST}
     hub.put("someone/xnli", files)
     hub.put("someone/xnli", {**files, "sw/test-0.parquet": _TEST[:1]}, commit=_NEWER)
@@ -179,7 +179,7 @@ def test_a_card_without_configs_lets_the_loader_find_the_splits(hub: _Hub, tmp_p
     assert _rows(fetch(_ref(path="someone/bare", config=None), tmp_path / "kept")) == [{"a": 1}]
 
 
-def test_a_script_is_refused(hub: _Hub, tmp_path: Path) -> None:
+def test_a_script_is_rejected(hub: _Hub, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     hub.put("someone/xnli", {"README.md": "# Data\n", "xnli.py": f"open({str(ran)!r}, 'w')\n"})
     with pytest.raises(DataError) as caught:
@@ -200,7 +200,7 @@ def test_a_script_is_refused(hub: _Hub, tmp_path: Path) -> None:
         ({"split": "dev"}, "The Hub dataset 'someone/xnli' has no split 'dev'. It has: test, train."),
     ],
 )
-def test_an_unknown_config_or_split_is_told(
+def test_an_unknown_config_or_split_is_reported(
     hub: _Hub, tmp_path: Path, fields: dict[str, Any], message: str
 ) -> None:
     hub.put("someone/xnli", {"README.md": _CARD, "sw/test-0.parquet": _TEST})
@@ -212,7 +212,7 @@ def test_an_unknown_config_or_split_is_told(
 @pytest.mark.parametrize(
     "pattern", ["/etc/passwd", "../../x.csv", "https://example.org/x.csv", "zip://x.csv::a.zip", "~/x.csv"]
 )
-def test_a_card_that_points_outside_is_refused(hub: _Hub, tmp_path: Path, pattern: str) -> None:
+def test_a_card_that_points_outside_is_rejected(hub: _Hub, tmp_path: Path, pattern: str) -> None:
     card = f"---\nconfigs:\n- config_name: sw\n  data_files: [{{split: test, path: '{pattern}'}}]\n---\n"
     hub.put("someone/xnli", {"README.md": card})
     with pytest.raises(DataError) as caught:
@@ -223,7 +223,7 @@ def test_a_card_that_points_outside_is_refused(hub: _Hub, tmp_path: Path, patter
 
 
 @pytest.mark.parametrize(("revision", "shown"), [(None, "main"), (_NEWER, _NEWER), ("v1", "v1")])
-def test_what_is_not_here_is_told_with_the_next_step(
+def test_what_is_not_here_is_reported_with_the_next_step(
     hub: _Hub, tmp_path: Path, revision: str | None, shown: str
 ) -> None:
     with pytest.raises(MissingDataError) as caught:
@@ -234,7 +234,7 @@ def test_what_is_not_here_is_told_with_the_next_step(
     )
 
 
-def test_files_that_are_not_here_or_broken_are_told(hub: _Hub, tmp_path: Path) -> None:
+def test_files_that_are_not_here_or_broken_are_reported(hub: _Hub, tmp_path: Path) -> None:
     hub.put("someone/xnli", {"README.md": _CARD})
     start = (
         f"The split 'test' of the Hub dataset 'someone/xnli' (config 'sw') at {_COMMIT} could not be read: "

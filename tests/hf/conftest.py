@@ -31,11 +31,11 @@ from transformers import (
 
 from harness.data.records import RetrievalPair
 from harness.models.capabilities import FitOptions, TrainingSettings
-from harness_hf.causal import open_causal
-from harness_hf.causal_description import describe_causal
-from harness_hf.causal_options import CausalOptions
-from harness_hf.description import describe
-from harness_hf.encoder import open_encoder
+from harness_hf.causal.adapter import open_causal
+from harness_hf.causal.description import describe_causal
+from harness_hf.causal.options import CausalOptions
+from harness_hf.encoder.description import describe
+from harness_hf.encoder.heads import open_encoder
 from harness_hf.options import EncoderOptions
 
 CORPUS = [
@@ -308,19 +308,19 @@ def with_head(folders: dict[str, Path], tmp_path: Path) -> Callable[..., Path]:
 
 @contextmanager
 def _scarce(network: Any, most: int, error: Exception | None = None) -> Iterator[list[int]]:
-    forward, refused = network.forward, []
+    forward, rejected = network.forward, []
 
     # Generation passes on what the signature names; only to one with these names it passes everything.
     def small(*args: Any, **kwargs: Any) -> Any:
         given = [*args, *kwargs.values()]
         rows = max((len(one) for one in given if isinstance(one, torch.Tensor)), default=0)
         if rows > most:
-            refused.append(rows)
+            rejected.append(rows)
             raise error or torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
         return forward(*args, **kwargs)
 
     network.forward = small
-    yield refused
+    yield rejected
     del network.forward
 
 
@@ -377,12 +377,3 @@ def e5_small() -> Path:
     if not (root / "e5-small" / "config.json").is_file():
         pytest.skip("models/e5-small is not there: run make models, or set HARNESS_MODELS")
     return root / "e5-small"
-
-
-@pytest.fixture(scope="session")
-def data_root() -> Path:
-    """The folder of the published data."""
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA is not set")
-    return Path(root)

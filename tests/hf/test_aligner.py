@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from harness.data.translation.aligners import WordPair
 from harness.errors import UsageError
-from harness_hf.aligner import EncoderAligner, link_words, open_aligner
+from harness_hf.encoder.aligner import EncoderAligner, link_words, open_aligner
 
 PAIRS = [
     WordPair(
@@ -105,6 +105,6 @@ def test_the_layer_may_be_named(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("reference", ["vllm:x", "hf:x@two"])
-def test_other_references_are_refused(reference: str) -> None:
+def test_other_references_are_rejected(reference: str) -> None:
     with pytest.raises(UsageError):
         open_aligner(reference)

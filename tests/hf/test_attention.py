@@ -11,7 +11,8 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from harness.errors import CapabilityError
-from harness.models.capabilities import AttentionOptions, ExposesAttentions, TextAttention, TextInput
+from harness.models.capabilities import ExposesAttentions, TextInput
+from harness.models.requests import AttentionOptions, TextAttention
 
 Over = Literal["max", "mean"]
 Row = Literal["first", "mean"]
@@ -116,15 +117,15 @@ def test_classifying_goes_on_as_before(classifier: Any) -> None:
     assert classifier._session.backbone.config._attn_implementation == "sdpa"
 
 
-def test_a_network_that_hides_its_attention_is_refused(classifier: Any, monkeypatch: Any) -> None:
+def test_a_network_that_hides_its_attention_is_rejected(classifier: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(type(classifier._session.backbone), "_can_record_outputs", None)
-    with pytest.raises(CapabilityError, match="does not tell its attention"):
+    with pytest.raises(CapabilityError, match="attention"):
         ask(classifier, PAIRS)
 
 
 def test_no_matrix_of_length_by_length_is_made(classifier: Any, monkeypatch: Any) -> None:
     """The weights that a layer hands over have one row."""
-    from harness_hf import attention
+    from harness_hf.encoder import attention
 
     shapes: list[tuple[int, ...]] = []
     add = attention._RunningRow.add

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from harness.models.capabilities import GenerateOptions, LikelihoodRequest
+from harness.models.requests import GenerateOptions, LikelihoodRequest
 
 from .conftest import PIECE_LIMIT, decoder_tokenizer
 

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from harness.errors import AdapterError, CapabilityError, UsageError
-from harness.models.capabilities import GenerateOptions, LikelihoodRequest, Turn
+from harness.models.requests import GenerateOptions, LikelihoodRequest, Turn
 from harness.testing.examples import SENTENCES
 
 from .conftest import CHAT_TEMPLATE, CORPUS, PIECE_LIMIT
@@ -125,8 +125,10 @@ def test_sampling_depends_on_the_seed_alone(llama: Any) -> None:
     assert len({answer.text for answer in together}) > 3
     backwards = llama.generate(prompts[::-1], options[::-1])[::-1]
     alone = [llama.generate([prompt], [one])[0] for prompt, one in zip(prompts, options, strict=True)]
-    beside = llama.generate([*prompts, *SENTENCES], [*options, *same(GenerateOptions(max_tokens=3), 9)])[:6]
-    assert together == backwards == alone == beside
+    among_others = llama.generate(
+        [*prompts, *SENTENCES], [*options, *same(GenerateOptions(max_tokens=3), 9)]
+    )[:6]
+    assert together == backwards == alone == among_others
 
 
 def test_sampling_follows_the_probabilities(llama: Any) -> None:
@@ -179,7 +181,7 @@ def test_other_constraints_name_who_can(llama: Any, constraint: dict[str, Any]) 
 @pytest.mark.parametrize(
     "wrong", [{"max_tokens": 0}, {"temperature": -1.0}, {"top_p": 0.0}, {"stop": ("",)}, {"choices": ()}]
 )
-def test_senseless_options_are_refused(llama: Any, wrong: dict[str, Any]) -> None:
+def test_senseless_options_are_rejected(llama: Any, wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         llama.generate(["a"], [GenerateOptions(**wrong)])
     with pytest.raises(UsageError, match="1 prompts, but 0 options"):
@@ -231,7 +233,7 @@ def test_conversations_need_a_chat_template(
     assert model.identity() != bare.identity()
 
 
-def test_a_template_that_refuses(
+def test_a_template_that_rejects(
     decoder_folders: dict[str, Path], open_decoder: Open, tmp_path: Path
 ) -> None:
     (tmp_path / "chat.jinja").write_text("{{ raise_exception('no system turn') }}")

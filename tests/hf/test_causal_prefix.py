@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_hf import causal_prefix
-from harness_hf.causal_prefix import PrefixGroup, pack_groups, share_prefixes, split_group
+from harness_hf.causal import prefix
+from harness_hf.causal.prefix import PrefixGroup, pack_groups, share_prefixes, split_group
 
 token = st.integers(0, 1)
 texts = st.lists(st.lists(token, min_size=1, max_size=14).map(tuple), min_size=1, max_size=9, unique=True)
@@ -51,9 +51,7 @@ def test_no_other_split_saves_more(given_texts: list[tuple[int, ...]]) -> None:
             if cut:
                 runs.append([])
             runs[-1].append(text)
-        gains = [
-            (len(run) - 1) * common(run) if common(run) >= causal_prefix.LEAST_SHARED else 0 for run in runs
-        ]
+        gains = [(len(run) - 1) * common(run) if common(run) >= prefix.LEAST_SHARED else 0 for run in runs]
         best = max(best, sum(gains))
     assert saved(share_prefixes(given_texts, share=True)) == best
 
@@ -69,7 +67,7 @@ def test_batches_hold_every_group_within_the_budget(given_texts: list[tuple[int,
         tokens += rows * max(group.longest - group.stem for group in batch)
         if len(batch) > 1:
             assert tokens <= budget
-            assert rows * max(group.longest for group in batch) <= causal_prefix.CACHE_FACTOR * budget
+            assert rows * max(group.longest for group in batch) <= prefix.CACHE_FACTOR * budget
 
 
 def test_splitting_a_group() -> None:
@@ -87,4 +85,4 @@ def test_many_texts_behind_one_beginning_are_several_groups() -> None:
     given_texts = [(*shots, 200 + number, 7) for number in range(150)]
     groups = share_prefixes(given_texts, share=True)
     check(groups, given_texts)
-    assert len(groups) == -(-150 // causal_prefix.MOST_TOGETHER)
+    assert len(groups) == -(-150 // prefix.MOST_TOGETHER)

@@ -13,7 +13,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from harness.models.capabilities import GenerateOptions, LikelihoodRequest, Turn
+from harness.models.requests import GenerateOptions, LikelihoodRequest, Turn
 
 pytestmark = [pytest.mark.slow, pytest.mark.models]
 ROOT = Path(__file__).parents[2]

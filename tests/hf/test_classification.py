@@ -33,7 +33,7 @@ def sentiment(count: int, offset: int = 0) -> list[ClassificationExample]:
 
 
 def pairs(count: int) -> list[ClassificationExample]:
-    """Pairs whose label only the second text tells."""
+    """Pairs whose label depends on the second text only."""
     colours = ["red", "green", "blue"]
     return [
         ClassificationExample(
@@ -97,7 +97,7 @@ def test_columns_follow_the_names_of_labels(with_head: Any, open_folder: Any) ->
     "asked",
     [["yes", "no"], ["same"], ["same", "different", "neither"], ["same", "same"], ["LABEL_0", "LABEL_1"]],
 )
-def test_other_label_names_are_refused(with_head: Any, open_folder: Any, asked: list[str]) -> None:
+def test_other_label_names_are_rejected(with_head: Any, open_folder: Any, asked: list[str]) -> None:
     adapter = open_folder(with_head(AutoModelForSequenceClassification, ["same", "different"]))
     for inputs in ([], [TextInput(text="x")]):
         with pytest.raises(CapabilityError) as caught:

@@ -18,7 +18,7 @@ from transformers import (
 from harness.errors import AdapterError, CapabilityError, UsageError
 from harness.models.capabilities import HEAD_CAPABILITY, Capability, Head, capability_protocols
 from harness_hf import harness_register_adapters
-from harness_hf.description import describe
+from harness_hf.encoder.description import describe
 from harness_hf.options import EncoderOptions
 
 BARE = {Capability.FITS, Capability.EMBEDS, Capability.EXPOSES_HIDDEN_STATES}
@@ -49,7 +49,7 @@ def test_the_adapters_are_declared_and_import_nothing_heavy() -> None:
 
 def test_describing_loads_no_model_library(folders: dict[str, Path]) -> None:
     code = (
-        "import sys; from harness_hf.description import describe; "
+        "import sys; from harness_hf.encoder.description import describe; "
         "from harness_hf.options import EncoderOptions; "
         "describe(sys.argv[1], EncoderOptions()); "
         "assert not {'torch', 'transformers', 'tokenizers', 'huggingface_hub'} & set(sys.modules)"
@@ -137,7 +137,9 @@ def test_scores_that_are_no_labels_do_not_classify(
         ({"model_type": "marian", "is_encoder_decoder": True}, ["not an encoder", "'hf-seq2seq'"]),
     ],
 )
-def test_other_families_are_refused_by_name(tmp_path: Path, config: dict[str, Any], words: list[str]) -> None:
+def test_other_families_are_rejected_by_name(
+    tmp_path: Path, config: dict[str, Any], words: list[str]
+) -> None:
     ref = write_config(tmp_path / "model", **config)
     with pytest.raises(CapabilityError) as caught:
         describe(ref, OPTIONS)
@@ -145,7 +147,7 @@ def test_other_families_are_refused_by_name(tmp_path: Path, config: dict[str, An
     assert all(word in str(caught.value) for word in [*words, "not an encoder"])
 
 
-def test_an_unknown_type_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_type_is_rejected(tmp_path: Path) -> None:
     ref = write_config(tmp_path / "model", model_type="quasar")
     with pytest.raises(AdapterError, match="'quasar'"):
         describe(ref, OPTIONS)

@@ -15,14 +15,15 @@ from transformers import AutoModel, AutoModelForTokenClassification
 from harness.data.records import Answer, RetrievalPair, SpanExample, TaggedSentence
 from harness.errors import AdapterError, DataError, TrainingError
 from harness.models.capabilities import EmbedOptions, Embeds, FitOptions, Head, HeadSpec, TrainingSettings
-from harness_hf import training
-from harness_hf.dual_encoder import (
+from harness_hf.encoder.dual_encoder import (
     DualEncoder,
     DualEncoderNetwork,
     load_dual_encoder,
     prepare_dual_encoder,
     top1_accuracy,
 )
+from harness_hf.encoder.heads import HEADS
+from harness_hf.training import loop
 
 SPEC = HeadSpec(head=Head.DUAL_ENCODER)
 LONG = "cat dog mat door red green blue happy sad good bad one two three " * 4
@@ -101,7 +102,7 @@ def test_the_loss_has_one_direction(bert: Any, pairs: Pairs) -> None:
 def test_training_brings_queries_to_their_passages(
     with_head: Any, open_folder: Any, fit_options: Options, pooling: Any, pairs: Pairs
 ) -> None:
-    """Without dropout, whose noise on so small a network outweighs what tells the texts apart.
+    """Without dropout, whose noise on so small a network outweighs the difference between the texts.
 
     The thresholds leave room: the pieces that the fixture's tokenizer learns vary between processes.
     """
@@ -117,14 +118,14 @@ def test_training_brings_queries_to_their_passages(
         return top1_accuracy(np.stack(sides, axis=1), np.arange(len(train)))
 
     losses: list[float] = []
-    real = training.TrainingRun.take_step
+    real = loop.TrainingRun.take_step
 
-    def recording(run: training.TrainingRun) -> float:
+    def recording(run: loop.TrainingRun) -> float:
         losses.append(real(run))
         return losses[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training.TrainingRun, "take_step", recording)
+        patch.setattr(loop.TrainingRun, "take_step", recording)
         options = fit_options(pooling=pooling, batch_size=12, epochs=120, learning_rate=2e-3)
         fitted: Any = bert.fit(train, [], SPEC, options)
     assert isinstance(fitted, DualEncoder)
@@ -140,13 +141,13 @@ def test_what_is_trained_saved_and_opened_is_the_same(
     bert: Any, fit_options: Options, open_folder: Any, monkeypatch: pytest.MonkeyPatch, pairs: Pairs
 ) -> None:
     trained: list[Any] = []
-    real = training.train_network
+    real = loop.train_network
 
     def keeping(network: Any, *args: Any, **keywords: Any) -> Any:
         trained.append(network)
         return real(network, *args, **keywords)
 
-    monkeypatch.setattr("harness_hf.fit_saving.train_network", keeping)
+    monkeypatch.setattr("harness_hf.training.saving.train_network", keeping)
     options = fit_options(max_query_length=7)
     fitted = bert.fit(pairs(24), pairs(8), SPEC, options)
     assert {file.name for file in options.directory.iterdir()} == {
@@ -215,7 +216,7 @@ def test_the_best_checkpoint_is_kept(
 ) -> None:
     """The dev score is made to be best after the second of three evaluations; the scale goes with it."""
     scores, states = iter([0.5, 0.9, 0.1]), []
-    real = training.train_network
+    real = loop.train_network
 
     def scripted(network: Any, data: Any, *args: Any, **keywords: Any) -> Any:
         def score(vectors: Any, passages: Any) -> float:
@@ -226,7 +227,7 @@ def test_the_best_checkpoint_is_kept(
 
         return real(network, replace(data, score=score), *args, **keywords)
 
-    monkeypatch.setattr("harness_hf.fit_saving.train_network", scripted)
+    monkeypatch.setattr("harness_hf.training.saving.train_network", scripted)
     options = fit_options()
     fitted = bert.fit(pairs(24), pairs(8), SPEC, options)
     assert len(states) == 3
@@ -295,7 +296,7 @@ def test_frozen_embeddings_stay(bert: Any, fit_options: Options, pairs: Pairs) -
     assert not torch.equal(weights(fitted)[layer], weights(bert)[layer])
 
 
-def test_bad_input_is_refused(
+def test_bad_input_is_rejected(
     bert: Any, with_head: Any, open_folder: Any, fit_options: Options, pairs: Pairs
 ) -> None:
     for bad, name in (
@@ -315,4 +316,4 @@ def test_bad_input_is_refused(
         fitted.fit(pairs(8), [], SPEC, fit_options("next"))
     tagger = open_folder(with_head(AutoModelForTokenClassification, ["A", "B"]))
     with pytest.raises(AdapterError, match="no record of how its dual encoder was trained"):
-        DualEncoder(tagger._session, None)
+        DualEncoder(tagger._session, None, HEADS)

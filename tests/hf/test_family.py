@@ -59,7 +59,7 @@ def test_a_decoder(registry: Any, decoder_folders: dict[str, Path], llama: Any) 
     assert "cannot be fine-tuned" in found.note
 
 
-def test_options_of_any_family_pass_and_others_are_refused(
+def test_options_of_any_family_pass_and_others_are_rejected(
     registry: Any, folders: dict[str, Path], decoder_folders: dict[str, Path]
 ) -> None:
     model = resolve_model(registry.adapters, f"hf:{decoder_folders['llama']}", {"share_prefixes": "false"})

@@ -12,12 +12,14 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
 
-from harness.api import data_options, evaluate, prepare
+from harness.api import evaluate
 from harness.errors import AdapterError, CapabilityError
-from harness.models.capabilities import Capability, FillsMasks, MaskRequest
+from harness.models.capabilities import Capability, FillsMasks
+from harness.models.requests import MaskRequest
 from harness.planning.plan import RunConfig
-from harness_hf.description import describe
-from harness_hf.masked_lm import MaskFiller
+from harness.running.session import data_options, prepare
+from harness_hf.encoder.description import describe
+from harness_hf.encoder.masked_lm import MaskFiller
 from harness_hf.options import EncoderOptions
 
 Open = Callable[..., Any]
@@ -99,7 +101,7 @@ def test_forms_of_as_many_pieces_share_a_run(
     model.close()
 
 
-def test_a_form_that_the_vocabulary_lacks_has_no_number(
+def test_a_form_outside_of_the_vocabulary_has_no_number(
     masked_folders: dict[str, Path], open_folder: Open
 ) -> None:
     model = open_folder(masked_folders["bert"])
@@ -223,13 +225,13 @@ def test_a_config_that_promises_a_head_is_checked(
     assert Capability.FILLS_MASKS not in describe(str(tmp_path), EncoderOptions()).offers
 
 
-def test_a_tokenizer_without_a_mask_is_told(
+def test_a_tokenizer_without_a_mask_is_reported(
     masked_folders: dict[str, Path], open_folder: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = open_folder(masked_folders["bert"])
     monkeypatch.setattr(model._session.tokenizer, "_special_tokens_map", {}, raising=False)
     if model._session.tokenizer.mask_token_id is not None:
         pytest.fail("the tokenizer still has its mask")
-    with pytest.raises(CapabilityError, match="has no mask token, so it fills no masks"):
+    with pytest.raises(CapabilityError, match="mask token"):
         model.fill_masks(REQUESTS[:1])
     model.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,9 +18,10 @@ from transformers import (
 )
 
 from harness.errors import AdapterError
-from harness.models.capabilities import Choice, GenerateOptions, LikelihoodRequest, SpanQuestion, TextInput
+from harness.models.capabilities import Choice, SpanQuestion, TextInput
+from harness.models.requests import GenerateOptions, LikelihoodRequest
 from harness.testing.probe import agree
-from harness_hf.token_budget import BatchPlan, TokenBudget, by_length, is_shortage
+from harness_hf.inference.token_budget import BatchPlan, TokenBudget, by_length, is_shortage
 
 Open = Callable[..., Any]
 Scarce = Callable[..., AbstractContextManager[list[int]]]
@@ -101,12 +103,12 @@ def check(scarce: Scarce) -> Check:
         block = model.block_characters("embed")
         session = model._session
         network = session.backbone if ask in (embed, hidden_states) else session.network
-        with scarce(network, most, error) as refused:
+        with scarce(network, most, error) as rejected:
             found = ask(model)
-            first = len(refused)
+            first = len(rejected)
             again = ask(model)
         assert 0 < first < 12
-        assert len(refused) == first, "the budget is not what is left for the rest of the run"
+        assert len(rejected) == first, "the budget is not what is left for the rest of the run"
         for answers in (found, again):
             assert len(answers) == len(expected)
             assert all(
@@ -117,9 +119,8 @@ def check(scarce: Scarce) -> Check:
         name = {"rank": "generate", "loglikelihood_of_many_choices": "loglikelihood"}.get(
             ask.__name__, ask.__name__
         )
-        assert notice == (
-            f"Out of memory with batches of {initial:,} pieces ({name}); went on with {left:,}."
-        )
+        assert re.findall(r"[\d,]*\d", notice) == [f"{initial:,}", f"{left:,}"]
+        assert f"({name})" in notice
         assert left < initial
         assert model.block_characters("embed") == block
 
@@ -178,9 +179,10 @@ def test_kinds_of_work_share_the_budget_and_have_a_notice_each(
     with scarce(model._session.network, 2):
         loglikelihood(model)
     last = model._session.budget.tokens
-    assert model.notices() == [
-        f"Out of memory with batches of 2,048 pieces (generate); went on with {first:,}.",
-        f"Out of memory with batches of {first:,} pieces (loglikelihood); went on with {last:,}.",
+    notices = model.notices()
+    assert [re.findall(r"[\d,]*\d|\(\w+\)", notice) for notice in notices] == [
+        ["2,048", "(generate)", f"{first:,}"],
+        [f"{first:,}", "(loglikelihood)", f"{last:,}"],
     ]
 
 

@@ -67,7 +67,7 @@ def test_batches_and_empty_lists(with_head: Any, open_folder: Any, monkeypatch: 
     many = asked([*items(5, 2), *items(5, 3)])
     many.insert(3, Choice(context="nothing to choose", choices=()))
     large = open_folder(folder, batch_tokens=9999).choose(many)
-    monkeypatch.setattr("harness_hf.multiple_choice.CHUNK", 4)
+    monkeypatch.setattr("harness_hf.encoder.multiple_choice.CHUNK", 4)
     small = open_folder(folder, batch_tokens=1).choose(many)
     assert small[3] == ()
     for left, right in zip(small, large, strict=True):

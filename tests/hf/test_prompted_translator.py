@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.api import open_session
 from harness.data.translation.translators import TranslatorContext, TranslatorEntry
 from harness.errors import CapabilityError, UsageError
 from harness.models.requests import Generated
+from harness.running.session import open_session
 from harness.testing.translator_contract import TranslatorContract
 from harness_translation import harness_register_translators
-from harness_translation.prompted import PROMPT, PromptedTranslator, open_prompted
+from harness_translation.variants.prompted import PROMPT, PromptedTranslator, open_prompted
 
 
 class TestPrompted(TranslatorContract):
@@ -62,10 +62,10 @@ def test_the_prompt_names_both_languages_and_keeps_to_one_line(context: Translat
     assert [(item.text, item.finish) for item in answers] == [("Swahili:", "stop"), ("Swahili:", "length")]
 
 
-def test_models_that_write_nothing_are_refused(context: TranslatorContext) -> None:
-    with pytest.raises(CapabilityError, match="does not write text"):
+def test_models_that_write_nothing_are_rejected(context: TranslatorContext) -> None:
+    with pytest.raises(CapabilityError, match="char-ngram"):
         open_prompted("baseline:char-ngram", context)
-    with pytest.raises(UsageError, match="needs a model"):
+    with pytest.raises(UsageError, match="smollm2"):
         open_prompted("smollm2", context)
-    with pytest.raises(UsageError, match="max_tokens=none of the translator"):
+    with pytest.raises(UsageError, match=r"max_tokens.*none"):
         open_prompted("hf-causal:models/smollm2?max_tokens=none", context)

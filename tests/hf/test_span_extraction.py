@@ -15,8 +15,8 @@ from transformers import AutoModelForQuestionAnswering
 from harness.data.records import Answer, SpanExample
 from harness.errors import AdapterError, DataError
 from harness.models.capabilities import ExtractsSpans, FitOptions, Head, HeadSpec, SpanQuestion
-from harness_hf.span_extraction import best_span, piece_f1, prepare_span_extraction
-from harness_hf.span_window import SpanLimits, split_contexts, trim_span
+from harness_hf.encoder.span_extraction import best_span, piece_f1, prepare_span_extraction
+from harness_hf.encoder.span_window import SpanLimits, split_contexts, trim_span
 
 SPEC = HeadSpec(head=Head.SPAN_EXTRACTION)
 Options = Callable[..., FitOptions]
@@ -206,7 +206,7 @@ def test_answers_do_not_depend_on_batches(
     folder = with_head(AutoModelForQuestionAnswering)
     items = questions(CONTEXTS)
     large = open_folder(folder, batch_tokens=99_999).extract_spans(items)
-    monkeypatch.setattr("harness_hf.span_extraction.ITEM_CHUNK", 2)
+    monkeypatch.setattr("harness_hf.encoder.span_extraction.ITEM_CHUNK", 2)
     small = open_folder(folder, batch_tokens=1).extract_spans(items)
     for left, right in zip(small, large, strict=True):
         assert replace(left, score=0.0) == replace(right, score=0.0)

@@ -16,8 +16,16 @@ from transformers import (
 )
 
 from harness.errors import AdapterError, CapabilityError
-from harness.models.capabilities import Choice, GenerateOptions, LikelihoodRequest, SpanQuestion, TextInput
-from harness.models.requests import Ability, Answered, Call, HasNotices, Streams
+from harness.models.capabilities import Choice, SpanQuestion, TextInput
+from harness.models.requests import (
+    Ability,
+    Answered,
+    Call,
+    GenerateOptions,
+    HasNotices,
+    LikelihoodRequest,
+    Streams,
+)
 from harness.testing.probe import agree
 
 Open = Callable[..., Any]
@@ -212,11 +220,11 @@ def test_what_is_impossible_is_said_at_once(make: Callable[..., Case]) -> None:
     model = make("classify").model
     with pytest.raises(CapabilityError, match="has the labels"):
         model.stream(Call(ability="classify", arguments={"labels": ("a", "b")}), [])
-    with pytest.raises(CapabilityError, match="nothing to do with 'generate'"):
+    with pytest.raises(CapabilityError, match="'generate'"):
         model.stream(Call(ability="generate"), [])
 
 
-def test_encoding_beside_decoding_is_safe(llama: Any) -> None:
+def test_encoding_during_decoding_is_safe(llama: Any) -> None:
     """Texts are decoded after every token while the next blocks are tokenised."""
     some = [text + " " + "mat " * 30 for text in texts(120)]
     asked = [(text, GenerateOptions(max_tokens=6, stop=("zz",))) for text in some]
@@ -225,7 +233,7 @@ def test_encoding_beside_decoding_is_safe(llama: Any) -> None:
     assert [found[index] for index in range(len(asked))] == expected
 
 
-def test_counting_tokens_beside_a_stream(llama: Any) -> None:
+def test_counting_tokens_during_a_stream(llama: Any) -> None:
     requests = [LikelihoodRequest(context=text, continuation=" yes") for text in texts(60)]
     expected = llama.token_counts(texts(60))
     stream = llama.stream(Call(ability="loglikelihood"), cut(requests, 2))

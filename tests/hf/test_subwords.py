@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.models.capabilities import CountsSubwords, CutsTexts, EmbedOptions
-from harness_hf.subwords import subword_ids
+from harness.models.capabilities import EmbedOptions
+from harness.models.requests import CountsSubwords, CutsTexts
+from harness_hf.inference.subwords import subword_ids
 
 Open = Callable[..., Any]
 TEXTS = (
@@ -82,10 +83,10 @@ def test_room_of_pairs_is_what_the_model_reads(encoder: Any) -> None:
         session.options = session.options.model_copy(update={"max_length": None})
 
 
-def test_room_of_a_query_is_beside_its_prefix(folders: dict[str, Path], open_folder: Open) -> None:
+def test_room_of_a_query_excludes_its_prefix(folders: dict[str, Path], open_folder: Open) -> None:
     adapter = open_folder(folders["xlm-roberta"], query_prefix="query: ", max_length=20)
-    tells = isinstance(adapter, CutsTexts)
-    assert tells
+    counts_room = isinstance(adapter, CutsTexts)
+    assert counts_room
     room = adapter.text_room(1, EmbedOptions())
     assert room is not None
     for text in (phrase for phrase in phrases(60) if phrase):
@@ -104,8 +105,8 @@ def test_real_tokenizers_count_as_they_do_alone(name: str) -> None:
 
     from transformers import AutoTokenizer
 
-    from harness.api import open_session
-    from harness_hf.subwords import SubwordCounting
+    from harness.running.session import open_session
+    from harness_hf.inference.subwords import SubwordCounting
 
     folder = Path(os.environ.get("HARNESS_MODELS") or Path(__file__).parents[2] / "models") / name
     if not (folder / "tokenizer.json").is_file():

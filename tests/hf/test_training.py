@@ -13,9 +13,9 @@ import torch
 from harness.data.records import Answer, ClassificationExample, SpanExample, TaggedSentence
 from harness.errors import TrainingError
 from harness.models.capabilities import Classifies, FitOptions, Head, HeadSpec, SpanQuestion, Tags, TextInput
-from harness_hf import training
-from harness_hf.step_batches import micro_batch_size
-from harness_hf.training_step import SummedStep
+from harness_hf.training import loop
+from harness_hf.training.batches import micro_batch_size
+from harness_hf.training.step import SummedStep
 
 SPEC = HeadSpec(head=Head.CLASSIFICATION, labels=("bad", "good"), inputs=("text",))
 Options = Callable[..., FitOptions]
@@ -86,14 +86,14 @@ def test_an_interrupted_fit_does_not_look_finished(
     bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
     options = fit_options(eval_steps=1)
-    real = training.TrainingRun.take_step
+    real = loop.TrainingRun.take_step
 
-    def interrupted(run: training.TrainingRun) -> float:
+    def interrupted(run: loop.TrainingRun) -> float:
         if run.state.step == 2:
             raise error
         return real(run)
 
-    monkeypatch.setattr(training.TrainingRun, "take_step", interrupted)
+    monkeypatch.setattr(loop.TrainingRun, "take_step", interrupted)
     with pytest.raises(error):
         bert.fit(examples(32), examples(8), SPEC, options)
     assert {file.name for file in options.directory.iterdir()} == {"checkpoints"}
@@ -131,16 +131,16 @@ def test_a_loss_that_is_not_finite_stops(bert: Any, fit_options: Options) -> Non
 def test_weights_that_are_not_finite_are_not_saved(
     bert: Any, fit_options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = training.TrainingRun.take_step
+    real = loop.TrainingRun.take_step
 
-    def poisoned(run: training.TrainingRun) -> float:
+    def poisoned(run: loop.TrainingRun) -> float:
         loss = real(run)
         if run.state.step == run.total:
             with torch.no_grad():
                 run.network.classifier.bias.fill_(float("inf"))
         return loss
 
-    monkeypatch.setattr(training.TrainingRun, "take_step", poisoned)
+    monkeypatch.setattr(loop.TrainingRun, "take_step", poisoned)
     options = fit_options()
     with pytest.raises(TrainingError, match=r"'classifier\.bias' is not finite after training"):
         bert.fit(examples(16), [], SPEC, options)
@@ -153,7 +153,7 @@ def test_the_best_checkpoint_is_kept(
     """The dev score is made to be best after the second of four evaluations."""
     scores = iter([0.5, 0.9, 0.9, 0.1])
     states = []
-    real = training.train_network
+    real = loop.train_network
 
     def scripted(network: Any, data: Any, *args: Any, **keywords: Any) -> Any:
         from dataclasses import replace
@@ -164,7 +164,7 @@ def test_the_best_checkpoint_is_kept(
 
         return real(network, replace(data, score=score), *args, **keywords)
 
-    monkeypatch.setattr("harness_hf.fit_saving.train_network", scripted)
+    monkeypatch.setattr("harness_hf.training.saving.train_network", scripted)
     fitted = bert.fit(examples(32), examples(8), SPEC, fit_options(eval_steps=2, epochs=2))
     assert len(states) == 4
     assert equal(weights(fitted), states[1])
@@ -356,7 +356,7 @@ def test_plain_lines_on_stderr_are_rare(
     bert.fit(examples(16), examples(8), SPEC, fit_options("quiet"))
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
-    monkeypatch.setattr("harness_hf.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("harness_hf.training.progress.SECONDS_BETWEEN_LINES", 0.0)
     options = fit_options("loud", epochs=1)
     bert.fit(examples(16), examples(8), SPEC, options)
     captured = capfd.readouterr()

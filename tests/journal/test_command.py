@@ -68,7 +68,7 @@ def test_stats_count_answers_by_log_ability_and_source(run: Path, cli: Cli) -> N
     }
 
 
-def test_stats_tell_of_damage(run: Path, cli: Cli) -> None:
+def test_stats_report_damage(run: Path, cli: Cli) -> None:
     damage(run / "journal" / "0.log", -1)
     status, out, err = cli("journal", "stats", run)
     assert status == 0
@@ -128,7 +128,7 @@ def test_a_folder_without_a_journal_is_named(command: str, tmp_path: Path, cli: 
 
 
 @pytest.mark.parametrize("command", ["stats", "verify"])
-def test_another_version_is_told(command: str, run: Path, cli: Cli) -> None:
+def test_another_version_is_reported(command: str, run: Path, cli: Cli) -> None:
     from harness.storage.journal_log import _header
 
     (run / "journal" / "2.log").write_bytes(_header(2))
@@ -138,7 +138,7 @@ def test_another_version_is_told(command: str, run: Path, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("command", ["stats", "verify"])
-def test_a_file_that_cannot_be_written_is_told_first(command: str, run: Path, cli: Cli) -> None:
+def test_a_file_that_cannot_be_written_is_reported_first(command: str, run: Path, cli: Cli) -> None:
     status, out, err = cli("journal", command, run, "--json", "absent/rows.json")
     assert (status, out) == (2, "")
     assert "The file 'absent/rows.json' cannot be written" in err

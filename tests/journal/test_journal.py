@@ -209,7 +209,7 @@ def test_wrong_calls_write_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         journal.append(SOURCE, "tag", [key(1)], [b"x"])
 
 
-def test_a_log_of_another_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_log_of_another_version_is_rejected_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     path.write_bytes(journal_log._header(7) + b"what version 7 wrote")
     before = path.read_bytes()

@@ -55,10 +55,10 @@ def test_a_full_disk_loses_nothing_that_was_written_whole(tmp_path: Path, limit:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     message, *counts = result.stdout.splitlines()
-    assert message == (
+    assert message.startswith(
         f"The journal's log {str(folder / '0.log')!r} cannot be written: File too large. "
-        f"Free some space and go on with: harness eval --resume {tmp_path / 'run'}"
     )
+    assert message.endswith(f"harness eval --resume {tmp_path / 'run'}")
     assert bool(counts) == (limit >= 27), "without room for its header no log is opened"
     whole = int(counts[0]) if counts else 0
     with Journal.open(folder) as journal:
@@ -79,10 +79,10 @@ def test_a_full_disk_loses_nothing_that_was_written_whole(tmp_path: Path, limit:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_no_space_left(tmp_path: Path) -> None:
     (tmp_path / "0.log").symlink_to("/dev/full")
-    with pytest.raises(
-        StorageError, match=r"No space left on device\. Free some space and go on with: harness eval"
-    ):
+    with pytest.raises(StorageError, match="No space left on device") as caught:
         Journal.open(tmp_path)
+    assert caught.value.hint is not None
+    assert "harness eval --resume" in caught.value.hint
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -139,10 +139,10 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
         (tmp_path / "run", "File exists"),
         (tmp_path / "run" / "journal", "Not a directory"),
     ):
-        with pytest.raises(
-            StorageError, match=f"cannot be written: {reason}. Make it writable and go on with: "
-        ):
+        with pytest.raises(StorageError, match=f"cannot be written: {reason}") as caught:
             Journal.open(folder)
+        assert caught.value.hint is not None
+        assert caught.value.hint.startswith("Make it writable")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser can write anywhere")

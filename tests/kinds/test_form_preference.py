@@ -12,13 +12,8 @@ from harness.errors import ContractError, DataError
 from harness.kinds.form_preference import KIND, METHODS
 from harness.kinds.kind import ReadContext, read_examples
 from harness.kinds.methods import choose_pairings
-from harness.models.capabilities import (
-    Capability,
-    LikelihoodAnswer,
-    LikelihoodRequest,
-    MaskRequest,
-    ModelDescription,
-)
+from harness.models.capabilities import Capability, ModelDescription
+from harness.models.requests import LikelihoodAnswer, LikelihoodRequest, MaskRequest
 
 METHOD = {method.name: method for method in METHODS}
 FIELDS = {"before": "The keys to the cabinet ", "right": "are", "wrong": "is", "after": " here ."}
@@ -81,7 +76,7 @@ def test_a_row_becomes_a_gap() -> None:
         ({"before": None}, "expected the text field 'before' of 'mine'"),
     ],
 )
-def test_bad_rows_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_bad_rows_are_rejected(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         example(**changes)
 
@@ -128,7 +123,7 @@ def test_equal_forms_and_forms_that_cannot_be_written_are_not_right() -> None:
     assert (lost.output["label"], lost.output["scores"], lost.unparsed) == (None, [-1.0, None], True)
 
 
-def test_broken_models_are_refused() -> None:
+def test_broken_models_are_rejected() -> None:
     with pytest.raises(ContractError, match=r"loglikelihood\(\) returned 1 answers to 2 requests"):
         predict("rank", Model(answer(-1.0)), example())
     with pytest.raises(ContractError, match=r"fill_masks\(\) returned a log-probability that is not finite"):
@@ -144,7 +139,7 @@ def test_broken_models_are_refused() -> None:
     ],
 )
 def test_the_method_follows_from_what_a_model_can(offers: set[Capability], method: str | None) -> None:
-    from harness.api import open_session
+    from harness.running.session import open_session
 
     spec = open_session().catalog.task("colorless_green_agreement").spec
     model = ModelDescription(adapter="a", ref="m", offers=frozenset(offers), note="it has no such head")

@@ -1,4 +1,4 @@
-"""From rows to examples, and from a model's answers to predictions: what is refused, and with which words."""
+"""From rows to examples, and from a model's answers to predictions: what is rejected, and how."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from harness.api import Session
 from harness.data.records import BitextExample, Row
 from harness.errors import ContractError, DataError
 from harness.kinds.bitext_retrieval import nearest
 from harness.kinds.kind import ReadContext, TaskKind, read_examples
 from harness.kinds.methods import MethodContext
 from harness.languages.table import known_languages
-from harness.models.capabilities import EmbedOptions, FloatArray, SpanAnswer
+from harness.models.capabilities import EmbedOptions, SpanAnswer
+from harness.models.requests import FloatArray
+from harness.running.session import Session
 
 LABELS = ("entailment", "neutral")
 
@@ -60,7 +61,7 @@ def test_labels_are_mapped_and_stripped(kinds: dict[str, TaskKind]) -> None:
     assert [example.label for example in examples] == ["neutral", "entailment"]
 
 
-def test_half_labelled_files_are_refused(kinds: dict[str, TaskKind]) -> None:
+def test_half_labelled_files_are_rejected(kinds: dict[str, TaskKind]) -> None:
     labelled, bare = {"text": "a", "label": "neutral"}, {"text": "b"}
     with pytest.raises(
         DataError, match=r"f\.tsv:2: this item is not labelled, while earlier ones are; expected"
@@ -101,9 +102,7 @@ def test_items_share_a_cluster_by_a_field_that_every_row_has(
     assert (clusters[0], clusters[2]) == ("p1", None)
     assert len(clusters[1]) == 16, "a long text is kept as a digest"
     assert read_examples(kinds[kind], rows, _context())[0].cluster is None
-    with pytest.raises(
-        DataError, match=r"f\.tsv:1: this item lacks the field 'premis', which 'cluster' of 'mine' n"
-    ):
+    with pytest.raises(DataError, match=r"^f\.tsv:1: .*'premis'.*'mine'.*'premise'"):
         read_examples(kinds[kind], rows, _context(cluster="premis"))
 
 
@@ -116,7 +115,7 @@ def test_tags_must_be_known_and_as_many_as_tokens(kinds: dict[str, TaskKind]) ->
         read(tokens=["a", "b"], tags=["NOUN"])
     with pytest.raises(
         DataError,
-        match=r"f\.tsv:1: token 2, 'b': the tag 'NOUNN' in this sentence is none of NOUN, VERB .*Did you mean 'NO",
+        match=r"f\.tsv:1: token 2, 'b': .*'NOUNN'.* NOUN, VERB .*Did you mean 'NOUN'",
     ):
         read(tokens=["a", "b"], tags=["NOUN", "NOUNN"])
     with pytest.raises(DataError, match=r"expected a sentence with tokens, found none"):

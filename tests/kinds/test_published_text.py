@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -49,14 +48,6 @@ WIKIANN = {
     "ur": (1_000, 1_019),
     "yo": (100, 107),
 }
-
-
-@pytest.fixture(scope="module")
-def data_root() -> Path:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder of published data")
-    return Path(root)
 
 
 def _both(

@@ -1,4 +1,4 @@
-"""Ranked retrieval: the pool, what is right for a query, and the ranking with what stands behind its cut-off."""
+"""Ranked retrieval: the pool, what is right for a query, and the ranking with what follows its cut-off."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.api import Session
 from harness.data.pool import CandidatePool
 from harness.data.records import Candidate, Prediction, RankedQuery, RetrievalPair, Row
 from harness.errors import ContractError, DataError
@@ -16,7 +15,9 @@ from harness.kinds.kind import ReadContext, read_examples
 from harness.kinds.methods import MethodContext
 from harness.kinds.ranked_retrieval import KIND, METHODS
 from harness.languages.table import known_languages
-from harness.models.capabilities import EmbedOptions, FloatArray
+from harness.models.capabilities import EmbedOptions
+from harness.models.requests import FloatArray
+from harness.running.session import Session
 
 CONTEXT = ReadContext(owner="mine", language="de", split="test")
 
@@ -48,16 +49,16 @@ def _join(examples: Sequence[RankedQuery], pool: CandidatePool) -> list[RankedQu
 # The pool -----------------------------------------------------------------------------------------------
 
 
-def test_a_pool_refuses_to_be_empty() -> None:
+def test_a_pool_must_not_be_empty() -> None:
     with pytest.raises(DataError, match=r"^The candidate pool of 'mine' is empty\.$"):
         _pool()
 
 
-def test_a_repeated_id_is_told_with_both_places() -> None:
+def test_a_repeated_id_is_reported_with_both_places() -> None:
     with pytest.raises(DataError) as caught:
         _pool(_candidate("a"), _candidate("b"), _candidate("a", "de"))
     assert str(caught.value) == (
-        "The candidate id 'a' of 'mine' stands twice in its pool, as candidates 1 and 3; ids must be unique."
+        "The candidate id 'a' of 'mine' occurs twice in its pool, as candidates 1 and 3; ids must be unique."
     )
 
 
@@ -135,7 +136,7 @@ def test_the_join_keeps_what_diagnosis_knows_of_a_query() -> None:
     assert (query.group, query.meta) == ("names", {"genre": "news"})
 
 
-def test_a_gold_outside_of_the_pool_is_refused() -> None:
+def test_a_gold_outside_of_the_pool_is_rejected() -> None:
     with pytest.raises(DataError) as caught:
         _join([_query("q", "Q9")], _pool(_candidate("Q1"), _candidate("Q2")))
     assert str(caught.value) == (
@@ -144,7 +145,7 @@ def test_a_gold_outside_of_the_pool_is_refused() -> None:
     )
 
 
-def test_a_query_without_a_right_candidate_is_refused_where_the_pool_says_what_it_answers() -> None:
+def test_a_query_without_a_right_candidate_is_rejected_where_the_pool_says_what_it_answers() -> None:
     with pytest.raises(DataError) as caught:
         _join([_query("q")], _pool(_candidate("a", "en", ["r"]), _candidate("b")))
     assert str(caught.value) == "The query 'q' of 'mine' has no right candidate among the 2 of the pool."
@@ -248,7 +249,7 @@ def test_one_target_needs_nothing_further(ranked: Ranked) -> None:
     assert set(unlabelled.output) == {"candidates"}
 
 
-def test_broken_vectors_are_refused(ranked: Ranked) -> None:
+def test_broken_vectors_are_rejected(ranked: Ranked) -> None:
     pool = _pool(_candidate("a"), _candidate("b"))
     with pytest.raises(ContractError, match=r"embed\(\) returned 1 vectors for 2 candidate texts"):
         ranked(_Encoder(lose=1), pool, [_query("q", "a")])

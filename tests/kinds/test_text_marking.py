@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import Session, evaluate, open_session
+from harness.api import evaluate
 from harness.data.records import MarkedText, Row, TaggedSpan
 from harness.errors import ContractError, DataError, SpecError
 from harness.kinds.kind import ReadContext, read_examples
@@ -20,6 +20,7 @@ from harness.kinds.text_marking import KIND, METHODS, spans_of_pretokens
 from harness.languages.table import known_languages
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import MetricContext
+from harness.running.session import Session, open_session
 
 UPOS = ("ADJ", "ADP", "ADV", "DET", "NOUN", "PROPN", "PUNCT", "VERB")
 BIO = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
@@ -77,14 +78,14 @@ def test_items_without_spans_are_unlabelled_and_empty_lists_are_labels() -> None
         ([[2, 6, "LOC"], [0, 3, "PER"]], r"do not overlap, found \[0, 3, 'PER'\] and \[2, 6, 'LOC'\]"),
         (
             [[0, 2, "B-PER"]],
-            r"tag 'B-PER' of a span is none of PER, ORG, LOC \(task 'mine'\)\. Did you mean 'PER'",
+            r"'B-PER'.* PER, ORG, LOC \(task 'mine'\)\. Did you mean 'PER'",
         ),
         ([[0, 1, "PER"]], "the offset 1 of the span .* lies inside the combined character 'e\u0301'"),
         ([[1, 3, "PER"]], "the offset 1 of the span .* lies inside the combined character"),
         ([[7, 8, "PER"]], "the offset 7 of the span .* lies inside the combined character 'क\u093f'"),
     ],
 )
-def test_spans_that_are_none_are_refused_by_file_and_item(spans: Any, message: str) -> None:
+def test_spans_that_are_none_are_rejected_by_file_and_item(spans: Any, message: str) -> None:
     text = "e\u0301te\u0301 क\u093f"
     assert len(text) == 8
     with pytest.raises(DataError, match=rf"f\.jsonl:1: item 'x': .*{message}"):
@@ -131,7 +132,7 @@ def test_tokens_are_found_in_the_text_that_the_row_has() -> None:
     with pytest.raises(DataError) as caught:
         _read({**fields, "tags": tags, "text": "Er geht zur See.", "id": "7"}, labels=UPOS)
     assert str(caught.value) == (
-        "f.jsonl:1: item '7': the tokens do not make its text: token 3, 'zum', does not stand at "
+        "f.jsonl:1: item '7': the tokens do not make its text: token 3, 'zum', is not at "
         "'zur See.', character 8. Words of multi-word tokens do not; read CoNLL-U with the option 'tokens: fused'."
     )
 
@@ -145,10 +146,10 @@ def test_sentences_without_text_get_one_by_their_language() -> None:
     assert (unlabelled.text, unlabelled.spans) == ("a,", None)
 
 
-def test_what_token_tagging_refuses_is_refused_here() -> None:
+def test_what_token_tagging_rejects_is_rejected_here() -> None:
     with pytest.raises(DataError, match=r"the sentence has 2 tokens and 1 tags"):
         _read({"tokens": ["a", "b"], "tags": ["O"]})
-    with pytest.raises(DataError, match=r"the tag 'B-PERS' in this sentence is none of"):
+    with pytest.raises(DataError, match=r"'B-PERS'"):
         _read({"tokens": ["a"], "tags": ["B-PERS"]})
     with pytest.raises(DataError, match=r"item '1': the tokens do not make its text: token 2 is empty"):
         _read({"tokens": ["a", ""], "tags": ["O", "O"]})
@@ -169,7 +170,7 @@ def test_fused_words_keep_their_surface_and_their_tag(tmp_path: Path, session: S
         [example] = read_examples(KIND, reader.read([path], {}), context)
         assert _marked(example) == [("Dámelo", "VERB"), (".", "PUNCT")]
         assert example.text == ("Dámelo ." if text else "Dámelo.")
-        with pytest.raises(DataError, match=r"token 1, 'Da', does not stand at 'Dámelo.*tokens: fused"):
+        with pytest.raises(DataError, match=r"token 1, 'Da'.*'Dámelo.*tokens: fused"):
             read_examples(KIND, reader.read([path], {"tokens": "words"}), context)
 
 
@@ -280,8 +281,8 @@ languages: {{en: {{}}, de: {{}}}}
     ("before", "after", "message"),
     [
         ("scheme: bio", "scheme: flat", "these labels are BIO tags, so 'scheme' must be 'bio'"),
-        ("[O, B-PER", "[B-PER", "the scheme 'bio' needs 'O' and, besides it, labels such as 'B-PER'"),
-        ("I-LOC]", "LOC]", "the scheme 'bio' needs 'O' and, besides it, labels such as"),
+        ("[O, B-PER", "[B-PER", "the scheme 'bio'.* 'B-PER'"),
+        ("I-LOC]", "LOC]", "the scheme 'bio'"),
         ("scheme: bio\n", "", "the key 'scheme' is missing"),
         (
             "[span_f1]",

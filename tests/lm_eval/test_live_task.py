@@ -1,6 +1,6 @@
-"""``lm_eval:NAME`` beside lm-eval's own `HFLM`, on the same weights: equal prompts, answers, scores and result files.
+"""``lm_eval:NAME`` compared with lm-eval's own `HFLM`, on the same weights: same prompts, answers, scores and files.
 
-The tasks and the model are made here. Needs an environment that has lm-eval beside our packages: ``make
+The tasks and the model are made here. Needs an environment that has lm-eval and our packages: ``make
 .venv-peers/bin/lm-eval``, or the one that `HARNESS_TEST_PEERS` names.
 """
 
@@ -218,7 +218,7 @@ def test_result_files_are_read_by_lm_evals_tools(both: tuple[Run, dict[str, Any]
 
 
 @pytest.mark.parametrize("both", [2], ids=["2-shot"], indirect=True)
-def test_what_was_answered_is_not_asked_again(both: tuple[Run, dict[str, Any], Peer, int]) -> None:
+def test_answered_requests_are_not_sent_again(both: tuple[Run, dict[str, Any], Peer, int]) -> None:
     """The journal is ours: a second run that reuses the first asks nothing."""
     run, _, peer, shots = both
     given = ("--shots", str(shots)) if shots else ()
@@ -259,11 +259,11 @@ def test_an_encoder_decoder_ranks_as_in_lm_eval(peer: Peer) -> None:
 
 
 def test_templates_of_a_folder_cannot_reach_into_python(peer: Peer) -> None:
-    """The task is left out with the reason; lm-eval itself would render it."""
+    """The task is skipped with the reason; lm-eval itself would render it."""
     shown = peer.run(
         *("-m", "harness", "plan", "--tasks", "lm_eval:escape,lm_eval:last_word"),
         *("--model", f"hf-causal:{peer.folder / 'model'}"),
     )
-    told = " ".join(shown.split())
-    assert "1 cell," in told
-    assert "SecurityError: access to attribute '__class__'" in told
+    reported = " ".join(shown.split())
+    assert "1 cell," in reported
+    assert "SecurityError: access to attribute '__class__'" in reported

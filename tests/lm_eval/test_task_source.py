@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.api import open_session
 from harness.errors import SpecError, UnknownNameError, UsageError
 from harness.metrics.metric import MetricContext
 from harness.models.requests import GenerateOptions
+from harness.running.session import open_session
 from harness_lm_eval.answering import generate_options, likelihood_request
 from harness_lm_eval.language import read_language
 
@@ -125,7 +125,7 @@ def test_the_number_of_shots_is_the_users_unless_the_task_forbids_it(installed: 
 
 
 @pytest.mark.parametrize("pattern", ["weather", "skies", "weather_*"])
-def test_groups_tags_and_globs_stand_for_their_tasks(installed: Path, pattern: str) -> None:
+def test_groups_tags_and_globs_expand_to_their_tasks(installed: Path, pattern: str) -> None:
     names = open_session().catalog.names_made(f"lm_eval:{pattern}")
     assert sorted(names) == ["lm_eval:weather_hi", "lm_eval:weather_sw"]
 
@@ -137,12 +137,12 @@ def test_names_with_quoted_keys_and_tags_of_included_files_are_found(installed: 
     assert sorted(names) == ["lm_eval:cloud_de", "lm_eval:cloud_fr"]
 
 
-def test_listing_a_glob_shows_its_tasks_and_what_cannot_be_taken(installed: Path, cli: Cli) -> None:
+def test_listing_a_glob_shows_its_tasks_and_unsupported_ones(installed: Path, cli: Cli) -> None:
     status, shown, error = cli("tasks", "list", "lm_eval:*")
     assert status == 0
     assert "lm_eval:weather_sw" in shown
     assert "lm_eval:write_down" in shown
-    assert "'loglikelihood_rolling' cannot be asked here" in error
+    assert "'loglikelihood_rolling'" in error
     status, shown, _ = cli("tasks", "list")
     assert status == 0
     assert "lm_eval:" not in shown
@@ -153,7 +153,7 @@ def test_an_unknown_name_has_near_ones(installed: Path) -> None:
         open_session().catalog.task("lm_eval:weather_sv")
 
 
-def test_a_group_that_changes_its_tasks_is_refused(installed: Path) -> None:
+def test_a_group_that_changes_its_tasks_is_rejected(installed: Path) -> None:
     with pytest.raises(SpecError) as caught:
         open_session().catalog.make("lm_eval:changed")
     assert "the group changes this key of its tasks" in str(caught.value)
@@ -161,14 +161,14 @@ def test_a_group_that_changes_its_tasks_is_refused(installed: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
-        ("output_type: loglikelihood_rolling\n", "'loglikelihood_rolling' cannot be asked here"),
+        ("output_type: loglikelihood_rolling\n", "'loglikelihood_rolling'"),
         ("unsafe_code: true\n", "the task runs what a model writes"),
-        ("doc_to_image: picture\n", "images; our models get texts"),
-        ("generation_kwargs: {num_beams: 4}\n", "'num_beams' is no option of our models"),
+        ("doc_to_image: picture\n", "doc_to_image"),
+        ("generation_kwargs: {num_beams: 4}\n", "'num_beams'"),
         ("generation_kwargs: {temprature: 1}\n", "did you mean 'temperature'"),
-        ("metric_list: [{metric: perplexity}]\n", "none of the metrics is a share of the items"),
+        ("metric_list: [{metric: perplexity}]\n", "metric_list"),
         ("process_docs: !function utils.clean\n", "!function utils.clean is Python of this folder"),
         (
             "metric_list: [{metric: acc, aggregation: !function utils.agg}]\n",
@@ -178,8 +178,8 @@ def test_a_group_that_changes_its_tasks_is_refused(installed: Path) -> None:
         ("dataset_kwargs: {trust_remote_code: true}\n", "runs a program of the dataset"),
     ],
 )
-def test_what_cannot_be_taken_from_a_folder_of_the_user(
-    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+def test_unsupported_keys_in_a_folder_of_the_user(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reported: str
 ) -> None:
     keys = {line.partition(":")[0] for line in text.splitlines()}
     rest = "".join(line for line in CHOICE.splitlines(keepends=True) if line.partition(":")[0] not in keys)
@@ -187,7 +187,7 @@ def test_what_cannot_be_taken_from_a_folder_of_the_user(
     monkeypatch.setenv("HARNESS_LM_EVAL_INCLUDE", str(tmp_path / "mine"))
     with pytest.raises(SpecError) as caught:
         open_session().catalog.task("lm_eval:mine")
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
     assert "line 2" in str(caught.value)
 
 
@@ -204,7 +204,7 @@ def test_python_of_a_folder_runs_only_where_the_user_says_so(
 
 
 @pytest.mark.parametrize("option", ["--chat", "--constrained"])
-def test_options_that_change_prompts_are_refused(installed: Path, cli: Cli, option: str) -> None:
+def test_options_that_change_prompts_are_rejected(installed: Path, cli: Cli, option: str) -> None:
     status, _, error = cli(
         "plan", "--tasks", "lm_eval:weather_sw", "--model", "baseline:random", option, "--data", "sample"
     )
@@ -246,7 +246,7 @@ def test_white_space_before_a_continuation_is_scored_with_it(
     assert (asked.context, asked.continuation) == expected
 
 
-def test_a_mean_has_its_items_and_what_is_no_share_is_refused() -> None:
+def test_a_mean_has_items_and_other_values_are_rejected() -> None:
     metric = open_session().registry.metrics.get("lm_eval:acc")
     context = MetricContext(language="sw", options={"lm_eval:acc": "mean"})
     predictions = [{"metrics": {"acc,none": value}} for value in (1.0, 0.0, 1.0, 1.0)]
@@ -284,5 +284,5 @@ def test_a_mean_has_its_items_and_what_is_no_share_is_refused() -> None:
         ({"task": "alghafa_msa", "dataset_name": "meta_ar_msa"}, None),
     ],
 )
-def test_languages_are_read_off_names(data: dict[str, Any], found: tuple[str, str] | None) -> None:
+def test_languages_come_from_names(data: dict[str, Any], found: tuple[str, str] | None) -> None:
     assert read_language(data) == found

@@ -1,18 +1,16 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.api import Prepared, data_options, execute, prepare
 from harness.planning.lock_file import Lock
 from harness.planning.plan import RunConfig
-from harness.planning.resolution import resolve_plan
-from harness.progress import SilentProgress
+from harness.running.session import Prepared, data_options, prepare
 from harness.storage.run_folder import Run
+from tests.builders import run_resolved
 
 MakePrepared = Callable[..., Prepared]
 
@@ -44,16 +42,9 @@ def make_run(tmp_path: Path) -> Callable[..., Run]:
     numbers = iter(range(100))
 
     def make(*tasks: str, model: str = "baseline:char-ngram", data: Any = "sample", **settings: Any) -> Run:
-        path = tmp_path / f"run-{next(numbers)}"
-        given = {"recipe": "quick", "train_limit": 20, "limit": 3, "output": path, **settings}
-        config = _config(tasks, model, data, given)
-        ready = prepare(config)
-        execute(config, ready, SilentProgress())
-        manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
-        resolved = resolve_plan(ready.plan, ready.session.catalog)
-        manifest["resolved"] = resolved.model_dump(mode="json")
-        (path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-        return Run(path)
+        output = tmp_path / f"run-{next(numbers)}"
+        given = {"recipe": "quick", "train_limit": 20, "limit": 3, "output": output, **settings}
+        return run_resolved(_config(tasks, model, data, given))
 
     return make
 

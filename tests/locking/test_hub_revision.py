@@ -13,13 +13,13 @@ pytest.importorskip("datasets")
 
 from huggingface_hub import constants
 
-from harness.api import data_options, open_session
 from harness.data.sources import DataFinder, Pins
 from harness.errors import UsageError
 from harness.planning.lock_file import Lock, check_locked, read_lock
 from harness.planning.plan import Plan, RunConfig
 from harness.planning.planner import make_plan, resolve_model
 from harness.planning.resolution import TasksResolver
+from harness.running.session import data_options, open_session
 from harness.specs.selection import select
 
 Cli = Callable[..., tuple[int, str, str]]

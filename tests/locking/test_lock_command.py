@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.api import Prepared
 from harness.errors import UsageError
 from harness.planning.lock_file import check_locked, read_lock
+from harness.running.session import Prepared
 from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -67,7 +67,7 @@ def test_a_run_is_locked(cli: Cli, make_run: Callable[..., Run]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         ("lock", "Missing argument"),
         ("lock xnly --data sample", "Did you mean 'xnli'?"),
@@ -79,18 +79,18 @@ def test_a_run_is_locked(cli: Cli, make_run: Callable[..., Run]) -> None:
         ("lock xnli --data nowhere", "The data folder 'nowhere' does not exist."),
     ],
 )
-def test_bad_input_is_told(cli: Cli, command: str, told: str) -> None:
+def test_bad_input_is_reported(cli: Cli, command: str, message: str) -> None:
     status, out, err = cli(*command.split())
     assert (status, out) == (2, "")
-    assert told in err
+    assert message in err
     assert os.listdir() == []  # noqa: PTH208
 
 
-def test_nothing_to_lock_is_told(cli: Cli) -> None:
+def test_nothing_to_lock_is_reported(cli: Cli) -> None:
     Path("data").mkdir()
     status, _, err = cli("lock", "xnli", "--data", "data")
     assert status == 1
-    assert "No test split of what was named was found" in err
+    assert "No test split of the named tasks was found" in err
     assert "looked for" in err
 
 

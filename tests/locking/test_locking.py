@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from harness.api import Prepared
 from harness.errors import AdapterError, UsageError
 from harness.models.capabilities import ModelDescription
 from harness.planning.lock_file import (
@@ -21,6 +20,7 @@ from harness.planning.lock_file import (
     read_lock,
 )
 from harness.planning.resolution import resolve_plan
+from harness.running.session import Prepared
 from harness.storage.run_folder import Run
 
 MakePrepared = Callable[..., Prepared]
@@ -99,7 +99,7 @@ def planted_ranker(install_plugin: Callable[..., Path]) -> str:
     return "ranks:it"
 
 
-def test_a_file_that_changed_is_refused(prepared: MakePrepared, write_lock: WriteLock, folder: Path) -> None:
+def test_a_file_that_changed_is_rejected(prepared: MakePrepared, write_lock: WriteLock, folder: Path) -> None:
     path = write_lock(_lock(prepared("xnli:en+sw", data=folder)))
     file = folder / "xnli" / "test-sw.tsv"
     before = prepared("xnli:sw", data=folder).plan.cells[0].test.digest()
@@ -116,7 +116,7 @@ def test_a_file_that_changed_is_refused(prepared: MakePrepared, write_lock: Writ
     _check(prepared("xnli:en", data=folder), path)
 
 
-def test_training_data_that_changed_are_refused(
+def test_training_data_that_changed_are_rejected(
     prepared: MakePrepared, write_lock: WriteLock, folder: Path
 ) -> None:
     path = write_lock(_lock(prepared("xnli:en", data=folder)))
@@ -130,7 +130,9 @@ def test_training_data_that_changed_are_refused(
         _check(prepared("xnli:en", data=folder), path)
 
 
-def test_what_the_lock_lacks_is_refused(prepared: MakePrepared, write_lock: WriteLock, folder: Path) -> None:
+def test_data_missing_in_the_lock_are_rejected(
+    prepared: MakePrepared, write_lock: WriteLock, folder: Path
+) -> None:
     path = write_lock(_lock(prepared("xnli:en", recipe="quick")))
     with pytest.raises(UsageError, match=r"The data of 'xnli' in 'sw' \(test\) are not in the lock file"):
         _check(prepared("xnli:sw", recipe="quick"), path)
@@ -157,7 +159,7 @@ def _document(content: dict[str, Any], sort: str) -> dict[str, Any]:
     return entry
 
 
-def test_a_document_that_changed_is_refused(prepared: MakePrepared, write_lock: WriteLock) -> None:
+def test_a_document_that_changed_is_rejected(prepared: MakePrepared, write_lock: WriteLock) -> None:
     ready = prepared("xnli:en")
     lock = _lock(ready)
     path = _edited(write_lock(lock), lambda content: _document(content, "task").update(version=7))
@@ -189,9 +191,9 @@ BROKEN: list[tuple[Change | str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "told"), BROKEN)
-def test_a_broken_lock_is_told(
-    prepared: MakePrepared, write_lock: WriteLock, change: Change | str, told: str
+@pytest.mark.parametrize(("change", "message"), BROKEN)
+def test_a_broken_lock_is_reported(
+    prepared: MakePrepared, write_lock: WriteLock, change: Change | str, message: str
 ) -> None:
     path = write_lock(_lock(prepared("xnli:en")))
     if isinstance(change, str):
@@ -200,11 +202,11 @@ def test_a_broken_lock_is_told(
         _edited(path, change)
     with pytest.raises(UsageError) as caught:
         read_lock(path)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert repr(str(path)) in str(caught.value)
 
 
-def test_a_lock_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_lock_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: No such file or directory"):
         read_lock(tmp_path / "none.json")
 
@@ -219,7 +221,7 @@ def test_a_run_is_locked_with_its_model(make_run: Callable[..., Run], prepared: 
     assert digests <= {entry.digest for entry in lock.data}
 
 
-def test_a_run_that_does_not_say_what_it_resolved_is_told(make_run: Callable[..., Run]) -> None:
+def test_a_run_that_does_not_say_what_it_resolved_is_reported(make_run: Callable[..., Run]) -> None:
     run = make_run("xnli:en")
     del run.manifest["resolved"]
     with pytest.raises(UsageError, match="does not say what it resolved"):
@@ -241,7 +243,7 @@ def _description(**fields: Any) -> ModelDescription:
     return ModelDescription(**given)
 
 
-def test_another_model_is_refused(prepared: MakePrepared) -> None:
+def test_another_model_is_rejected(prepared: MakePrepared) -> None:
     locked = _model_lock(prepared)
     same = {"weights": "aaa", "files": "bbb", "torch": "2.0"}
     locked_model(locked, _description(), same)

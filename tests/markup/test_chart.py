@@ -64,7 +64,7 @@ def test_a_chart_is_well_formed_and_is_read_out(name: str) -> None:
     assert "nan" not in html and "inf" not in html
 
 
-def test_every_value_stands_in_the_table() -> None:
+def test_every_value_is_in_the_table() -> None:
     html = render(CHARTS["strip"])
     assert [value for value in ("81.7", "49.3", "88.7") if f">{value}</td>" in html] == [
         "81.7",
@@ -104,7 +104,7 @@ def test_ticks_are_few_and_within(low: float, width: float) -> None:
     assert all(0 <= scale(tick) <= 100 for tick in ticks)
 
 
-def test_wrong_shapes_are_refused() -> None:
+def test_wrong_shapes_are_rejected() -> None:
     with pytest.raises(ValueError, match="2 counts need 3 edges; found 2"):
         histogram("T", [0, 1], [1, 2], x_label="x")
     with pytest.raises(ValueError, match="above 0"):

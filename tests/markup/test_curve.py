@@ -62,7 +62,7 @@ def test_points_lie_in_their_order() -> None:
     assert (float(ring[1]), float(ring[2])) == places[1]
 
 
-def test_every_point_stands_in_the_table() -> None:
+def test_every_point_is_in_the_table() -> None:
     html = render(_chart(*LINES))
     for text in ("10.0", "60.0", "40.0", "30.0"):
         assert f'<td class="n">{text}</td>' in html

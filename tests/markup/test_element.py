@@ -63,13 +63,13 @@ def test_any_text_is_one_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["onclick", "onLoad", "style", "srcdoc", "a b", "x=y", "1", "http_equiv"])
-def test_attributes_that_run_code_are_refused(name: str) -> None:
+def test_attributes_that_run_code_are_rejected(name: str) -> None:
     with pytest.raises(ValueError, match="An attribute cannot be called"):
         element("p", **{name: "x"})
 
 
 @pytest.mark.parametrize("tag", ["script", "STYLE", "a b", "", "p><script"])
-def test_elements_that_run_code_are_refused(tag: str) -> None:
+def test_elements_that_run_code_are_rejected(tag: str) -> None:
     with pytest.raises(ValueError, match="An element cannot be called"):
         element(tag)
 
@@ -78,7 +78,7 @@ def test_elements_that_run_code_are_refused(tag: str) -> None:
     "address",
     ["javascript:alert(1)", " JavaScript:alert(1)", "data:text/html,<b>", "vbscript:x", "file:///etc"],
 )
-def test_addresses_that_run_code_are_refused(address: str) -> None:
+def test_addresses_that_run_code_are_rejected(address: str) -> None:
     with pytest.raises(ValueError, match="cannot lead to"):
         element("a", "x", href=address)
 
@@ -147,11 +147,11 @@ def test_a_page_allows_its_own_code_only() -> None:
 
 
 @pytest.mark.parametrize("source", ["</script>", "a </ScRiPt", "<!-- x", "</style>"])
-def test_a_module_that_ends_its_element_is_refused(source: str) -> None:
+def test_a_module_that_ends_its_element_is_rejected(source: str) -> None:
     with pytest.raises(ValueError, match="cannot hold"):
         page("T", modules=[source])
 
 
-def test_numbers_that_are_no_json_are_refused() -> None:
+def test_numbers_that_are_not_json_are_rejected() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         json_text({"a": float("nan")})

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from harness.analysis.merge import merge
-from harness.api import open_session
 from harness.errors import DataError, StorageError, UsageError
+from harness.running.session import open_session
 from harness.storage.run_folder import Run, with_baselines
 
 MakeRun = Callable[..., Run]
@@ -93,20 +93,20 @@ def test_a_suite_is_aggregated_again(make_run: MakeRun, tmp_path: Path) -> None:
     assert _without_times(merged.cells) == _without_times(whole.cells)
 
 
-def test_missing_shards_are_refused_and_then_skipped(shards: list[Run], whole: Run, tmp_path: Path) -> None:
+def test_missing_shards_are_rejected_and_then_skipped(shards: list[Run], whole: Run, tmp_path: Path) -> None:
     paths = [shards[0].path, shards[2].path]
     with pytest.raises(UsageError, match=r"The shards 2/3 of the plan are missing\. .*--incomplete"):
         merge(paths, tmp_path / "merged", METRICS)
-    told = merge(paths, tmp_path / "merged", METRICS, incomplete=True)
+    notes = merge(paths, tmp_path / "merged", METRICS, incomplete=True)
     part = Run(tmp_path / "merged")
     lost = [cell for cell in part.cells if "2/3" in cell["reason"]]
     assert {cell["reason"] for cell in lost} == {"in shard 2/3, which was not merged"}
     assert {cell["digest"] for cell in lost} == {cell["digest"] for cell in shards[1].manifest["cells"]}
     assert {cell["status"] for cell in lost} == {"skipped"}
-    assert any(f"shard 2/3 was not merged: {len(lost)} cells" in line for line in told)
+    assert any(f"shard 2/3 was not merged: {len(lost)} cells" in line for line in notes)
     assert part.manifest["shard"] == "1+3/3"
     assert [cell.get("digest") for cell in part.cells] == [cell.get("digest") for cell in whole.cells]
-    # What was missing can be added later, and then nothing tells of it any more.
+    # What was missing can be added later, and then nothing mentions it any more.
     later = _merged([part, shards[1]], tmp_path / "later")
     assert _without_times(later.results["cells"]) == _without_times(whole.results["cells"])
     assert later.results["notes"] == whole.results["notes"]
@@ -129,16 +129,16 @@ def test_runs_over_different_tasks_and_languages(
 
 def test_what_another_run_could_do_is_not_skipped(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
     skipped = make_run("udpos:th+de", "xnli:th")
-    lacking = [cell for cell in skipped.cells if cell["status"] == "skipped"]
-    assert {cell["task"] for cell in lacking} == {"udpos", "xnli"}
+    skipped_cells = [cell for cell in skipped.cells if cell["status"] == "skipped"]
+    assert {cell["task"] for cell in skipped_cells} == {"udpos", "xnli"}
     merged = _merged([xnli, skipped], tmp_path / "merged")
-    assert [cell for cell in merged.cells if cell["status"] == "skipped"] == lacking
+    assert [cell for cell in merged.cells if cell["status"] == "skipped"] == skipped_cells
 
 
-def test_an_equal_cell_is_taken_once_and_told(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
+def test_an_equal_cell_is_taken_once_and_reported(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
     again = make_run("xnli:sw+hi")
-    told = merge([xnli.path, again.path], tmp_path / "merged", METRICS)
-    assert told == [f"1 cells of {again.path} are in an earlier run, too"]
+    notes = merge([xnli.path, again.path], tmp_path / "merged", METRICS)
+    assert notes == [f"1 cells of {again.path} are in an earlier run, too"]
     cells = [f"{cell['task']}:{cell['language']}" for cell in Run(tmp_path / "merged").cells]
     assert cells == ["xnli:en", "xnli:sw", "xnli:hi"]
 
@@ -207,17 +207,17 @@ CONFLICTS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("file", "change", "told"), CONFLICTS)
-def test_runs_that_do_not_belong_together_are_refused(
-    xnli: Run, edit: Edit, tmp_path: Path, file: str, change: Any, told: str
+@pytest.mark.parametrize(("file", "change", "difference"), CONFLICTS)
+def test_runs_that_do_not_belong_together_are_rejected(
+    xnli: Run, edit: Edit, tmp_path: Path, file: str, change: Any, difference: str
 ) -> None:
     other = edit(xnli, change, file)
-    with pytest.raises(UsageError, match=f"cannot be merged: they differ in {told}"):
+    with pytest.raises(UsageError, match=f"cannot be merged: they differ in {difference}"):
         merge([xnli.path, other.path], tmp_path / "merged", METRICS)
     assert not (tmp_path / "merged").exists()
 
 
-def test_training_on_other_data_is_refused(xnli: Run, edit: Edit, tmp_path: Path) -> None:
+def test_training_on_other_data_is_rejected(xnli: Run, edit: Edit, tmp_path: Path) -> None:
     def change(results: dict[str, Any]) -> None:
         [fit] = results["fits"].values()
         fit["stages"][0]["train"]["data"][0]["digest"] = "another"
@@ -226,7 +226,7 @@ def test_training_on_other_data_is_refused(xnli: Run, edit: Edit, tmp_path: Path
         merge([xnli.path, edit(xnli, change).path], tmp_path / "merged", METRICS)
 
 
-def test_a_cell_with_other_scores_is_refused(xnli: Run, edit: Edit, tmp_path: Path) -> None:
+def test_a_cell_with_other_scores_is_rejected(xnli: Run, edit: Edit, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"different scores of xnli:en \(zero_shot_transfer\): accuracy"):
         merge([xnli.path, edit(xnli, _score).path], tmp_path / "merged", METRICS)
 
@@ -238,13 +238,13 @@ def test_rounding_is_no_other_score(xnli: Run, edit: Edit, tmp_path: Path) -> No
     assert _merged([xnli, edit(xnli, nudge)], tmp_path / "merged").cells == xnli.cells
 
 
-def test_other_models_are_refused(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
+def test_other_models_are_rejected(make_run: MakeRun, xnli: Run, tmp_path: Path) -> None:
     other = make_run("xnli:en+sw", model="baseline:char-ngram", options={"ngrams": "3"})
     with pytest.raises(UsageError, match=r'the model \(ngrams\): "4" and "3"'):
         merge([xnli.path, other.path], tmp_path / "merged", METRICS)
 
 
-def test_shards_of_different_plans_are_refused(make_run: MakeRun, shards: list[Run], tmp_path: Path) -> None:
+def test_shards_of_different_plans_are_rejected(make_run: MakeRun, shards: list[Run], tmp_path: Path) -> None:
     settings: dict[str, Any] = {"seeds": (1, 2)}
     other = make_run("xnli:en+sw", **settings, shard="2/3")
     with pytest.raises(UsageError, match="are shards of different plans"):
@@ -254,7 +254,7 @@ def test_shards_of_different_plans_are_refused(make_run: MakeRun, shards: list[R
         merge([shards[0].path, halves.path], tmp_path / "merged", METRICS)
 
 
-def test_no_runs_and_used_folders_are_refused(xnli: Run, tmp_path: Path) -> None:
+def test_no_runs_and_used_folders_are_rejected(xnli: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         merge([xnli.path, tmp_path / "none"], tmp_path / "merged", METRICS)
     (tmp_path / "empty").mkdir()
@@ -298,7 +298,7 @@ def test_a_merged_run_is_merged_again(xnli: Run, udpos: Run, edit: Edit, tmp_pat
     assert second.cells == [*xnli.cells, *udpos.cells]
     [inner, _] = second.manifest["merged_from"]
     assert [part["id"] for part in inner["merged_from"]] == [xnli.results["run"]["id"]]
-    # What only a part of the run says of its data would make a lock file that lacks the rest.
+    # What only a part of the run says of its data would make a lock file without the rest.
     assert ("resolved" in first.manifest, "resolved" in second.manifest) == (True, False)
     assert any("made by the harness 0.0.9 and" in note for note in second.results["notes"])
 

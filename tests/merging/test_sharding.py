@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import data_options, prepare
 from harness.errors import UsageError
 from harness.planning.plan import Plan, RunConfig
 from harness.planning.shards import Shard, parse_shard, plan_digest, shard_summary, take_shard
+from harness.running.session import data_options, prepare
 
 TASKS = ("xnli:en+sw+hi+de", "udpos:en+de", "xquad:en+de", "tatoeba:de+hi")
 
@@ -42,7 +42,7 @@ def _digests(plan: Plan) -> list[str]:
 
 
 @pytest.mark.parametrize("text", ["0/4", "5/4", "a/b", "2", "2/", "/2", "-1/2", "1/0", "1/2/3", "1.0/2", ""])
-def test_nonsense_is_refused(text: str) -> None:
+def test_nonsense_is_rejected(text: str) -> None:
     with pytest.raises(UsageError, match=f"--shard {text} names no part; expected I/N"):
         parse_shard(text)
 
@@ -81,7 +81,7 @@ def test_a_cut_spares_a_fit(large: Callable[[list[int]], Plan]) -> None:
     assert [len(take_shard(free, Shard(index=index, count=2)).cells) for index in (1, 2)] == [8, 8]
 
 
-def test_more_shards_than_cells_are_refused(plan: Plan) -> None:
+def test_more_shards_than_cells_are_rejected(plan: Plan) -> None:
     count = len(plan.cells) + 1
     with pytest.raises(UsageError, match=f"into {count} parts, so that some are empty. Use at most"):
         take_shard(plan, Shard(index=1, count=count))

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import os
 import random
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from seqeval.metrics import sequence_labeling as seqeval
 from harness.metrics import chunk
 from harness.metrics.catalog import METRICS
 from harness.metrics.metric import Metric, MetricContext
+from tests.builders import released_data
 
 CONTEXT = MetricContext(language="en")
 UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X _".split()
@@ -164,7 +163,7 @@ def test_no_chunk_at_all_scores_zero() -> None:
     ],
 )
 @pytest.mark.parametrize("metric", SET_METRICS, ids=lambda metric: metric.name)
-def test_refuses_what_does_not_fit(
+def test_rejects_what_does_not_fit(
     metric: Metric, predictions: list[Any], references: list[Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -174,10 +173,8 @@ def test_refuses_what_does_not_fit(
 @pytest.mark.filterwarnings("ignore:.*seems not to be NE tag")
 @pytest.mark.parametrize("name", ["udpos-xtreme/dev-ta.tsv", "udpos-xtreme/dev-wo.tsv", "wikiann/dev-yo.tsv"])
 def test_equals_seqeval_on_real_tags(name: str) -> None:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder of real data")
-    blocks = (Path(root) / name).read_text(encoding="utf-8").split("\n\n")
+    root = released_data()
+    blocks = (root / name).read_text(encoding="utf-8").split("\n\n")
     references = [
         [line.split("\t")[-1] for line in block.splitlines() if line] for block in blocks if block.strip()
     ]

@@ -56,6 +56,6 @@ def test_no_answer_is_wrong() -> None:
         ([{"scores": [1.0]}], ["a"], "Item 0: expected a prediction with the key 'label', found 'scores'"),
     ],
 )
-def test_refuses_what_does_not_fit(predictions: list[Any], references: list[Any], message: str) -> None:
+def test_rejects_what_does_not_fit(predictions: list[Any], references: list[Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         accuracy(predictions, references, CONTEXT)

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from harness.api import evaluate, open_session
+from harness.api import evaluate
 from harness.cli.main import main
 from harness.errors import HarnessError, MissingExtraError, UsageError
 from harness.metrics import external
 from harness.metrics.metric import Metric, MetricContext
+from harness.running.session import open_session
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -40,7 +41,7 @@ LISTS = SimpleNamespace()
 
 
 class Planted:
-    """Stands for a loaded module: keeps what it got."""
+    """A loaded module that keeps what it was given."""
 
     def __init__(self, result: Any, references: Any = VALUE) -> None:
         self.result, self.features = result, {"predictions": VALUE, "references": references}
@@ -107,13 +108,13 @@ def test_options_are_passed_and_percentages_named(metric_of: MakeMetric) -> None
         (RuntimeError("no\nway"), "the module raised RuntimeError: no way"),
     ],
 )
-def test_what_is_no_score_is_refused(metric_of: MakeMetric, result: Any, message: str) -> None:
+def test_what_is_no_score_is_rejected(metric_of: MakeMetric, result: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         metric_of(Planted(result)).compute([{"label": "a"}], ["a"], LABELS)
 
 
-def test_a_label_that_the_task_lacks_is_refused(metric_of: MakeMetric) -> None:
-    with pytest.raises(ValueError, match="the label 'c' is none of a, b"):
+def test_an_unknown_label_is_rejected(metric_of: MakeMetric) -> None:
+    with pytest.raises(ValueError, match=r"'c'.* a, b"):
         metric_of(Planted({"x": 1})).compute([{"label": "c"}], ["a"], LABELS)
 
 

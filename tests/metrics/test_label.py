@@ -108,11 +108,11 @@ def test_sentences_without_a_word_to_label() -> None:
         ([["Nom"]], ["Nom"], r"Item 0: expected a label as the prediction, found \['Nom'\]"),
     ],
 )
-def test_refuses_what_does_not_fit(predictions: list[Any], references: list[Any], message: str) -> None:
+def test_rejects_what_does_not_fit(predictions: list[Any], references: list[Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         weighted_f1(predictions, references, CONTEXT)
 
 
-def test_gold_without_known_labels_is_refused() -> None:
+def test_gold_without_known_labels_is_rejected() -> None:
     with pytest.raises(ValueError, match="expected a gold label among no labels, found 'a'"):
         macro_f1(["a"], ["a"], MetricContext(language="hi"))

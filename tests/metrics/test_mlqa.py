@@ -126,6 +126,6 @@ def test_the_language_is_that_of_the_answer() -> None:
     assert exact_match(predictions, references, MetricContext(language="en")).value == 0.0
 
 
-def test_refuses_a_language_without_rules() -> None:
+def test_rejects_a_language_without_rules() -> None:
     with pytest.raises(ValueError, match="'sw'; expected one of en, es, hi, vi, de, ar, zh"):
         f1(["paka"], [["paka"]], MetricContext(language="sw"))

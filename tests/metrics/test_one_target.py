@@ -128,5 +128,5 @@ def test_average_precision_with_repeated_and_overlong_rankings(ranking: list[str
     score = average_precision(ranking, targets)
     assert score == pytest.approx(total / min(len(targets), 20))
     assert 0 <= score <= 1
-    # What stands behind the cut-off changes nothing.
+    # Ranks after the cut-off change nothing.
     assert average_precision([*ranking[:20], *targets] if len(ranking) >= 20 else ranking, targets) == score

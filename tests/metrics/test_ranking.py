@@ -85,7 +85,7 @@ HEAD = {"label": "x", "scores": [0.9, 0.1, 0.0]}
         ({**_ranked([-2.0, -1.0, -3.0]), "label": None}, accuracy_byte, r"expected a ranked prediction"),
     ],
 )
-def test_predictions_without_these_numbers_are_refused(
+def test_predictions_without_these_numbers_are_rejected(
     prediction: Any, metric: MetricFunction, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):

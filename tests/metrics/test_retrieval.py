@@ -95,13 +95,13 @@ def test_means_over_queries() -> None:
         ([], [], "at least one item"),
     ],
 )
-def test_refuses_what_does_not_fit(predictions: list[Any], references: list[Any], message: str) -> None:
+def test_rejects_what_does_not_fit(predictions: list[Any], references: list[Any], message: str) -> None:
     for metric in (map_at_20, mrr_at_20):
         with pytest.raises(ValueError, match=message):
             metric(predictions, references, CONTEXT)
 
 
-def test_refuses_numbers_as_ids() -> None:
+def test_rejects_numbers_as_ids() -> None:
     with pytest.raises(ValueError, match="found 3 of type int"):
         top1_accuracy([{"candidate": 3}], ["3"], CONTEXT)
     with pytest.raises(ValueError, match="at least one target"):

@@ -122,7 +122,7 @@ def test_texts_without_spans_are_no_error() -> None:
         ({"spans": [[0, 4, "PER"], [0, 4, "PER"]]}, r"the prediction has the span \[0, 4, 'PER'\] more than"),
     ],
 )
-def test_what_is_no_list_of_spans_is_refused(prediction: Any, message: str) -> None:
+def test_what_is_no_list_of_spans_is_rejected(prediction: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         span.span_f1([{"spans": []}, prediction], [[], []], CONTEXT)
 

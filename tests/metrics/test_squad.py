@@ -136,6 +136,6 @@ def test_no_answer_scores_zero() -> None:
         ([{"answer": "a"}], [["a"]], "key 'text', found 'answer'"),
     ],
 )
-def test_refuses_what_does_not_fit(predictions: list[Any], references: list[Any], message: str) -> None:
+def test_rejects_what_does_not_fit(predictions: list[Any], references: list[Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         f1(predictions, references, CONTEXT)

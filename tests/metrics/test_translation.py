@@ -61,7 +61,7 @@ def test_chinese_is_split_into_characters_and_an_option_names_another_tokenizer(
     assert bleu(answers, gold, words).value == pytest.approx(expected)
 
 
-def test_bad_input_is_refused() -> None:
+def test_bad_input_is_rejected() -> None:
     with pytest.raises(ValueError, match="Item 0: expected a list of at least one reference text, found 'x'"):
         chrf(["x"], ["x"], ENGLISH)
     with pytest.raises(ValueError, match="Item 0: expected an answer text, found 3"):

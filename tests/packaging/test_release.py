@@ -128,7 +128,7 @@ def test_the_commands_answer(bin_folder: Path, folder: Path) -> None:
     assert {line.split()[-1] for line in listed.stdout.splitlines()[2:] if line.split()} <= {"ok", "─" * 80}
 
 
-def test_doctor_tells_what_is_missing_and_that_nothing_is_broken(bin_folder: Path, folder: Path) -> None:
+def test_doctor_shows_what_is_missing_and_that_nothing_is_broken(bin_folder: Path, folder: Path) -> None:
     result = _run(bin_folder / "harness", "doctor", "--json", "doctor.json", folder=folder)
     assert (result.returncode, result.stderr, result.stdout.splitlines()[-1]) == (0, "", "Nothing is broken.")
     rows = json.loads((folder / "doctor.json").read_text(encoding="utf-8"))
@@ -186,10 +186,10 @@ def test_a_missing_extra_is_one_sentence_with_the_command(
         assert _run(bin_folder / "harness", *made.split(), folder=folder).returncode == 0
     result = _run(bin_folder / "harness", *command.split(), folder=folder)
     assert result.returncode == 2
-    told = result.stderr.splitlines()[-1]
-    assert told.startswith("Error: ")
-    assert f"needs the package {package!r}, which is not installed." in told
-    assert told.endswith(f"Run: pip install 'multilingual-harness[{extra}]'")
+    message = result.stderr.splitlines()[-1]
+    assert message.startswith("Error: ")
+    assert f"needs the package {package!r}, which is not installed." in message
+    assert message.endswith(f"Run: pip install 'multilingual-harness[{extra}]'")
 
 
 def test_a_type_checker_sees_the_types(bin_folder: Path, folder: Path) -> None:

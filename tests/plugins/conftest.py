@@ -25,7 +25,7 @@ class Result:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder that stands on the path of the commands."""
+    """A folder on the path of the commands."""
     folder = tmp_path / "site"
     folder.mkdir()
     return folder

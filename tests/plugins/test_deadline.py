@@ -1,4 +1,4 @@
-"""The limit of imports: what it interrupts and tells, and that nobody else's alarm is touched."""
+"""The limit of imports: what it interrupts and reports, and that the alarm of other code is left alone."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_five_seconds_unless_the_environment_says_otherwise(monkeypatch: pytest.
 
 def test_what_hangs_is_interrupted_and_what_comes_after_it_is_not() -> None:
     before = _state()
-    told: list[str] = []
-    with Watch(0.2, told.append) as watch:
+    reported: list[str] = []
+    with Watch(0.2, reported.append) as watch:
         began = time.monotonic()
         with pytest.raises(HangingError), watch.over("first"):
             time.sleep(600)
@@ -48,7 +48,7 @@ def test_what_hangs_is_interrupted_and_what_comes_after_it_is_not() -> None:
         with watch.over("second"):
             pass
         time.sleep(0.5)
-    assert told == []
+    assert reported == []
     assert _state() == before
 
 
@@ -61,10 +61,10 @@ def test_other_errors_pass_and_the_timer_ends() -> None:
 
 
 def test_ours_are_not_interrupted() -> None:
-    told: list[str] = []
-    with Watch(0.1, told.append) as watch, watch.over("core", lambda: False):
+    reported: list[str] = []
+    with Watch(0.1, reported.append) as watch, watch.over("core", lambda: False):
         time.sleep(1.2)
-    assert told == ["core"]
+    assert reported == ["core"]
 
 
 def test_no_limit() -> None:
@@ -82,13 +82,13 @@ def test_an_alarm_of_the_user_is_left_alone() -> None:
 
     signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, 0.5)
-    told: list[str] = []
-    with Watch(0.1, told.append) as watch, watch.over("first"):
+    reported: list[str] = []
+    with Watch(0.1, reported.append) as watch, watch.over("first"):
         until = time.monotonic() + 1.2
         while time.monotonic() < until:
             time.sleep(0.05)
     assert rung == [signal.SIGALRM]
-    assert told == ["first"]
+    assert reported == ["first"]
     assert signal.getsignal(signal.SIGALRM) is ring
 
 
@@ -111,24 +111,24 @@ def test_a_plugin_that_takes_the_alarm_keeps_it() -> None:
     assert rung == [signal.SIGALRM]
 
 
-def test_in_another_thread_it_is_told_only() -> None:
+def test_in_another_thread_it_is_only_reported() -> None:
     before = _state()
-    told: list[str] = []
+    reported: list[str] = []
     done: list[bool] = []
 
     def work() -> None:
-        with Watch(0.1, told.append) as watch, watch.over("first"):
+        with Watch(0.1, reported.append) as watch, watch.over("first"):
             time.sleep(1.2)
         done.append(True)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert (told, done) == (["first"], [True])
+    assert (reported, done) == (["first"], [True])
     assert _state() == before
 
 
-def test_the_users_stop_is_told_from_a_plugins() -> None:
+def test_the_users_stop_is_distinguished_from_a_plugins() -> None:
     handler = signal.getsignal(signal.SIGINT)
     with Watch(5.0, print) as watch:
         assert not watch.is_stop(KeyboardInterrupt())

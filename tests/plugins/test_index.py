@@ -17,7 +17,8 @@ import yaml
 
 import harness.specs.folder
 from harness.specs import loading
-from harness.specs.catalog import Catalog, read_folder
+from harness.specs.catalog import Catalog
+from harness.specs.folder import read_folder
 from harness.specs.index import FOLDER, SpecIndex
 
 Harness = Callable[..., Any]
@@ -122,7 +123,7 @@ def test_files_that_come_go_and_move_are_seen_at_once(folder: Path, names: Names
     assert str(folder / "z.yaml") in sources
 
 
-def test_what_nobody_has_any_more_leaves_the_index(folder: Path, names: Names, cache: Path) -> None:
+def test_what_no_package_has_any_more_leaves_the_index(folder: Path, names: Names, cache: Path) -> None:
     names()
     (folder / "b.yml").unlink()
     (folder / "a.yaml").write_text(TASK.format(name="other"), encoding="utf-8")
@@ -187,15 +188,15 @@ def test_a_cache_that_is_a_file_stops_no_listing(harness: Harness, tmp_path: Pat
     assert (listed.status, listed.err) == (0, "")
 
 
-def test_faulty_documents_are_told_every_time(folder: Path) -> None:
+def test_faulty_documents_are_reported_every_time(folder: Path) -> None:
     (folder / "faulty.yaml").write_text("task: x\nlanguages: [\n", encoding="utf-8")
     (folder / "sortless.yaml").write_text("a: 1\n", encoding="utf-8")
-    told = [
+    printed = [
         [str(problem) for problem in Catalog([("mine", folder)], kind_models={}).problems] for _ in range(2)
     ]
-    assert told[0] == told[1]
-    assert "faulty.yaml has 1 fault:\n  line 2: " in told[0][0]
-    assert "sortless.yaml has 1 fault:\n  line 1: expected exactly one of" in told[0][1]
+    assert printed[0] == printed[1]
+    assert "faulty.yaml has 1 fault:\n  line 2: " in printed[0][0]
+    assert "sortless.yaml has 1 fault:\n  line 1: expected exactly one of" in printed[0][1]
 
 
 def test_specs_in_a_zip_are_indexed_too(tmp_path: Path, parsed: list[str]) -> None:

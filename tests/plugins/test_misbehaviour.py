@@ -86,13 +86,13 @@ FAULTS = {
 
 
 def _states(harness: Harness, folder: Path) -> dict[str, str]:
-    told = harness("plugins", "--json", folder / "plugins.json", HARNESS_PLUGIN_TIMEOUT="0.5")
-    assert told.status == 1
+    printed = harness("plugins", "--json", folder / "plugins.json", HARNESS_PLUGIN_TIMEOUT="0.5")
+    assert printed.status == 1
     rows = json.loads((folder / "plugins.json").read_text(encoding="utf-8"))
     return {row["name"]: row["state"] for row in rows}
 
 
-def test_what_cannot_be_loaded_is_told_and_all_others_work(
+def test_what_cannot_be_loaded_is_reported_and_all_others_work(
     package: Package, harness: Harness, tmp_path: Path
 ) -> None:
     for name, (source, _) in FAULTS.items():
@@ -129,9 +129,9 @@ def test_ctrl_c_stops_the_command_while_a_plugin_is_loaded(
         assert command.poll() is None
         time.sleep(0.05)
     command.send_signal(signal.SIGINT)
-    _, told = command.communicate(timeout=60)
+    _, printed = command.communicate(timeout=60)
     assert command.returncode == 130
-    assert told == "Stopped. What was finished is kept in the run folder.\n"
+    assert printed == "Stopped. What was finished is kept in the run folder.\n"
 
 
 def test_debug_shows_where_a_plugin_failed(package: Package, harness: Harness) -> None:
@@ -174,10 +174,12 @@ def test_what_cannot_be_interrupted_is_named_while_it_hangs(package: Package, ha
     assert "HARNESS_DISABLE_PLUGINS=locked" in listed.err.splitlines()[0]
 
 
-def test_a_wrong_limit_is_told(harness: Harness) -> None:
-    told = harness(*LIST, HARNESS_PLUGIN_TIMEOUT="soon")
-    assert told.status == 2
-    assert "HARNESS_PLUGIN_TIMEOUT must be a number of seconds, or 0 for no limit; found 'soon'." in told.err
+def test_a_wrong_limit_is_reported(harness: Harness) -> None:
+    printed = harness(*LIST, HARNESS_PLUGIN_TIMEOUT="soon")
+    assert printed.status == 2
+    assert (
+        "HARNESS_PLUGIN_TIMEOUT must be a number of seconds, or 0 for no limit; found 'soon'." in printed.err
+    )
 
 
 # Half uninstalled ----------------------------------------------------------------------------------------
@@ -240,7 +242,7 @@ def test_damaged_entry_points(package: Package, harness: Harness, site: Path) ->
 # Names -------------------------------------------------------------------------------------------------------
 
 
-def test_nobody_takes_the_place_of_our_plugins(package: Package, harness: Harness, tmp_path: Path) -> None:
+def test_no_package_replaces_our_plugins(package: Package, harness: Harness, tmp_path: Path) -> None:
     package("aaa", "", entry_points="[harness]\ncore = aaa\n")
     planned = harness(*PLAN)
     assert planned.status == 0
@@ -252,25 +254,25 @@ def test_commands_with_taken_names(package: Package, harness: Harness) -> None:
     app = "import typer\napp = typer.Typer()\n@app.command()\ndef run(): typer.echo('mine')\n"
     package("first", app, entry_points="[harness.commands]\nplan = first:app\ngreet = first:app\n")
     assert "mine" not in harness(*PLAN).out
-    told = harness("plugins")
-    assert told.status == 1
-    assert told.err == (
+    printed = harness("plugins")
+    assert printed.status == 1
+    assert printed.err == (
         "The command 'plan' of the package 'first' is never run: it is one of the harness itself.\n"
     )
     assert harness("greet").out == "mine\n"
 
 
-def test_nobody_takes_a_command_of_our_plugins(package: Package, harness: Harness) -> None:
+def test_no_package_replaces_a_command_of_our_plugins(package: Package, harness: Harness) -> None:
     app = "import typer\napp = typer.Typer()\n@app.command()\ndef run(): typer.echo('mine')\n"
     package("aaa", app, entry_points="[harness.commands]\ngap = aaa:app\n")
     helped = harness("gap", "--help")
     assert (helped.status, helped.err) == (0, "")
     assert "translations" in helped.out
-    told = "The command 'gap' of the package 'aaa' is never run: it is one of the harness itself.\n"
-    assert harness("plugins").err == told
+    printed = "The command 'gap' of the package 'aaa' is never run: it is one of the harness itself.\n"
+    assert harness("plugins").err == printed
 
 
-def test_names_that_two_plugins_register_are_told_on_request(package: Package, harness: Harness) -> None:
+def test_names_that_two_plugins_register_are_reported_on_request(package: Package, harness: Harness) -> None:
     source = (
         f"{IMPORT}from harness.reporting.formats import ReportFormat\n@hookimpl\ndef harness_register_reports():\n"
         "    return [ReportFormat(name='html', suffix='.x', render=lambda runs: '')]\n"
@@ -305,9 +307,9 @@ def test_commands_that_cannot_be_loaded(package: Package, harness: Harness) -> N
     }
     for name, (source, _) in faults.items():
         package(name, source, entry_points=f"[harness.commands]\n{name} = {name}:app\n")
-    told = harness("--help").out
+    printed = harness("--help").out
     for name, (_, fault) in faults.items():
-        assert f"Comes with the plugin package {name}." in told
+        assert f"Comes with the plugin package {name}." in printed
         ended = harness(name)
         assert ended.status == 2
         message = f"Error: The command {name!r} of the package {name!r} cannot be loaded: {fault}"
@@ -319,8 +321,8 @@ def test_a_command_that_hangs_is_named(package: Package, harness: Harness) -> No
     source = "import time, typer\ntime.sleep(2)\napp = typer.Typer()\n@app.command()\n"
     source += "def run(): typer.echo('at last')\n"
     package("greeter", source, entry_points="[harness.commands]\ngreet = greeter:app\n")
-    told = harness("greet", HARNESS_PLUGIN_TIMEOUT="0.6")
-    assert (told.status, told.out) == (0, "at last\n")
-    assert told.err.startswith(
+    printed = harness("greet", HARNESS_PLUGIN_TIMEOUT="0.6")
+    assert (printed.status, printed.out) == (0, "at last\n")
+    assert printed.err.startswith(
         "Still loading the command 'greet'. If it hangs, press Ctrl-C, and repair or uninst"
     )

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from harness.models.capabilities import FloatArray
+from harness.models.requests import FloatArray
 from harness_probing.evaluation import TestSentence
 from harness_probing.fitting import SplitTargets
 from harness_probing.problem import ProbeProblem, SentenceTargets, Targets

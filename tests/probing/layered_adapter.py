@@ -17,12 +17,13 @@ import numpy as np
 
 from harness.hookspecs import hookimpl
 from harness.models.adapters import AdapterEntry
-from harness.models.capabilities import Capability, FloatArray, ModelDescription, WordCoverage
+from harness.models.capabilities import Capability, ModelDescription
 from harness.models.options import AdapterOptions
+from harness.models.requests import FloatArray, WordCoverage
 
 DIMENSION = 12
 KNOWLEDGE = (0.0, 0.9, 0.4)
-"""How far the layers tell the classes apart."""
+"""How well the layers separate the classes."""
 INVISIBLE = "~"
 """A word that the tokenizer turns into nothing."""
 LONG = 9

@@ -71,8 +71,8 @@ def test_streaming_counts_what_direct_prediction_gives(fitted: list[FittedProbes
                 theirs = f1_score(expected[task][seed], direct, average="weighted", zero_division=0)
                 assert float(scores["weighted_f1"]) == pytest.approx(theirs)
     best = own.best_layer
-    told = np.concatenate([found["pos"].by_layer[best] for found in predictions.values()], axis=1)
-    assert told.tolist() == _direct(own, held_out, best, 0)
+    labels = np.concatenate([found["pos"].by_layer[best] for found in predictions.values()], axis=1)
+    assert labels.tolist() == _direct(own, held_out, best, 0)
     assert set(predictions["s0"]["pos"].by_layer) == {best, LAYERS[-1]}
     assert counts.mix is not None
     mixed = np.concatenate(
@@ -117,7 +117,7 @@ def test_one_cluster_has_no_interval(fitted: list[FittedProbes], held_out: Split
     assert headline["weighted_f1"]["ci_method"] == "one cluster"
 
 
-def test_the_result_tells_everything_as_json(fitted: list[FittedProbes], held_out: Split) -> None:
+def test_the_result_holds_everything_as_json(fitted: list[FittedProbes], held_out: Split) -> None:
     evaluator = Evaluator(fitted, layers=LAYERS)
     list(evaluator.stream(held_out.sentences))
     coverage = {"test": Coverage(truncated_sentences=2, empty_words=1)}
@@ -193,10 +193,10 @@ def test_the_published_view_takes_the_layer_that_is_best_on_test(
     assert pos["mix"] is None and "control" not in pos["layers"][0]
 
 
-def test_classes_that_train_lacks_are_counted(make_split: MakeSplit, dev: Split, held_out: Split) -> None:
-    lacking = make_split(150, seed=1, used=3)
-    targets = SplitTargets(train=lacking.targets, dev=dev.targets)
-    evaluator = Evaluator(fit_probes(lacking.states, dev.states, [targets], SETTINGS), layers=LAYERS)
+def test_classes_missing_in_train_are_counted(make_split: MakeSplit, dev: Split, held_out: Split) -> None:
+    three_classes = make_split(150, seed=1, used=3)
+    targets = SplitTargets(train=three_classes.targets, dev=dev.targets)
+    evaluator = Evaluator(fit_probes(three_classes.states, dev.states, [targets], SETTINGS), layers=LAYERS)
     list(evaluator.stream(held_out.sentences))
     items = probe_result(evaluator).problems["pos"]["items"]
     assert items["missing_in_train"] == ["ADP"]
@@ -205,7 +205,7 @@ def test_classes_that_train_lacks_are_counted(make_split: MakeSplit, dev: Split,
     assert counts.confusion[..., 3].sum() == 0 and counts.mix is not None and counts.mix[:, 3].sum() == 0
 
 
-def test_bad_test_sentences_are_told(fitted: list[FittedProbes], held_out: Split) -> None:
+def test_bad_test_sentences_raise(fitted: list[FittedProbes], held_out: Split) -> None:
     evaluator, good = Evaluator(fitted, layers=LAYERS), held_out.sentences[0]
     own = good.targets["pos"]
     broken = good.states.copy()
@@ -230,10 +230,10 @@ def test_bad_test_sentences_are_told(fitted: list[FittedProbes], held_out: Split
     for sentence, error, message in cases:
         with pytest.raises(error, match=message):
             evaluator.add_block([good, sentence])  # type: ignore[list-item]
-    assert evaluator.counts["pos"].confusion.sum() == 0, "nothing of a refused block may be counted"
+    assert evaluator.counts["pos"].confusion.sum() == 0, "nothing of a rejected block may be counted"
     with pytest.raises(DataError, match="no labelled items in test"):
         probe_result(evaluator)
-    with pytest.raises(DataError, match="layer 2, which the test states lack"):
+    with pytest.raises(DataError, match="layer 2"):
         Evaluator(fitted, layers=(0, 1))
 
 

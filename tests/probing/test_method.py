@@ -92,7 +92,7 @@ def test_the_details_agree_with_the_scores_of_the_cells(run: RunToy) -> None:
     json.dumps(found, allow_nan=False)
 
 
-def test_unseen_types_are_told_apart(run: RunToy, toy: Path) -> None:
+def test_unseen_types_have_their_own_score(run: RunToy, toy: Path) -> None:
     train = rows(80, seed=1)
     write_rows(
         toy / "hi.test.jsonl", [*train[:10], *({**one, "id": f"new {one['id']}"} for one in rows(5, seed=9))]
@@ -135,7 +135,7 @@ def test_bad_data_fail_their_own_cells_only(run: RunToy, tmp_path: Path) -> None
     assert set(_asked(tmp_path).values()) == {1}
 
 
-def test_one_class_in_train_fails_and_a_missing_one_is_told(run: RunToy, toy: Path) -> None:
+def test_one_class_in_train_fails_and_a_missing_one_is_reported(run: RunToy, toy: Path) -> None:
     write_rows(toy / "hi.train.jsonl", rows(40, seed=1, classes=("NOUN", "VERB")))
     problem = _probing(run("toy_pos").cells[0])["problem"]
     assert problem["items"]["missing_in_train"] == ["ADJ"]
@@ -274,7 +274,7 @@ def test_blocks_hold_every_item_once_and_join_equal_sentences(monkeypatch: pytes
             for number in numbers
         ]
 
-    # The second lacks some sentences and has others, and both come to some of them twice.
+    # The second has only some of the sentences, and others; both have some sentences twice.
     given = {"x": items("x", range(40)), "y": items("y", [*range(0, 40, 2), *range(100, 110)])}
     blocks = [sentence for block in shared_blocks(given) for sentence in block]
     found = Counter(item.id for _, own in blocks for _, item in own)

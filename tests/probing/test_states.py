@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from harness.errors import ContractError, StorageError
-from harness.models.capabilities import FloatArray
+from harness.models.requests import FloatArray
 from harness_probing import states
 from harness_probing.chunk import scaled_halves
 from harness_probing.states import StateCache, state_bytes, state_key
@@ -173,7 +173,7 @@ def test_small_states_are_plain_halves() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_states_that_are_not_finite_are_refused(tmp_path: Path, value: float) -> None:
+def test_states_that_are_not_finite_raise(tmp_path: Path, value: float) -> None:
     model = Model()
 
     def produce(sentences: Sequence[int]) -> Iterable[tuple[int, FloatArray]]:
@@ -187,7 +187,7 @@ def test_states_that_are_not_finite_are_refused(tmp_path: Path, value: float) ->
         _ask(tmp_path, model, produce=produce)
 
 
-def test_states_of_another_shape_are_refused(tmp_path: Path) -> None:
+def test_states_of_another_shape_raise(tmp_path: Path) -> None:
     model = Model()
     with pytest.raises(ContractError, match="expected 3 layers of 4 vectors"):
         _ask(tmp_path, model, counts=(4, *COUNTS[1:]))
@@ -197,14 +197,14 @@ def test_states_of_another_shape_are_refused(tmp_path: Path) -> None:
         _ask(tmp_path, model, produce=lambda _: [(5, model.one(5))])
 
 
-def test_a_full_disk_is_told_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(tmp_path)._replace(free=10)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(StorageError, match=r"need 0\.00 GB in .* where 0\.00 GB are free"):
         _ask(tmp_path, Model())
 
 
-def test_a_disk_that_fills_up_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> NoReturn:
         raise OSError(28, "No space left on device")
 
@@ -216,12 +216,12 @@ def test_a_disk_that_fills_up_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     _check(_ask(tmp_path, Model()), Model())
 
 
-def test_the_size_is_told_before(tmp_path: Path) -> None:
-    told: list[str] = []
-    StateCache(tmp_path, announce=told.append).states(
+def test_the_size_is_announced(tmp_path: Path) -> None:
+    announced: list[str] = []
+    StateCache(tmp_path, announce=announced.append).states(
         "k", layers=LAYERS, counts=COUNTS, produce=Model().produce
     )
-    assert len(told) == 1 and "15 vectors in 3 layers" in told[0]
+    assert len(announced) == 1 and "15 vectors in 3 layers" in announced[0]
     files = ("states.f16", "exponents.i8")
     size = sum((tmp_path / "k" / name).stat().st_size for name in files)
     assert size == state_bytes(layers=3, vectors=15, dimension=DIMENSION)

@@ -170,10 +170,10 @@ def test_as_good_as_scikit_learn_in_every_layer(
     assert fitted.best_layer == 1
 
 
-def test_a_class_that_train_lacks_is_never_predicted(make_split: MakeSplit, dev: Split) -> None:
-    lacking = make_split(150, seed=1, used=3)
-    targets = SplitTargets(train=lacking.targets, dev=dev.targets)
-    fitted = fit_probes(lacking.states, dev.states, [targets], QUICK)[0]
+def test_a_class_missing_in_train_is_never_predicted(make_split: MakeSplit, dev: Split) -> None:
+    three_classes = make_split(150, seed=1, used=3)
+    targets = SplitTargets(train=three_classes.targets, dev=dev.targets)
+    fitted = fit_probes(three_classes.states, dev.states, [targets], QUICK)[0]
     assert fitted.dev_confusion[..., 3].sum() == 0
     assert torch.isneginf(fitted.bias[..., 3]).all() and torch.isfinite(fitted.bias[..., :3]).all()
     assert fitted.dev_confusion[:, 0, :, 3].sum() == len(LAYERS) * 2 * fitted.dev_counts[3] > 0
@@ -200,7 +200,7 @@ def test_no_scaling_leaves_features_alone(train: Split) -> None:
     np.testing.assert_array_equal(features[1].numpy(), train.states.read(1, train.targets.vectors[:10]))
 
 
-def test_states_that_are_not_finite_are_told(train: Split) -> None:
+def test_states_that_are_not_finite_raise(train: Split) -> None:
     array = train.states.array.copy()
     array[1, 7, 3] = np.nan
     with pytest.raises(ContractError, match="layer 1 are not finite"):
@@ -240,7 +240,7 @@ def test_the_paper_preset_is_that_of_the_released_notebooks() -> None:
     assert paper.layers_of(range(13)) == tuple(range(1, 13))
 
 
-def test_settings_that_cannot_be_used_are_told() -> None:
+def test_wrong_settings_raise() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'paper'"):
         ProbeSettings.preset("papers")
     with pytest.raises(UnknownNameError, match="Did you mean 'seeds'"):
@@ -249,11 +249,11 @@ def test_settings_that_cannot_be_used_are_told() -> None:
         ProbeSettings.preset("paper", dropout=1.0)
     with pytest.raises(UsageError, match="'fractions': expected rising numbers"):
         ProbeSettings.preset("default", fractions=(0.5, 0.9))
-    with pytest.raises(UsageError, match="leaves out layer 0"):
+    with pytest.raises(UsageError, match="layer 0"):
         PRESETS["paper"].layers_of([0])
 
 
-def test_problems_that_cannot_be_probed_are_told(
+def test_problems_that_cannot_be_probed_raise(
     make_split: MakeSplit, train: Split, dev: Split, split_targets: SplitTargets
 ) -> None:
     single, empty = make_split(5, seed=1, used=1), make_split(1, seed=1, per_sentence=0)
@@ -275,7 +275,7 @@ def test_problems_that_cannot_be_probed_are_told(
         fit_probes(train.states, shallow, [split_targets], QUICK)
 
 
-def test_a_loss_that_explodes_is_told(train: Split, dev: Split) -> None:
+def test_a_loss_that_explodes_raises(train: Split, dev: Split) -> None:
     settings = replace(QUICK, learning_rate=1e37)
     with pytest.raises(TrainingError, match="not finite after 1 epoch"):
         train_probes(

@@ -16,9 +16,9 @@ import numpy as np
 
 from harness.hookspecs import hookimpl
 from harness.models.adapters import AdapterEntry
-from harness.models.capabilities import Capability, FloatArray, ModelDescription, TextInput
+from harness.models.capabilities import Capability, ModelDescription, TextInput
 from harness.models.options import AdapterOptions
-from harness.models.requests import Ability, Answered, Call
+from harness.models.requests import Ability, Answered, Call, FloatArray
 
 
 class FlakyOptions(AdapterOptions):

@@ -80,7 +80,7 @@ def test_the_configuration_of_accelerate(tmp_path: Path) -> None:
     )
 
 
-def test_a_process_without_a_launcher_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_without_a_launcher_talks_to_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked_processes() is None
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "no")
     monkeypatch.setattr(os, "getppid", lambda: 0)
@@ -119,10 +119,10 @@ def test_the_status_of_the_leading_process_passes_through(
     assert leave_status(130) == 0
     assert _status(tmp_path, 0, stopped=False) == 130
     assert _status(tmp_path, 1, stopped=False) == 1
-    assert _status(tmp_path, 1, stopped=True) == 130, "stopped before there was a process to tell"
+    assert _status(tmp_path, 1, stopped=True) == 130, "stopped before there was a process to signal"
 
 
-def test_a_process_that_nobody_launched_is_alone(registry: Registry) -> None:
+def test_a_process_without_a_launcher_is_single(registry: Registry) -> None:
     assert join_processes(registry).is_single
     assert join_processes(registry, wanted=1).is_single
     with pytest.raises(UsageError, match="2 processes were asked for, but this is one"):

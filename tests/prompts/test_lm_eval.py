@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from harness.api import Session
 from harness.prompts.preset import CompiledPrompt, PromptItem, choose_literals
+from harness.running.session import Session
 
 HERE = Path(__file__).parent
 DOCUMENTS = HERE / "golden" / "lm_eval_documents.json"

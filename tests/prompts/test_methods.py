@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from harness.api import Session
 from harness.data.records import (
     Answer,
     ClassificationExample,
@@ -20,10 +19,10 @@ from harness.data.records import (
 )
 from harness.kinds.methods import MethodContext
 from harness.languages.table import known_languages
-from harness.models.capabilities import GenerateOptions
-from harness.models.requests import Generated, Prompt
+from harness.models.requests import Generated, GenerateOptions, Prompt
 from harness.prompts.preset import CompiledPrompt
 from harness.prompts.prompter import Prompter
+from harness.running.session import Session
 
 Compile = Callable[..., CompiledPrompt]
 Write = Callable[..., tuple[list[Prediction], list[GenerateOptions]]]
@@ -144,7 +143,7 @@ def test_a_constrained_server_may_write_a_choice_only(
         (" Ann saw\nand more", "Ann saw", (0, 7)),
         ("Ann", "Ann", (0, 3)),
         ("\n\n Ann. \n", "Ann.", (8, 12)),
-        # A generated answer need not stand in the context: it is scored as it is, and has no place.
+        # A generated answer need not be in the context: it is scored as it is, and has no place.
         ("Bob", "Bob", (-1, -1)),
     ],
 )

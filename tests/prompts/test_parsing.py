@@ -92,7 +92,7 @@ def test_a_text_that_does_not_fit_its_sentence_is_not_read(text: str) -> None:
     assert read_tagged(text, ["She", "sings"], TAGS) is None
 
 
-def test_a_token_may_hold_the_delimiter_and_a_space_is_refused() -> None:
+def test_a_token_may_hold_the_delimiter_and_a_space_is_rejected() -> None:
     assert read_tagged("a_b_NOUN", ["a_b"], TAGS) == ["NOUN"]
     assert read_tagged("New_NOUN York_NOUN", ["New York"], TAGS) is None
 

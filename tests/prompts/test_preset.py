@@ -43,7 +43,7 @@ def fault(compiled: CompiledPrompt, *fields: str) -> str:
     return problem.message
 
 
-def test_words_of_all_languages_stand_below_those_of_the_language() -> None:
+def test_words_of_the_language_come_before_those_of_all_languages() -> None:
     assert compile_prompt(spec(), "en").ranking(ITEM).continuations == (" No", " Yes")
     assert compile_prompt(spec(), "zh").ranking(ITEM).continuations == ("不", "是")
 
@@ -54,7 +54,7 @@ def test_words_of_all_languages_alone_are_enough_for_every_language() -> None:
     assert compiled.shot(ITEM) == "It rains1"
 
 
-def test_a_language_without_words_is_asked_in_english_or_refused() -> None:
+def test_a_language_without_words_is_asked_in_english_or_rejected() -> None:
     compiled = compile_prompt(spec(), "sw")
     assert compiled.literals_language == "en"
     assert compiled.answer(ITEM) == " Yes"
@@ -89,7 +89,7 @@ def test_a_missing_word_of_a_label_is_one_sentence() -> None:
         compiled.ranking(ITEM)
 
 
-def test_unknown_names_are_told_before_any_data() -> None:
+def test_unknown_names_are_reported_before_any_data() -> None:
     assert "named 'premise'" in fault(compile_prompt(spec(), "en"), "hypothesis")
     assert "named 'wrod'" in fault(compile_prompt(spec(unconditional="{wrod}"), "en"), "premise")
     chosen = compile_prompt(spec(item="{connective[premise]}"), "en")
@@ -118,7 +118,7 @@ def test_choices_are_never_cut_at_the_last_letter() -> None:
             compile_prompt(listed, "en").ranking(many)
 
 
-def test_names_of_choices_may_have_words_beside_their_texts() -> None:
+def test_names_of_choices_may_have_words_and_texts() -> None:
     both = PromptItem(
         fields={"premise": "x"}, choices=("no", "yes"), texts=("text of no", "text of yes"), gold="no"
     )

@@ -1,4 +1,4 @@
-"""Shots depend on seed, task, language and item alone; they stand before the item as a text or as turns."""
+"""Shots depend on seed, task, language and item alone; they come before the item as a text or as turns."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_without_shots_only_the_item_is_asked(chat: bool) -> None:
     assert asked == expected
 
 
-def test_shots_stand_before_the_item_with_their_answers() -> None:
+def test_shots_come_before_the_item_with_their_answers() -> None:
     prompter = _prompter(shots=2)
     shots = prompter.shots_of(_example("1"), 2)
     before = "".join(f"Q: {shot.fields['text']}\nA: {shot.gold}\n\n" for shot in shots)
@@ -138,7 +138,7 @@ def test_a_prompt_without_a_system_text_has_no_system_turn() -> None:
 
 
 def test_the_context_without_the_item_stays_without_shots() -> None:
-    """Sums of PMI are asked once for all items, so what stands before them must not enter."""
+    """Sums of PMI are asked once for all items, so the shots before them must not enter."""
     prompter = _prompter(prompt=_prompt(unconditional="A:"), shots=3)
     assert prompter.ranking(_example("1"), 3).unconditional == "A:"
 

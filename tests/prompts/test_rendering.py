@@ -49,7 +49,7 @@ def test_generation_shows_the_prompt_and_the_expected_answer(cli: Cli) -> None:
         (("mlqa_cross", "--render", "de"), "words   de (translated)"),
     ],
 )
-def test_what_is_told(cli: Cli, arguments: tuple[str, ...], line: str) -> None:
+def test_the_preview_shows_where_words_come_from(cli: Cli, arguments: tuple[str, ...], line: str) -> None:
     status, out, _ = cli("tasks", "show", *arguments)
     assert status == 0
     assert line in out.splitlines()
@@ -97,7 +97,7 @@ def test_bad_input_is_one_sentence(cli: Cli, arguments: tuple[str, ...], message
     assert len(err.splitlines()) == 1
 
 
-def test_a_language_without_a_sample_tells_the_next_command(cli: Cli) -> None:
+def test_a_language_without_a_sample_shows_the_next_command(cli: Cli) -> None:
     status, _, err = cli("tasks", "show", "xnli", "--render", "th")
     assert status == 1
     assert err == (
@@ -111,7 +111,7 @@ def test_the_page_of_a_task_lists_its_prompts(cli: Cli) -> None:
     assert "prompts      default, lm_eval, mega, mt5" in [line.rstrip() for line in out.splitlines()]
 
 
-def test_a_broken_prompt_is_told_with_its_line(cli: Cli) -> None:
+def test_a_broken_prompt_is_reported_with_its_line(cli: Cli) -> None:
     text = """prompt: xnli/mine
 tasks: [xnli, xcopa]
 kind: sequence_classification

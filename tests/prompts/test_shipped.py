@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from harness.api import Session
 from harness.errors import MissingDataError
 from harness.planning.spec_validation import validate_specs
 from harness.prompts.filter import FILTERS
 from harness.prompts.parsing import read_answer, read_choice, read_letter
 from harness.prompts.preset import CompiledPrompt, PromptItem, compile_prompt
 from harness.prompts.tagged import read_entities, read_spans, read_tagged
+from harness.running.session import Session
 from harness.specs.prompt import ALL_LANGUAGES, PromptSpec
 
 NAMES = sorted(
@@ -32,11 +32,11 @@ NAMES = sorted(
     }.items()
     for preset in presets.split()
 )
-LACKING = {"xcopa/default": {"qu"}, "xcopa/hybrid": {"qu"}, "xcopa/letters": {"qu"}}
+WITHOUT_WORDS = {"xcopa/default": {"qu"}, "xcopa/hybrid": {"qu"}, "xcopa/letters": {"qu"}}
 """Languages of a prompt's tasks that have no words, since none that can be trusted were known."""
 ENTITIES = ("PER", "ORG", "LOC")
 PRESETS_OF_RAW_TEXT: dict[str, set[str]] = {"wikiann_raw": {"default"}, "udpos_raw": set()}
-"""A list of entities says where they stand in a text; one of words and parts of speech would not."""
+"""A list of entities says where they are in a text; one of words and parts of speech would not."""
 
 
 def languages(session: Session, task: str) -> list[str]:
@@ -74,18 +74,18 @@ def test_it_is_rendered_in_all_languages_of_its_tasks(
     inherited = shipped.catalog.inherited_prompt(spec)
     to_item = shipped.registry.kinds.get(spec.kind).prompt_item
     assert to_item is not None
-    lacking: set[str] = set()
+    without_words: set[str] = set()
     for task in spec.tasks:
         examples = sample(task)
         for language in languages(shipped, task):
             try:
                 compile_prompt(spec, language, policy="fail", inherited=inherited)
             except MissingDataError:
-                lacking.add(language)
+                without_words.add(language)
             compiled = compile_prompt(spec, language, inherited=inherited)
             for example in examples:
                 check_item(compiled, to_item(example), example)
-    assert lacking == LACKING.get(name, set())
+    assert without_words == WITHOUT_WORDS.get(name, set())
 
 
 def check_item(compiled: CompiledPrompt, item: PromptItem, example: Any) -> None:
@@ -126,7 +126,7 @@ def is_read_back(compiled: CompiledPrompt, item: PromptItem, answer: str, exampl
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_words_of_a_language_are_those_of_english(name: str, shipped: Session) -> None:
-    """No table lacks a word that the English one has, and what is copied names its source."""
+    """Every table has all words of the English one, and what is copied names its source."""
     spec = spec_of(shipped, name)
     everywhere = spec.literals.get(ALL_LANGUAGES)
     common = set() if everywhere is None else set(everywhere.words)
@@ -149,7 +149,7 @@ def test_every_task_that_is_prompted_has_a_default(shipped: Session) -> None:
     kinds = {kind.name for kind in shipped.registry.kinds if kind.prompt_item is not None}
     for task in shipped.catalog.names("task"):
         spec = shipped.catalog.task(task).spec
-        # What is only ever asked of a model as it stands is asked without words.
+        # What is only ever asked of an unchanged model is asked without words.
         if spec.kind in kinds and spec.protocols != ("frozen",):
             presets = PRESETS_OF_RAW_TEXT.get(task, {"default", "mt5", "mega"})
             assert presets <= set(shipped.catalog.presets(task)), task

@@ -33,9 +33,9 @@ def test_a_selector_takes_the_literal_that_the_item_names() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{premise", "a brace stands alone at character 1 of '{premise'; write it twice"),
-        ("a } b", "a brace stands alone at character 3 of 'a } b'; write it twice"),
-        ("{a{b}}", "a brace stands alone at character 1 of '{a{b}}'; write it twice"),
+        ("{premise", "brace at character 1 of '{premise'; write it twice"),
+        ("a } b", "brace at character 3 of 'a } b'; write it twice"),
+        ("{a{b}}", "brace at character 1 of '{a{b}}'; write it twice"),
         ("{premise|lower_frist}", "No template filter named 'lower_frist'. Did you mean 'lower_first'"),
         ("{a.b}", "the slot {a.b} is not of the form {name}, {name|filter} or {literal[field]}"),
         ("{a[0]}", "the slot {a[0]} is not of the form"),
@@ -59,7 +59,7 @@ def test_a_broken_template_is_one_sentence(text: str, message: str) -> None:
         ("{connective[query]}", "No field or literal of the template named 'query'."),
     ],
 )
-def test_what_nobody_gives_is_one_sentence(text: str, message: str) -> None:
+def test_a_missing_value_is_one_sentence(text: str, message: str) -> None:
     with pytest.raises(SpecError, match=re.escape(message)) as caught:
         render(text, {"premise": "a", "question": "effect"}, {"connective.cause": "because"})
     assert len(caught.value.problems) == 1

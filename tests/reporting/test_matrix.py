@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.metrics.aggregation import aggregate_tasks
 from harness.reporting.console import render_text
 from harness.reporting.markdown import render_markdown
 from harness.reporting.matrix import LEAST_OBSERVATIONS, Matrix, matrices
 from harness.reporting.score import Score
 from harness.reporting.summary import summarise
-from harness.storage.run_folder import Run, RunFolder
+from harness.storage.run_folder import Run
+from tests.builders import make_shown_cell, write_run
 
 MakeRun = Callable[..., Run]
 Cli = Callable[..., tuple[int, str, str]]
@@ -24,25 +24,9 @@ CODES = tuple(f"l{letter}" for letter in "abcdefghijklmnopqrst")
 
 def _cell(language: str, groups: dict[str, tuple[float, int]], **fields: Any) -> dict[str, Any]:
     given = {code: {"value": value, "n": n} for code, (value, n) in groups.items()}
-    return {
-        "task": "seek",
-        "language": language,
-        "protocol": "frozen",
-        "method": "embed",
-        "view": {},
-        "fit": "none",
-        "status": "ok",
-        "reason": "",
-        "seed": 42,
-        "n": 100,
-        "seconds": 0.0,
-        "stands_in": False,
-        "truncated": 0,
-        "unparsed": 0,
-        "data": {"pinned": True, "note": ""},
-        "metrics": {"one_target_map_at_20": {"value": 0.5, "ci": None, "groups": given}},
-        **fields,
-    }
+    usual = {"protocol": "frozen", "method": "embed", "fit": "none", "n": 100}
+    score = {"value": 0.5, "ci": None, "groups": given}
+    return make_shown_cell("seek", language, {"one_target_map_at_20": score}, **{**usual, **fields})
 
 
 @pytest.fixture
@@ -50,16 +34,11 @@ def make_run(tmp_path: Path) -> MakeRun:
     numbers = iter(range(10))
 
     def make(*cells: dict[str, Any]) -> Run:
-        folder = RunFolder(tmp_path / f"run-{next(numbers)}")
-        folder.create()
         metrics = ["one_target_map_at_20"]
         languages = {code: ["x", "Latn"] for code in CODES}
         spec = {"kind": "k", "metrics": metrics, "headline": metrics, "source": "en", "languages": languages}
-        folder.write_manifest({"model": "hf:mine", "tasks": {"seek": spec}, "suites": [], "published": []})
-        rows = aggregate_tasks(cells, {"seek": spec})
-        content = {"run": {"id": "r", "data": "local"}, "fits": {}, "notes": [], "cells": list(cells)}
-        folder.write_results({"schema": 1, **content, "tasks": rows, "suites": []})
-        return Run(folder.path)
+        folder = tmp_path / f"run-{next(numbers)}"
+        return write_run(folder, cells, {"seek": spec}, manifest={"published": []})
 
     return make
 

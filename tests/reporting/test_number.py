@@ -15,7 +15,7 @@ from harness.statistics import wilson
 ENDS = re.compile(r"\((\d+(?:\.\d)?)–(\d+(?:\.\d)?)\)")
 
 
-def told_ends(value: float, text: str) -> tuple[float, float]:
+def printed_ends(value: float, text: str) -> tuple[float, float]:
     """Return the interval that a reader takes from the text, in points."""
     if found := ENDS.fullmatch(text):
         return float(found[1]), float(found[2])
@@ -27,7 +27,7 @@ def told_ends(value: float, text: str) -> tuple[float, float]:
 def test_the_printed_interval_of_a_proportion_is_its_interval(hits: tuple[int, int]) -> None:
     right, n = hits
     low, high = wilson(float(right), n)
-    printed = told_ends(right / n, uncertainty(right / n, (low, high)))
+    printed = printed_ends(right / n, uncertainty(right / n, (low, high)))
     assert printed[0] >= -1e-9
     assert printed[1] <= 100 + 1e-9
     slack = LOPSIDED * 50 * (high - low) + 0.15

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import harness
-from harness.api import Session, published_documents
 from harness.metrics.aggregation import aggregate_suites
 from harness.reporting.console import render_text
 from harness.reporting.latex import render_latex
@@ -18,6 +17,8 @@ from harness.reporting.markdown import render_markdown
 from harness.reporting.score import Score
 from harness.reporting.suite import published_rows, suite_tables
 from harness.reporting.summary import Summary, summarise
+from harness.running.manifest import published_documents
+from harness.running.session import Session
 from harness.storage.run_folder import Run, with_baselines
 
 OVERALL = {"mBERT": 54.1, "mT5-XXL": 64.6, "XLM-R Large": 65.3}
@@ -211,7 +212,7 @@ def test_a_further_run_over_other_items_is_marked() -> None:
     assert table.notes[1] == "~ hf:other: over other languages, items or data than the first row in nli, qa."
 
 
-def test_added_languages_are_told_beside_the_published_average() -> None:
+def test_added_languages_are_reported_next_to_the_published_average() -> None:
     more = {**_row("nli", 0.8), "by_language": {"en": 0.8, "xx": 0.2}}
     [table] = _tables(_Run(more, _row("qa", 0.4)))
     assert table.rows[0][1][0].value == pytest.approx(0.6)
@@ -235,7 +236,7 @@ def test_extended_scores_of_an_older_run_have_no_categories() -> None:
     assert table.notes[-1].endswith("published scores.")
 
 
-# Published scores beside the columns of tasks -----------------------------------------------------------
+# Published scores next to the columns of tasks -----------------------------------------------------------
 
 
 def test_published_rows_stand_in_columns_of_their_protocol(summary: Summary) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from harness.metrics.aggregation import aggregate_tasks
 from harness.reporting.console import render_summary, render_text
 from harness.reporting.latex import render_latex
 from harness.reporting.markdown import render_markdown
@@ -21,6 +20,7 @@ from harness.reporting.rows import cell_rows, render_csv, render_json
 from harness.reporting.score import Score
 from harness.reporting.summary import summarise
 from harness.storage.run_folder import Run
+from tests.builders import make_shown_cell, write_run
 
 MakeRun = Callable[..., Run]
 
@@ -34,28 +34,10 @@ LANGUAGES = {
 
 def _cell(language: str, value: float | None = 0.5, **fields: Any) -> dict[str, Any]:
     score = {"value": value, "se": 0.1, "ci": [0.4, 0.7], "ci_method": "t"}
-    return {
-        "task": "xnli",
-        "version": 1,
-        "language": language,
-        "split": "test",
-        "stands_in": False,
-        "protocol": "zero_shot_transfer",
-        "fit": "f" * 16,
-        "method": "head",
-        "view": {},
-        "seed": 42,
-        "digest": "0" * 12,
-        "data": {"pinned": True, "note": ""},
-        "n": 1200,
-        "status": "ok",
-        "reason": "",
-        "metrics": {} if value is None else {"accuracy": score},
-        "truncated": 0,
-        "unparsed": 0,
-        "seconds": 2.0,
-        **fields,
-    }
+    metrics = {} if value is None else {"accuracy": score}
+    return make_shown_cell(
+        "xnli", language, metrics, **{"fit": "f" * 16, "n": 1200, "seconds": 2.0, **fields}
+    )
 
 
 def _failed(language: str, reason: str, **fields: Any) -> dict[str, Any]:
@@ -74,8 +56,6 @@ def make_run(tmp_path: Path) -> MakeRun:
     def make(
         *cells: dict[str, Any], model: str = "hf:models/mine", data: str = "local", **results: Any
     ) -> Run:
-        folder = tmp_path / f"run-{next(numbers)}"
-        folder.mkdir()
         spec = {
             "kind": "sequence_classification",
             "metrics": ["accuracy"],
@@ -85,19 +65,8 @@ def make_run(tmp_path: Path) -> MakeRun:
             "languages": LANGUAGES,
         }
         specs = {task: spec for task in dict.fromkeys(cell["task"] for cell in cells)}
-        content = {
-            "schema": 1,
-            "run": {"id": folder.name, "data": data},
-            "fits": {},
-            "notes": [],
-            "cells": list(cells),
-            "tasks": aggregate_tasks(cells, specs),
-            "suites": [],
-            **results,
-        }
-        (folder / "manifest.json").write_text(json.dumps({"model": model, "tasks": specs}), encoding="utf-8")
-        (folder / "results.json").write_text(json.dumps(content), encoding="utf-8")
-        return Run(folder)
+        folder = tmp_path / f"run-{next(numbers)}"
+        return write_run(folder, cells, specs, run={"data": data}, manifest={"model": model}, **results)
 
     return make
 
@@ -117,7 +86,7 @@ def test_a_name_that_is_too_long_ends_in_an_ellipsis(make_run: MakeRun) -> None:
     assert "pov Guinea-Bissau C…" in text.getvalue()
 
 
-def test_a_mean_over_fewer_seeds_is_told(make_run: MakeRun) -> None:
+def test_a_mean_over_fewer_seeds_is_reported(make_run: MakeRun) -> None:
     cells = [_cell(code, 0.5, seed=seed) for code in ("de", "sw") for seed in (0, 1, 2)]
     assert not any("seeds" in note for note in summarise([make_run(*cells)]).notes)
     [note] = [note for note in summarise([make_run(*cells[:-1])]).notes if "seeds" in note]
@@ -163,7 +132,7 @@ def test_means_over_the_same_cells_have_no_mark(make_run: MakeRun) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "told"),
+    ("cells", "difference"),
     [
         ([_cell("en", 0.5)], "1 language, 1,200 items (first run: 2 languages, 2,400 items)"),
         (
@@ -179,13 +148,11 @@ def test_means_over_the_same_cells_have_no_mark(make_run: MakeRun) -> None:
     ids=["fewer languages", "fewer items", "other languages", "other data"],
 )
 def test_a_mean_over_other_cells_is_marked_in_every_format(
-    make_run: MakeRun, cells: list[dict[str, Any]], told: str
+    make_run: MakeRun, cells: list[dict[str, Any]], difference: str
 ) -> None:
     runs = [make_run(_cell("en", 0.5), _cell("de", 0.5)), make_run(*cells, model="baseline:char-ngram")]
     assert _means(*runs) == {"mean": [(0.5, "")], "mean char-ngram": [(0.5, "~")]}
-    note = (
-        f"~ over other cells than the first run's, not comparable with its mean: mean char-ngram, xnli {told}"
-    )
+    note = f"~ over other cells than the first run's, not comparable with its mean: mean char-ngram, xnli {difference}"
     assert note in summarise(runs).notes
     assert "50.0~" in render_text(runs)
     assert "| **mean char-ngram** | 50.0~" in render_markdown(runs)
@@ -216,7 +183,7 @@ def test_other_items_and_rows_of_another_column_take_no_place(make_run: MakeRun)
     assert _means(run, translated)["mean hf:b"] == [(None, ""), (None, "")]
 
 
-def test_rows_of_one_name_are_told_apart(make_run: MakeRun) -> None:
+def test_rows_with_one_name_are_numbered(make_run: MakeRun) -> None:
     runs = [
         make_run(_cell("en"), model=model) for model in ("hf:a", "baseline:majority", "baseline:majority")
     ]
@@ -241,14 +208,14 @@ def test_a_language_that_failed_under_one_seed_shows_no_score(make_run: MakeRun)
     assert summarise([run]).sections[0].rows[0][2] == (Score(mark="!"),)
 
 
-def test_a_split_that_stands_in_for_test_is_marked_and_named(make_run: MakeRun) -> None:
+def test_another_split_than_test_is_marked_and_named(make_run: MakeRun) -> None:
     run = make_run(_cell("de", stands_in=True, split="validation"), _cell("sw"))
     text = render_text([run])
     assert "50.0*" in text
     assert "* scored on another split than test, which was not found: xnli:de" in text
 
 
-def test_notes_tell_what_makes_scores_differ(make_run: MakeRun) -> None:
+def test_notes_say_what_makes_scores_differ(make_run: MakeRun) -> None:
     run = make_run(
         _cell("de", data={"pinned": False, "note": "words are split there"}, truncated=1200, unparsed=3),
         _cell("sw", None, reason="the test file has no labels: predicted, not scored"),
@@ -353,7 +320,7 @@ def test_csv_has_one_row_a_metric_and_no_formulas(make_run: MakeRun) -> None:
     assert (rows[1]["status"], rows[1]["value"]) == ("failed", "")
 
 
-def test_json_holds_the_results_and_those_beside_them(make_run: MakeRun) -> None:
+def test_json_holds_the_results_and_those_of_baselines(make_run: MakeRun) -> None:
     run, other = make_run(_cell("de", 0.25)), make_run(_cell("de", 0.5), model="baseline:majority")
     content = json.loads(render_json([run, other]))
     assert content["cells"] == run.cells

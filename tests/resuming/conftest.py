@@ -1,4 +1,4 @@
-"""A finished run of several tasks that tests damage and go on with."""
+"""A finished run of several tasks that tests damage and resume."""
 
 from __future__ import annotations
 

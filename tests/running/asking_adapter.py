@@ -15,20 +15,16 @@ from pydantic import Field
 
 from harness.hookspecs import hookimpl
 from harness.models.adapters import AdapterEntry
-from harness.models.capabilities import (
-    Capability,
-    FitOptions,
+from harness.models.capabilities import Capability, FitOptions, Head, HeadSpec, ModelDescription
+from harness.models.options import AdapterOptions
+from harness.models.requests import (
     FloatArray,
     Generated,
     GenerateOptions,
-    Head,
-    HeadSpec,
     LikelihoodAnswer,
     LikelihoodRequest,
-    ModelDescription,
     Prompt,
 )
-from harness.models.options import AdapterOptions
 
 CALLS: list[tuple[str, Any]] = []
 """The name of a method and what it got, in the order of the calls."""

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.api import data_options, evaluate, prepare
+from harness.api import evaluate
 from harness.planning.plan import Plan, RunConfig
+from harness.running.session import data_options, prepare
 from harness.storage.run_folder import Run
 
 InstallPlugin = Callable[..., Path]

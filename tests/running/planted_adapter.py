@@ -1,6 +1,6 @@
 """A plugin whose models misbehave: ``planted:NAME`` does what NAME says when it sees Devanagari (Hindi).
 
-Its source is installed by the fixture `planted`; it stands in a file of its own so that it is typed and checked.
+Its source is installed by the fixture `planted`; it is in a file of its own so that it is typed and checked.
 """
 
 from __future__ import annotations
@@ -17,16 +17,9 @@ from harness.errors import TrainingError
 from harness.hookspecs import hookimpl
 from harness.kinds.methods import Method, MethodContext
 from harness.models.adapters import AdapterEntry
-from harness.models.capabilities import (
-    Capability,
-    FitOptions,
-    FloatArray,
-    Head,
-    HeadSpec,
-    ModelDescription,
-    TextInput,
-)
+from harness.models.capabilities import Capability, FitOptions, Head, HeadSpec, ModelDescription, TextInput
 from harness.models.options import AdapterOptions
+from harness.models.requests import FloatArray
 
 FITTED = ("fit", "nan-loss", "broken-fit", "lost-head")
 
@@ -83,7 +76,7 @@ class Planted:
         return self
 
     def load_fit(self, directory: Path, spec: HeadSpec) -> Planted | Headless:
-        """Return itself, or something that lacks the head."""
+        """Return itself, or something without the head."""
         assert (directory / "weights.txt").is_file()
         return Headless() if self._ref == "lost-head" else self
 

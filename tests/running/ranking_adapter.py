@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from harness.hookspecs import hookimpl
 from harness.models.adapters import AdapterEntry
-from harness.models.capabilities import Capability, LikelihoodAnswer, LikelihoodRequest, ModelDescription
+from harness.models.capabilities import Capability, ModelDescription
 from harness.models.options import AdapterOptions
+from harness.models.requests import LikelihoodAnswer, LikelihoodRequest
 
 
 def describe(ref: str, options: AdapterOptions) -> ModelDescription:
@@ -34,7 +35,7 @@ class Ranks:
         """Do nothing."""
 
     def loglikelihood(self, requests: Sequence[LikelihoodRequest]) -> list[LikelihoodAnswer]:
-        """Return one answer a request."""
+        """Return one answer per request."""
         lengths = [len(request.continuation.encode()) for request in requests]
         return [
             LikelihoodAnswer(token_logprobs=(-1.0,) * length, is_greedy=False, byte_length=length)

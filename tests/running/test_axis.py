@@ -62,7 +62,7 @@ def test_mlqa_cross_has_a_cell_for_each_of_its_49_pairs(make_plan: MakePlan, rel
         assert path.name == f"test-context-{cell.language.code}-question-{other}.json"
 
 
-def test_the_dev_file_of_a_pair_stands_in_for_its_own_test_file(make_plan: MakePlan, released: Path) -> None:
+def test_the_dev_file_of_a_pair_replaces_its_own_test_file(make_plan: MakePlan, released: Path) -> None:
     (released / "mlqa/MLQA_V1/test/test-context-de-question-vi.json").unlink()
     plan = make_plan("mlqa_cross:de", data=released)
     assert (len(plan.cells), [skip.view for skip in plan.skipped]) == (6, [{"question_language": "vi"}])
@@ -123,7 +123,7 @@ def test_the_scores_of_the_pairs_are_a_matrix_and_no_columns(run: RunTasks, seed
         assert "language=" not in text
 
 
-def test_a_pair_whose_dev_file_stands_in_is_marked(run: RunTasks, released: Path) -> None:
+def test_a_pair_tested_on_its_dev_file_is_marked(run: RunTasks, released: Path) -> None:
     name = "context-de-question-vi.json"
     (released / f"mlqa/MLQA_V1/test/test-{name}").unlink()
     (released / "mlqa/MLQA_V1/dev").mkdir()
@@ -183,7 +183,7 @@ def test_the_unlabelled_test_set_is_predicted_exported_and_shown_as_unscored(
         assert [len(line.split()) for line in lines if line.strip()] == [4, 2]
 
 
-def test_the_labelled_and_the_unlabelled_test_set_stand_side_by_side(
+def test_the_labelled_and_the_unlabelled_test_set_are_both_run(
     run: RunTasks, wikiann: Path, tmp_path: Path
 ) -> None:
     finished = run("wikiann:de", data=wikiann, variants=("original", "unlabelled_test"))

@@ -141,7 +141,7 @@ def test_training_data_may_repeat_ids_and_test_data_may_not(run: RunTasks, data_
     assert len(finished.results["fits"]) == 1
 
 
-def test_training_data_without_labels_is_refused(run: RunTasks, data_folder: DataFolder) -> None:
+def test_training_data_without_labels_is_rejected(run: RunTasks, data_folder: DataFolder) -> None:
     folder = data_folder({"udpos/train-en.tsv": "dog\nbarks\n\n", "udpos/test-de.tsv": "Hund\tNOUN\n\n"})
     finished = run("udpos:de", data=folder)
     [cell] = finished.cells

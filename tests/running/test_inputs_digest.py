@@ -1,4 +1,4 @@
-"""The digest that tells whether two runs asked the same item."""
+"""The digest that shows whether two runs asked the same item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What methods that learn beside a frozen model are planned to learn from."""
+"""Planned training data of methods that learn on top of a frozen model."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _states(install_plugin: InstallPlugin) -> None:
 
 @pytest.fixture
 def folder(data_folder: DataFolder) -> Path:
-    """UD-POS: everything in Hindi, English to learn from; a dev set that stands in for Tamil's test set."""
+    """UD-POS: everything in Hindi, English to learn from; a dev set used as Tamil's test set."""
     many = [f"w{number}" for number in range(30)]
     return data_folder(
         {
@@ -164,19 +164,19 @@ def test_a_cell_is_another_one_when_its_train_data_are(make_plan: MakePlan, fold
     assert more.cells[0].digest != after.cells[0].digest  # The layer is chosen over all seeds.
 
 
-def test_a_model_without_states_is_told(make_plan: MakePlan, folder: Path) -> None:
+def test_a_model_without_states_is_reported(make_plan: MakePlan, folder: Path) -> None:
     plan = make_plan("udpos:hi", data=folder, method="probe")
     assert not plan.cells
     assert "'frozen' needs ExposesHiddenStates" in plan.skipped[0].reason
 
 
-def test_a_kind_without_the_method_is_told(make_plan: MakePlan) -> None:
+def test_a_kind_without_the_method_is_reported(make_plan: MakePlan) -> None:
     plan = make_plan("xquad:de", model="states:fits", method="probe")
     assert not plan.cells
     assert "the method 'probe' does not serve" in plan.skipped[0].reason
 
 
-def test_unlabelled_train_data_are_refused(make_plan: MakePlan, folder: Path) -> None:
+def test_unlabelled_train_data_are_rejected(make_plan: MakePlan, folder: Path) -> None:
     (folder / "udpos/train-hi.tsv").write_text("a\nb\n\nc\n", encoding="utf-8")
     (cell,) = make_plan("udpos:hi", model="states:bare", data=folder, method="probe", seeds=(0,)).cells
     with pytest.raises(DataError, match="without labels"):

@@ -1,4 +1,4 @@
-"""The candidates of a retrieval task in a run: read and embedded once, whole whatever the limit, and told about."""
+"""The candidates of a retrieval task in a run: read and embedded once, whole whatever the limit, and reported."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_chunks_change_nothing(run: RunTasks, calls: Calls, monkeypatch: pytest.
     assert after.results["tasks"] == before.results["tasks"]
 
 
-def test_what_stands_behind_the_cut_off_is_kept_and_rescoring_gives_the_same(
+def test_ranks_after_the_cut_off_are_kept_and_rescoring_gives_the_same(
     run: RunTasks, registry: Registry
 ) -> None:
     finished = run(["lareqa:en+de", "mewslix:en"], limit=6)
@@ -104,7 +104,7 @@ def test_what_stands_behind_the_cut_off_is_kept_and_rescoring_gives_the_same(
     assert Run(finished.path).results == before
 
 
-def test_all_sentences_alike_are_told_as_ties(run: RunTasks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_sentences_are_reported_as_ties(run: RunTasks, monkeypatch: pytest.MonkeyPatch) -> None:
     def alike(self: Any, texts: Sequence[str], **_: Any) -> Any:
         return np.tile(np.asarray([[0.6, 0.8]], dtype=np.float32), (len(texts), 1))
 
@@ -136,7 +136,7 @@ def _released(folder: DataFolder, *codes: str) -> Path:
     return folder(files)
 
 
-def test_languages_without_files_are_told_to_lack_in_the_pool(run: RunTasks, data_folder: DataFolder) -> None:
+def test_languages_missing_in_the_pool_are_reported(run: RunTasks, data_folder: DataFolder) -> None:
     folder = _released(data_folder, "en", "de")
     finished = run("lareqa", data=folder, protocols=("frozen",), limit=None)
     done = [cell for cell in finished.cells if cell["status"] == "ok"]
@@ -145,11 +145,8 @@ def test_languages_without_files_are_told_to_lack_in_the_pool(run: RunTasks, dat
         assert cell["pool"]["languages"] == ["de", "en"]
         assert cell["pool"]["missing"] == ["ar", "el", "es", "hi", "ru", "th", "tr", "vi", "zh"]
         assert cell["release"]["name"] is None
-    note = (
-        "lareqa: the candidate pool lacks ar el es hi ru th tr vi zh, whose files were not found, so scores are not "
-        "comparable with those on the whole pool"
-    )
-    assert note in finished.results["notes"]
+    [note] = [note for note in finished.results["notes"] if note.startswith("lareqa: ")]
+    assert "ar el es hi ru th tr vi zh" in note
     assert note in summarise([finished]).notes
     for records in _records(finished).values():
         assert {tuple(record.reference["languages"]) for record in records.values()} == {("de", "en")}
@@ -174,7 +171,7 @@ task: linking
 kind: ranked_retrieval
 version: 1
 description: Mentions and entities of a test.
-citation: nobody2020
+citation: someone2020
 license: cc0-1.0
 metrics: [map_at_20, mrr_at_20, one_target_map_at_20]
 cluster: document
@@ -207,7 +204,7 @@ def test_mentions_without_gold_are_predicted_and_not_scored(linking: Callable[[s
     assert finished.results["tasks"] == []
 
 
-def test_a_gold_that_the_pool_lacks_fails_the_cell_with_its_reason(
+def test_a_gold_missing_in_the_pool_fails_the_cell_with_its_reason(
     linking: Callable[[str | None], Run],
 ) -> None:
     [cell] = linking("Q99").cells

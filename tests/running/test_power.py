@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from harness.analysis.power import Assumption, Detectable, detectable_differences
-from harness.api import open_session, prepare
 from harness.data.resolve import DataOptions
 from harness.errors import UsageError
 from harness.planning.plan import RunConfig
 from harness.running.cell_reader import CellReader
+from harness.running.session import open_session, prepare
 
 Cli = Callable[..., tuple[int, str, str]]
 FACTOR = 1.9599639845 + 0.8416212336
@@ -50,7 +50,7 @@ def test_a_limit_and_a_pool_count() -> None:
     assert 0 < retrieval.clusters <= retrieval.items
 
 
-def test_runs_tell_the_spread(cli: Cli, tmp_path: Path) -> None:
+def test_runs_give_the_spread(cli: Cli, tmp_path: Path) -> None:
     paths = []
     for model in ("majority", "char-ngram"):
         paths.append(tmp_path / model)
@@ -65,7 +65,7 @@ def test_runs_tell_the_spread(cli: Cli, tmp_path: Path) -> None:
     rows = tmp_path / "compared.json"
     assert cli("compare", *paths, "--json", rows)[0] == 0
     [compared] = [row for row in json.loads(rows.read_text()) if row["language"] and row["se"]]
-    # The difference that those runs' own standard error can tell.
+    # The difference that those runs' own standard error can show.
     assert paired["difference"] == pytest.approx(FACTOR * compared["se"])
     assert paired["assumed"] is False
     cli(*plan, "--assume", paths[1], "--correlation", "0", "--json", file)
@@ -75,13 +75,13 @@ def test_runs_tell_the_spread(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"score": 1.0}, "--score 1 is"),
         ({"score": -0.1}, "--score"),
         ({"correlation": 1.0}, "--correlation 1 is"),
     ],
 )
-def test_numbers_that_mean_nothing_are_refused(fields: dict[str, float], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_numbers_that_mean_nothing_are_rejected(fields: dict[str, float], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         Assumption(**fields)  # type: ignore[arg-type]

@@ -92,7 +92,7 @@ def test_what_cannot_be_read_is_wrong_and_counted(run: RunTasks, calls: Calls) -
 
 @pytest.mark.parametrize("task", ["udpos", "xquad", "wikiann_raw"])
 def test_unreadable_answers_of_other_kinds_are_wrong_too(run: RunTasks, calls: Calls, task: str) -> None:
-    says = " " if task == "xquad" else "PER: nobody at all"
+    says = " " if task == "xquad" else "PER: no one at all"
     cell = _cell(run(f"{task}:de", "asks:writes", options={"says": says}))
     assert cell["unparsed"] == cell["n"] == 5
     assert cell["metrics"]
@@ -198,13 +198,12 @@ def test_constraints_reach_the_model_only_where_they_are_asked_for(run: RunTasks
     assert {options.choices for _, options in calls()} == {None}
 
 
-def test_words_that_are_lacking_are_english_unless_the_user_refuses(run: RunTasks, calls: Calls) -> None:
+def test_missing_words_are_english_unless_the_user_forbids_it(run: RunTasks, calls: Calls) -> None:
     settings = {"instruction_language": "yo", "prompt": "default"}
     finished = run("xnli:en", "asks:ranks", **settings)
     assert _cell(finished)["prompt"]["words"] == "en"
-    told = "xnli/default lacks the language's words and took English ones: xnli:en"
-    assert told in render_text([finished], width=100)
-    assert "took English ones" not in render_text([run("xnli:sw", "asks:ranks")], width=100)
+    assert "English ones: xnli:en" in render_text([finished], width=100)
+    assert "English ones" not in render_text([run("xnli:sw", "asks:ranks")], width=100)
     with pytest.raises(
         CapabilityError, match="The prompt 'xnli/default' has no words in 'yo'; it has: ar, bg"
     ):
@@ -239,25 +238,20 @@ def test_the_command_takes_the_same_options(cli: Callable[..., Any], calls: Call
 
 
 @pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        (("--shots", "-1"), "--shots -1 is not a number of examples; expected 0 or more."),
-        (("--shots-from", "test"), "--shots-from test is none of train, validation."),
-        (("--shots-language", "sw"), "--shots-language sw is none of source, target."),
-        (("--literals", "swahili"), "--literals swahili is none of english, fail."),
-    ],
+    "option",
+    [("--shots", "-1"), ("--shots-from", "test"), ("--shots-language", "sw"), ("--literals", "swahili")],
 )
-def test_wrong_options_are_told(
-    cli: Callable[..., Any], calls: Calls, option: tuple[str, str], message: str
-) -> None:
+def test_wrong_options_are_reported(cli: Callable[..., Any], calls: Calls, option: tuple[str, str]) -> None:
     for command in ("eval", "plan"):
         status, _, err = cli(
             command, "--tasks", "xnli:sw", "--model", "asks:both", "--data", "sample", *option
         )
-        assert (status, err.splitlines()[-1]) == (2, f"Error: {message}")
+        assert status == 2
+        assert err.splitlines()[-1].startswith(f"Error: {option[0]} ")
+        assert option[1] in err
 
 
-def test_the_plan_tells_what_is_not_asked(cli: Callable[..., Any], calls: Calls) -> None:
+def test_the_plan_reports_what_is_not_asked(cli: Callable[..., Any], calls: Calls) -> None:
     command = ("plan", "--tasks", "xnli:de,udpos_raw:de", "--model", "asks:both", "--data", "sample")
     status, out, _ = cli(*command)
     assert status == 0

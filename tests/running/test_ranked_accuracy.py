@@ -42,10 +42,10 @@ def test_they_are_added_without_the_model(run: RunTasks, cli: Cli, monkeypatch: 
         assert cell["metrics"]["accuracy_byte"]["value"] == pytest.approx(sum(first) / len(first))
         assert cell["metrics"]["accuracy_token"] == cell["metrics"]["accuracy_byte"]
         assert cell["metrics"]["accuracy"]["value"] == pytest.approx(sum(shortest) / len(shortest))
-    # The cells of a classifier beside it have no such numbers, and go without.
-    beside = Run(finished.path / "baselines" / "majority")
-    assert all(list(cell["metrics"]) == ["accuracy"] for cell in beside.cells if cell["status"] == "ok")
-    status, out, _ = cli("compare", finished.path, beside.path)
+    # The cells of a classifier baseline have no such numbers.
+    baseline = Run(finished.path / "baselines" / "majority")
+    assert all(list(cell["metrics"]) == ["accuracy"] for cell in baseline.cells if cell["status"] == "ok")
+    status, out, _ = cli("compare", finished.path, baseline.path)
     assert status == 0
     assert "A = ranks:it" in out
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import data_options, open_session, prepare
 from harness.data.records import Row
 from harness.data.sampling import draw, draw_items
 from harness.errors import DataError
@@ -19,6 +18,7 @@ from harness.kinds.kind import ReadContext, iter_examples, read_examples
 from harness.planning.plan import Cell, Plan, RunConfig
 from harness.running import cell_reader as reading
 from harness.running.cell_reader import CellReader
+from harness.running.session import data_options, open_session, prepare
 
 MakePlan = Callable[..., Plan]
 DataFolder = Callable[..., Path]
@@ -52,7 +52,7 @@ def test_examples_and_faults_are_those_of_a_list(fields: list[dict[str, Any]], b
 
 
 @given(st.lists(st.sampled_from("0123456789abcdef"), max_size=12))
-def test_ids_of_equal_hashes_are_told_apart(ids: list[str]) -> None:
+def test_ids_of_equal_hashes_differ(ids: list[str]) -> None:
     def rows() -> Iterator[Row]:
         for line, identifier in enumerate(ids, start=1):
             yield Row(fields={"id": identifier, "text": "", "label": "a"}, path="f", line=line)
@@ -134,15 +134,15 @@ def test_few_items_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(passes) == 4
 
 
-def test_faults_are_told_before_the_first_item(data_folder: DataFolder) -> None:
+def test_faults_are_reported_before_the_first_item(data_folder: DataFolder) -> None:
     lines = "".join(f"p{number}\th{number}\tneutral\n" for number in range(4))
     folder = data_folder({"xnli/test-de.tsv": lines + "p\th\tneutrl\n", "xnli/train-en.tsv": lines})
     reader, cell = _reader(folder)
-    with pytest.raises(DataError, match=r"test-de\.tsv:5: the label 'neutrl' is none of"):
+    with pytest.raises(DataError, match=r"test-de\.tsv:5: .*'neutrl'"):
         reader.stream(cell, limit=2, seed=0)
 
 
-def test_a_file_that_changes_between_two_passes_is_refused(
+def test_a_file_that_changes_between_two_passes_is_rejected(
     data_folder: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "HELD", 2)

@@ -1,4 +1,4 @@
-"""Records that are written and read chunk by chunk, and what is told where they cannot be written."""
+"""Records that are written and read chunk by chunk, and the error where they cannot be written."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.analysis.rescoring import rescore
-from harness.cli.display import write_file
+from harness.cli.output import write_file
 from harness.errors import DataError, HarnessError, StorageError, UsageError
 from harness.registry.registry import Registry
 from harness.storage import records as record
+from harness.storage.files import write_atomically
 from harness.storage.records import ItemRecord, RecordWriter, read_records
-from harness.storage.run_folder import Run, RunFolder, write_atomically
+from harness.storage.run_folder import Run, RunFolder
 
 RunTasks = Callable[..., Run]
 
@@ -47,7 +48,7 @@ def _names(folder: Path) -> list[str]:
 
 @contextmanager
 def _small_files(size: int) -> Iterator[None]:
-    """Let the system refuse to write more than so many bytes into a file: a real fault of the disk."""
+    """Let the system write at most so many bytes into a file: a real fault of the disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -117,7 +118,7 @@ def test_what_is_not_closed_leaves_nothing_and_changes_nothing(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("size", [0, 100, 3_000])
-def test_a_full_disk_is_told_and_leaves_nothing(size: int, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_nothing(size: int, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     reason = rf"The file '{path}' cannot be written: {os.strerror(errno.EFBIG)}"
     for attempt in range(2):
@@ -155,12 +156,12 @@ def test_a_full_disk_has_a_next_step(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert _names(tmp_path) == []
 
 
-def test_records_that_lack_a_column_or_are_broken_are_told(tmp_path: Path) -> None:
+def test_records_without_a_column_or_broken_ones_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     RunFolder(tmp_path).write_records(path, _records(50))
     table = pq.read_table(path)
     pq.write_table(table.drop_columns(["scores", "flags"]), tmp_path / "b.parquet")
-    with pytest.raises(DataError, match=r"b\.parquet' cannot be read: they lack scores, flags"):
+    with pytest.raises(DataError, match=r"b\.parquet' cannot be read: scores, flags"):
         list(read_records(tmp_path / "b.parquet"))
     good = path.read_bytes()
     for broken in (good[:-20], b"", b"PAR1" + b"\0" * 40 + good[44:]):

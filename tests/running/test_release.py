@@ -1,4 +1,4 @@
-"""Which published release a test set is, told by its number of items."""
+"""Which published release a test set is, known by its number of items."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.api import Session
 from harness.reporting.summary import summarise
+from harness.running.session import Session
 from harness.storage.run_folder import Run
 
 RunTasks = Callable[..., Run]
@@ -38,7 +38,7 @@ def _releases(run: Run) -> dict[str, Any]:
     return {cell["language"]: cell["release"] for cell in run.cells if cell["status"] == "ok"}
 
 
-def test_the_dev_set_of_mlqa_that_stands_in_is_recognised(run: RunTasks, data_folder: DataFolder) -> None:
+def test_the_dev_set_of_mlqa_used_as_test_is_recognised(run: RunTasks, data_folder: DataFolder) -> None:
     folder = data_folder(_mlqa("dev", es=500, zh=504))
     finished = run("mlqa", "baseline:majority", data=folder, limit=2)
     known = {"name": "MLQA V1 dev", "note": ""}
@@ -51,7 +51,7 @@ def test_the_dev_set_of_mlqa_that_stands_in_is_recognised(run: RunTasks, data_fo
     assert any("mlqa:es, mlqa:zh" in note for note in summarise([finished]).notes)
 
 
-def test_a_size_that_no_release_has_is_told_for_all_languages_at_once(
+def test_a_size_that_no_release_has_is_reported_for_all_languages_at_once(
     run: RunTasks, data_folder: DataFolder
 ) -> None:
     folder = data_folder(_mlqa("test", es=4, zh=504, hi=9))  # 504 is the size of a dev set
@@ -69,7 +69,7 @@ def test_the_sample_is_no_release(run: RunTasks) -> None:
     assert not any("release" in note for note in summarise([finished]).notes)
 
 
-def test_a_task_that_knows_no_release_tells_none(run: RunTasks, data_folder: DataFolder) -> None:
+def test_a_task_without_releases_reports_none(run: RunTasks, data_folder: DataFolder) -> None:
     names = ("squad/train-v1.1.json", "mlqa/MLQA_V1/test/test-context-de-question-es.json")
     finished = run(
         "mlqa_cross:de", "baseline:majority", data=data_folder({name: _squad(3) for name in names})

@@ -113,9 +113,7 @@ def test_what_cannot_be_scored_changes_nothing(run: RunTasks, registry: Registry
     assert _files(finished.path) == before
 
 
-def test_nothing_is_written_where_a_baseline_beside_the_run_is_broken(
-    run: RunTasks, registry: Registry
-) -> None:
+def test_nothing_is_written_where_a_baseline_of_the_run_is_broken(run: RunTasks, registry: Registry) -> None:
     finished = run("xquad:de", with_baselines=True)
     [records] = finished.path.glob("baselines/majority/records/*/*/*.parquet")
     records.write_bytes(b"")
@@ -128,7 +126,7 @@ def test_nothing_is_written_where_a_baseline_beside_the_run_is_broken(
 def test_records_of_cells_before_a_broken_one_stay_as_they_were(
     run: RunTasks, install_plugin: InstallPlugin
 ) -> None:
-    from harness.api import open_session
+    from harness.running.session import open_session
 
     install_plugin(
         "fussy",

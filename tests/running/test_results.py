@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import DataError, UsageError
-from harness.storage.run_folder import ItemRecord, Run, RunFolder, write_atomically
+from harness.storage.files import write_atomically
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run, RunFolder
 
 RunTasks = Callable[..., Run]
 
@@ -98,7 +100,7 @@ def test_nan_is_never_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_no_run_is_told(run: RunTasks, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_is_reported(run: RunTasks, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"The run folder '.*absent' does not exist"):
         Run(tmp_path / "absent")
     (tmp_path / "empty").mkdir()

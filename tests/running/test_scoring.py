@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.api import open_session
 from harness.errors import HarnessError
 from harness.metrics.metric import GroupScore, Metric, MetricContext, MetricResult
 from harness.metrics.scoring import CellScorer, CellScores, ScoreInput, score_cell
+from harness.running.session import open_session
 from harness.statistics import ClusterCodes, clustered_mean, count_interval, seed_of
 
 METRICS = list(open_session().registry.metrics)
@@ -312,7 +312,7 @@ def test_predictions_are_kept_only_for_such_metrics() -> None:
         ),
     ],
 )
-def test_what_cannot_be_scored_by_chunks_is_refused(result: MetricResult, reason: str) -> None:
+def test_what_cannot_be_scored_by_chunks_is_rejected(result: MetricResult, reason: str) -> None:
     metric = _metric(lambda *_: result, by_item=True)
     with pytest.raises(HarnessError, match=rf"'own' is declared with by_item=True, but {reason}"):
         CellScorer([metric], CONTEXT).add(ITEMS)

@@ -117,7 +117,7 @@ def test_a_training_set_without_the_format_is_skipped(make_plan: MakePlan, calls
     assert "No prompt of 'udpos_raw' named 'letters'" in reason
 
 
-def test_unlabelled_training_items_are_refused(
+def test_unlabelled_training_items_are_rejected(
     run: RunTasks, calls: Calls, data_folder: DataFolder, tmp_path: Path
 ) -> None:
     rows = [{"id": "1", "text": "t", "label": "a"}, {"id": "2", "text": "u"}]

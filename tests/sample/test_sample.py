@@ -283,7 +283,7 @@ def test_sentences_are_tagged_token_by_token(name: str) -> None:
             assert all(unicodedata.category(char)[0] == "P" for char in token) == (tag == "PUNCT"), record[
                 "id"
             ]
-        # Nothing but spaces may stand between the tokens.
+        # Only spaces may be between the tokens.
         assert record["text"].replace(" ", "") == "".join(record["tokens"]), record["id"]
 
 

@@ -1,4 +1,4 @@
-"""What ``harness new`` writes is installed with pip, appears, and its own tests pass, as it stands."""
+"""The output of ``harness new`` is installed with pip and listed, and its own tests pass unchanged."""
 
 from __future__ import annotations
 
@@ -79,27 +79,29 @@ def test_installed_they_appear(folder: Path) -> None:
 
 
 def test_their_specs_and_prompts_are_valid(folder: Path) -> None:
-    told = _python("-m", "harness", "tasks", "validate", "acme_task", "acme_plugin", "xnli", folder=folder)
-    assert told.returncode == 0, told.stdout + told.stderr
+    reported = _python(
+        "-m", "harness", "tasks", "validate", "acme_task", "acme_plugin", "xnli", folder=folder
+    )
+    assert reported.returncode == 0, reported.stdout + reported.stderr
     shown = _python("-m", "harness", "tasks", "show", "acme_task", "--render", "hi", folder=folder)
     assert "मैं खुश हूँ।" in shown.stdout, shown.stderr
 
 
 def test_ruff_finds_nothing_in_them(folder: Path) -> None:
     rules = ("--isolated", "--no-cache", "--line-length", "110", "--select", "ANN,B,E,F,I,RUF,UP,W")
-    own = f"src = {[f'{name}/src' for name in MADE]}"  # whose imports stand apart
-    told = _python("-m", "ruff", "check", *rules, "--config", own, *MADE, folder=folder)
-    assert told.returncode == 0, told.stdout
+    own = f"src = {[f'{name}/src' for name in MADE]}"  # whose imports are sorted apart
+    reported = _python("-m", "ruff", "check", *rules, "--config", own, *MADE, folder=folder)
+    assert reported.returncode == 0, reported.stdout
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_their_own_tests_pass_at_once(folder: Path, name: str) -> None:
-    told = _python(
+def test_their_own_tests_pass_unchanged(folder: Path, name: str) -> None:
+    reported = _python(
         *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", f"{name}/pyproject.toml", f"{name}/tests"),
         folder=folder,
     )
-    assert told.returncode == 0, told.stdout + told.stderr
-    assert " passed" in told.stdout
+    assert reported.returncode == 0, reported.stdout + reported.stderr
+    assert " passed" in reported.stdout
 
 
 def test_their_tests_can_fail(folder: Path) -> None:
@@ -108,11 +110,11 @@ def test_their_tests_can_fail(folder: Path) -> None:
     right = sample.read_text(encoding="utf-8")
     sample.write_text(right.replace("pleased", "plesed", 1), encoding="utf-8")
     try:
-        told = _python(
+        reported = _python(
             *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "labelled", "acme-task/tests"),
             folder=folder,
         )
     finally:
         sample.write_text(right, encoding="utf-8")
-    assert told.returncode == 1
-    assert "plesed" in told.stdout
+    assert reported.returncode == 1
+    assert "plesed" in reported.stdout

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from harness.errors import ContractError, MissingExtraError
 from harness.kinds import search as module
 from harness.kinds.search import BACKENDS, Neighbours, search
-from harness.models.capabilities import FloatArray
+from harness.models.requests import FloatArray
 
 
 def unit(vectors: npt.NDArray[Any]) -> FloatArray:
@@ -180,7 +180,7 @@ def test_only_doubtful_queries_are_searched_again(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("spread", [1e-7, 1e-6, 1e-5, 1e-4])
-def test_similarities_closer_than_float32_tells_apart(spread: float) -> None:
+def test_similarities_closer_than_float32_distinguishes(spread: float) -> None:
     rng = np.random.default_rng(8)
     centre = rng.standard_normal(384) / math.sqrt(384)
     candidates = unit(centre + spread * rng.standard_normal((1500, 384)))
@@ -295,7 +295,7 @@ def _nan(vectors: FloatArray) -> FloatArray:
     ],
 )
 @pytest.mark.parametrize("side", ["query", "candidate"])
-def test_faulty_vectors_are_refused(spoil: Any, said: str, side: str) -> None:
+def test_faulty_vectors_are_rejected(spoil: Any, said: str, side: str) -> None:
     vectors = {"query": drawn(17, 10), "candidate": drawn(18, 10)}
     vectors[side] = spoil(vectors[side])
     with pytest.raises(ContractError, match=f"{side} vectors.* {said}"):
@@ -308,12 +308,12 @@ def test_widths_must_agree() -> None:
 
 
 @pytest.mark.parametrize(("k", "cut_off"), [(0, None), (-1, None), (3, 0), (3, 4)])
-def test_ranks_out_of_range_are_refused(k: int, cut_off: int | None) -> None:
+def test_ranks_out_of_range_are_rejected(k: int, cut_off: int | None) -> None:
     with pytest.raises(ValueError, match="Expected 1 <= cut_off <= k, found k"):
         search(drawn(21, 3), drawn(22, 3), k, cut_off=cut_off)
 
 
-def test_unknown_backends_are_refused() -> None:
+def test_unknown_backends_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"No search backend named 'annoy'; known: faiss, numpy\."):
         search(drawn(23, 3), drawn(24, 3), 1, backend="annoy")
 

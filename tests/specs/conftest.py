@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Session, open_session
 from harness.planning.spec_validation import validate_specs
+from harness.running.session import Session, open_session
 
 WriteSpec = Callable[..., Path]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Session
 from harness.errors import SpecError, UsageError
 from harness.planning.spec_checks import check_task, check_training
 from harness.planning.spec_validation import validate_specs
+from harness.running.session import Session
 
 Problems = Callable[[str], list[str]]
 
@@ -22,8 +22,8 @@ license: l
 """
 
 
-def test_all_unknown_names_of_a_task_are_told_with_their_lines(problems: Problems) -> None:
-    told = problems(
+def test_all_unknown_names_of_a_task_are_reported_with_their_lines(problems: Problems) -> None:
+    found = problems(
         _HEAD
         + """\
 inputs: [a, a]
@@ -45,7 +45,7 @@ languages:
   sw: {test: {local: c, options: {hedaer: "true"}}}
 """
     )
-    assert told == [
+    assert found == [
         "line 7: inputs.1: 'a' is given twice",
         "line 8: labels.2: 'x' is given twice",
         "line 9: metrics.0: No metric named 'acuracy'. "
@@ -62,9 +62,9 @@ languages:
         "line 18: splits.test.hub.reader: "
         "No reader named 'parqet'. Did you mean 'parquet' or 'squad_parquet'?",
         "line 18: splits.test.hub.label_map.0: No label named 'v'. Known: x, y.",
-        "line 21: languages.xx: the language table lacks 'xx', so the entry needs 'name', 'script' and "
+        "line 21: languages.xx: the language table has no 'xx', so the entry needs 'name', 'script' and "
         "'family'; 'harness languages' shows the known codes",
-        "line 22: languages.gsw: the language table lacks 'gsw', so the entry needs 'name', 'script' and "
+        "line 22: languages.gsw: the language table has no 'gsw', so the entry needs 'name', 'script' and "
         "'family'; 'harness languages' shows the known codes",
         "line 23: languages.sw.test.options.hedaer: "
         "No option of the reader 'tsv' named 'hedaer'. Did you mean 'header'?",
@@ -135,7 +135,7 @@ languages: {hi: {test: {local: a, reader: jsonl}}}
 
 
 def test_paths_that_leave_the_data_folder(problems: Problems) -> None:
-    told = problems(
+    found = problems(
         _HEAD
         + """\
 inputs: [a]
@@ -146,14 +146,14 @@ languages:
 """
     )
     kept = "must be relative to the data folder, without '..', '**', ':' or '\\'."
-    assert told == [
+    assert found == [
         f"line 11: languages.sw.test.local: The data path '../b.tsv' {kept}",
         f"line 11: languages.sw.test.sample: The data path '/etc/passwd' {kept}",
     ]
 
 
 def test_braces_that_nothing_fills(problems: Problems) -> None:
-    told = problems(
+    found = problems(
         _HEAD
         + """\
 inputs: [a]
@@ -169,7 +169,7 @@ splits:
 languages: {en: {}}
 """
     )
-    assert [line.partition("Did you mean")[0].partition("Known")[0].strip() for line in told] == [
+    assert [line.partition("Did you mean")[0].partition("Known")[0].strip() for line in found] == [
         "line 14: splits.test.local: No language code or axis in '{langage}.tsv' named 'langage'.",
         "line 15: splits.test.hub: No language code or axis in '{genr}' named 'genr'.",
         "line 16: splits.test.sample: '{language.tsv' has a brace that is no {code}: "

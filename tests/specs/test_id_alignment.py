@@ -9,11 +9,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import Session, data_options, evaluate, open_session, prepare
+from harness.api import evaluate
 from harness.planning.id_alignment import ItemIds, misalignment, pairing_order, stands_for_source
 from harness.planning.plan import Plan, RunConfig
-from harness.proof.prover import proved_entry
-from harness.running.session import open_prover
+from harness.running.auditor import audited_entry, open_auditor
+from harness.running.session import Session, data_options, open_session, prepare
 from harness.running.summaries import task_summaries
 from harness.statistics import draw_codes
 
@@ -86,7 +86,7 @@ def test_a_language_that_says_so_is_paired_with_no_other(tmp_path: Path) -> None
 
 
 def test_the_first_language_that_is_there_is_what_others_are_compared_with(tmp_path: Path) -> None:
-    """Without English items, those of Bulgarian; a file that cannot be read is told by its own cell."""
+    """Without English items, those of Bulgarian; a file that cannot be read is reported by its own cell."""
     _plan(tmp_path, list("abcdef"))
     (tmp_path / "data/xnli/test-en.tsv").rename(tmp_path / "data/xnli/test-bg.tsv")
     (tmp_path / "data/xnli/test-ar.tsv").write_text("one column\n", encoding="utf-8")
@@ -101,7 +101,7 @@ def test_the_first_language_that_is_there_is_what_others_are_compared_with(tmp_p
     assert "does not have the items of 'bg': 6 of its 6 ids are not among the 6 of 'bg'" in skip.reason
 
 
-def test_validation_on_data_tells_the_same(tmp_path: Path, cli: Cli) -> None:
+def test_validation_on_data_reports_the_same(tmp_path: Path, cli: Cli) -> None:
     _plan(tmp_path, list("abcdef"))
     status, out, err = cli("tasks", "validate", str(tmp_path / "yo.yaml"), "--data", str(tmp_path / "data"))
     assert (status, out.splitlines()[0]) == (1, "spec ok  extends xnli")
@@ -115,11 +115,11 @@ def test_validation_on_data_tells_the_same(tmp_path: Path, cli: Cli) -> None:
 
 
 def test_shipped_samples_are_aligned(session: Session) -> None:
-    prover = open_prover(session, ["sample"])
+    auditor = open_auditor(session, ["sample"])
     for name in ("xnli", "xcopa", "pawsx"):
-        entry = proved_entry(session.catalog, "task", name, session.catalog.task(name).document.source)
+        entry = audited_entry(session.catalog, "task", name, session.catalog.task(name).document.source)
         assert entry is not None
-        found = [item for item in prover.prove(entry).findings if item.check == "parallel ids"]
+        found = [item for item in auditor.audit(entry).findings if item.check == "parallel ids"]
         assert found == []
 
 
@@ -130,14 +130,14 @@ names = st.lists(st.sampled_from("abcdefghij"), min_size=1, unique=True)
 def test_ids_are_aligned_where_all_are_known_and_numbers_only_where_as_many(
     own: list[str], other: list[str], own_numbered: bool, other_numbered: bool
 ) -> None:
-    told = misalignment(
+    found = misalignment(
         ItemIds(ids=own, numbered=own_numbered), ItemIds(ids=other, numbered=other_numbered), "en"
     )
     fine = set(own) <= set(other) and (len(own) == len(other) or not (own_numbered or other_numbered))
-    assert (told is None) is fine
+    assert (found is None) is fine
     if not set(own) <= set(other):
-        assert told is not None
-        assert told.startswith(
+        assert found is not None
+        assert found.startswith(
             f"{len(set(own) - set(other))} of its {len(own)} ids are not among the {len(other)}"
         )
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import data_options, evaluate, open_session, prepare
+from harness.api import evaluate
 from harness.planning.plan import Plan, RunConfig
+from harness.running.session import data_options, open_session, prepare
 from harness.storage.run_folder import Run
 
 DESCRIBED = "name: Lindovan, script: Latn, family: Indo-European, provenance: native"

@@ -78,7 +78,7 @@ def test_keys_are_text() -> None:
         ("true: a\n'true': b", 2, 1),
     ],
 )
-def test_a_key_given_twice_is_told_with_both_lines(text: str, line: int, first: int) -> None:
+def test_a_key_given_twice_is_reported_with_both_lines(text: str, line: int, first: int) -> None:
     problem = _problem(text)
     assert problem.startswith(f"line {line}: the key ")
     assert problem.endswith(f" is given twice (first on line {first})")
@@ -97,13 +97,13 @@ def test_a_key_given_twice_is_told_with_both_lines(text: str, line: int, first: 
         "!!float x",
     ],
 )
-def test_tags_are_refused(tagged: str) -> None:
+def test_tags_are_rejected(tagged: str) -> None:
     problem = _problem(f"a: 1\nb: [{tagged}]\n")
     assert problem.startswith("line 2: tags such as '!")
     assert problem.endswith("' are not allowed")
 
 
-def test_a_tagged_key_is_refused() -> None:
+def test_a_tagged_key_is_rejected() -> None:
     assert _problem("!!int '1': x") == "line 1: tags such as '!!int' are not allowed"
 
 
@@ -119,8 +119,8 @@ def test_aliases_repeat_what_they_name() -> None:
 
 
 @pytest.mark.parametrize("text", ["a: &a {b: *a}", "a: &a [x, *a]", "&a b: 1\nc: &d {e: [{f: *d}]}"])
-def test_an_alias_inside_what_it_names_is_refused(text: str) -> None:
-    assert "an alias stands inside what it names" in _problem(text)
+def test_an_alias_inside_what_it_names_is_rejected(text: str) -> None:
+    assert "an alias is inside what it names" in _problem(text)
 
 
 def test_merge_keys_are_keys_like_any_other() -> None:
@@ -132,11 +132,11 @@ def test_merge_keys_are_keys_like_any_other() -> None:
     ("text", "line"),
     [("", 1), ("- 1", 1), ("text", 1), ("a: 1\n---\nb: 2", 2), ("a: 1\nb: [1, 2\n", 2), ("? [x]\n: y", 1)],
 )
-def test_what_is_no_mapping_is_told_with_its_line(text: str, line: int) -> None:
+def test_what_is_no_mapping_is_reported_with_its_line(text: str, line: int) -> None:
     assert _problem(text).startswith(f"line {line}: ")
 
 
-def test_control_characters_are_refused() -> None:
+def test_control_characters_are_rejected() -> None:
     assert "control characters are not allowed" in _problem("a: \x00")
 
 

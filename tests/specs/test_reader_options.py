@@ -1,4 +1,4 @@
-"""Options that a reader cannot do with are told where they stand, with the task, the language and the file."""
+"""Options that a reader does not accept are reported at their line, with the task, the language and the file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from harness.api import open_session
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder, data_ref
 from harness.errors import UsageError
-from harness.proof.prover import Prover
+from harness.running.auditor import Auditor
+from harness.running.session import open_session
 from harness.specs.schema import Source
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -46,7 +46,7 @@ def test_a_reader_without_its_options_is_a_fault_of_the_spec(cli: Cli, fragment:
     status, out, err = cli("tasks", "validate", fragment, "tatoeba", "--data", "sample")
     assert status == 2
     assert err.startswith(f"gsw.yaml: 1 fault\n  {fault}\n")
-    assert "tatoeba: " in out  # the other task is proved all the same
+    assert "tatoeba: " in out  # the other task is audited all the same
     command = ("eval", "--tasks", "udpos:gsw", "--tasks-from", fragment, "--data", "data", "--model")
     status, _, err = cli(*command, "baseline:majority")
     assert status == 2
@@ -67,12 +67,12 @@ def test_every_alternative_is_looked_at(cli: Cli, fragment: Path) -> None:
     fragment.write_text(text, encoding="utf-8")
     status, _, err = cli("tasks", "validate", fragment)
     assert status == 2
-    told = "The reader option 'header' must be 'false' or 'true', found 'no'."
-    assert f"languages.gsw.test.local.0: {told}\n" in err
-    assert f"languages.gsw.test.local.1: {told} For 'y.jsonl' write 'reader: jsonl'.\n" in err
+    shown = "The reader option 'header' must be 'false' or 'true', found 'no'."
+    assert f"languages.gsw.test.local.0: {shown}\n" in err
+    assert f"languages.gsw.test.local.1: {shown} For 'y.jsonl' write 'reader: jsonl'.\n" in err
 
 
-def test_what_a_reader_refuses_later_is_told_with_its_data(fragment: Path) -> None:
+def test_what_a_reader_rejects_later_is_reported_with_its_data(fragment: Path) -> None:
     session = open_session()
     finder = DataFinder(DataOptions(mode="local", folders=(Path("data"),)), session.registry, Path("cache"))
     language = session.catalog.task("udpos").languages.get("de")
@@ -87,14 +87,14 @@ def test_what_a_reader_refuses_later_is_told_with_its_data(fragment: Path) -> No
 
 
 def test_an_error_of_one_task_leaves_the_others_proved(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    prove = Prover.prove
+    audit = Auditor.audit
 
-    def broken(self: Prover, entry: Any, **options: Any) -> Any:
+    def broken(self: Auditor, entry: Any, **options: Any) -> Any:
         if entry.spec.task == "xquad":
             raise UsageError("It cannot be read.")
-        return prove(self, entry, **options)
+        return audit(self, entry, **options)
 
-    monkeypatch.setattr(Prover, "prove", broken)
+    monkeypatch.setattr(Auditor, "audit", broken)
     status, out, err = cli("tasks", "validate", "xquad", "tatoeba", "--data", "sample")
     assert status == 1
     assert err == "  fault    xquad: It cannot be read.\n"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from harness.api import Session
 from harness.errors import UnknownNameError, UsageError
 from harness.models.capabilities import Head, ModelDescription
+from harness.running.session import Session
 from harness.specs.loading import read_yaml
 from harness.specs.recipe import RecipeSpec
 from harness.specs.recipe_settings import resolve_settings
@@ -58,7 +58,7 @@ def test_later_patches_win(layers: int | None, head: Head, stage: str, expected:
     assert _settings(layers, head, stage) == expected
 
 
-def test_what_a_recipe_leaves_out_is_told() -> None:
+def test_settings_missing_in_a_recipe_are_reported() -> None:
     recipe = _recipe("recipe: mine\ndescription: d\nsource: s\nsettings: {epochs: 1}\n")
     with pytest.raises(UsageError) as caught:
         resolve_settings(recipe, Head.TAGGING, "udpos", _model(None))
@@ -130,6 +130,6 @@ def test_settings_that_a_recipe_leaves_out_are_the_old_ones() -> None:
     assert (found.lr_schedule, found.optimizer) == ("linear", "adamw")
 
 
-def test_an_unknown_recipe_is_told_with_near_ones(session_with: Callable[..., Session]) -> None:
+def test_an_unknown_recipe_is_reported_with_near_ones(session_with: Callable[..., Session]) -> None:
     with pytest.raises(UnknownNameError, match=r"No recipe named 'quik'\. Did you mean 'quick'\?"):
         session_with().catalog.recipe("quik")

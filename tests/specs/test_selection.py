@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.api import Session
 from harness.errors import UnknownNameError, UsageError
+from harness.running.session import Session
 from harness.specs.selection import SelectedTask, select, split_names
 
 SessionWith = Callable[..., Session]
@@ -35,7 +35,7 @@ def test_a_task_has_its_languages_in_the_order_of_its_spec(session: Session) -> 
     [xnli] = select(session.catalog, ["xnli"])
     assert xnli.languages == tuple(xnli.entry.spec.languages)
     assert len(xnli.languages) == 15
-    assert xnli.lacking == ()
+    assert xnli.missing == ()
 
 
 def test_languages_behind_a_colon(session: Session) -> None:
@@ -53,11 +53,11 @@ def test_languages_that_restrict_all_tasks(session: Session) -> None:
     assert chosen == {"xnli": ("hi",), "xquad": ("hi", "de")}
 
 
-def test_a_known_language_that_a_task_lacks_is_listed(session: Session) -> None:
+def test_a_known_language_missing_in_a_task_is_listed(session: Session) -> None:
     [xquad] = select(session.catalog, ["xquad"], ["sw", "de"])
-    assert (xquad.languages, xquad.lacking) == (("de",), ("sw",))
+    assert (xquad.languages, xquad.missing) == (("de",), ("sw",))
     [xquad] = select(session.catalog, ["xquad:yo+ar"])
-    assert (xquad.languages, xquad.lacking) == (("ar",), ("yo",))
+    assert (xquad.languages, xquad.missing) == (("ar",), ("yo",))
 
 
 def test_globs(session: Session) -> None:
@@ -91,7 +91,7 @@ def test_a_suite_is_its_tasks(session_with: SessionWith) -> None:
         (["xnli:Swahili"], None, "Languages are named by code: 'Swahili' is 'sw'."),
     ],
 )
-def test_unknown_names_are_told_with_near_ones(
+def test_unknown_names_are_reported_with_near_ones(
     session_with: SessionWith, patterns: list[str], languages: list[str] | None, message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -100,16 +100,16 @@ def test_unknown_names_are_told_with_near_ones(
 
 
 @pytest.mark.parametrize("patterns", [[], [""], [" , "]])
-def test_no_task_at_all_is_told(session: Session, patterns: list[str]) -> None:
+def test_no_task_at_all_is_reported(session: Session, patterns: list[str]) -> None:
     with pytest.raises(UsageError, match=r"No task was named\. Run 'harness tasks list'"):
         select(session.catalog, patterns)
 
 
-def test_a_suite_of_an_unknown_task_is_told(session_with: SessionWith) -> None:
+def test_a_suite_of_an_unknown_task_is_reported(session_with: SessionWith) -> None:
     catalog = session_with(SUITE.replace("xquad", "xquadd")).catalog
     with pytest.raises(UnknownNameError, match="No task named 'xquadd'"):
         select(catalog, ["pair"])
 
 
-def test_names_are_split_at_commas_and_told_once() -> None:
+def test_names_are_split_at_commas_and_listed_once() -> None:
     assert split_names(["a, b", "c", "a,,b"]) == ["a", "b", "c"]

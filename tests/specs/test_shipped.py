@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Session, open_session
 from harness.errors import SpecError
+from harness.running.session import Session, open_session
 from harness.specs.loading import read_yaml
-from harness.testing.spec_contract import SpecContract, _refuse_missing
+from harness.testing.spec_contract import SpecContract, _require_task
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -211,7 +211,7 @@ def test_documents_keep_the_json_schema(path: Path) -> None:
     jsonschema.validate(document.data, json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
-def test_the_contract_finds_what_a_spec_lacks(tmp_path: Path) -> None:
+def test_the_contract_finds_what_is_missing_in_a_spec(tmp_path: Path) -> None:
     """The contract must be able to fail: a spec without provenance, sample or parallel ids does not pass it."""
     path = tmp_path / "mine.yaml"
     path.write_text(
@@ -240,10 +240,10 @@ def test_the_contract_finds_what_a_spec_lacks(tmp_path: Path) -> None:
         ("de",): [_Item("1"), _Item("2")],
         ("sw",): [_Item("1"), _Item("3")],
     }
-    with pytest.raises(AssertionError, match=r"sw has ids that the other languages lack: \['3'\]"):
+    with pytest.raises(AssertionError, match=r"sw has ids .*\['3'\]"):
         contract.test_parallel_items_have_the_same_ids(entry, items)
     items["sw",] = [_Item("2")]
-    with pytest.raises(AssertionError, match=r"sw lacks the ids \['1'\]"):
+    with pytest.raises(AssertionError, match=r"sw .*\['1'\]"):
         contract.test_parallel_items_have_the_same_ids(entry, items)
     contract.test_parallel_items_have_the_same_ids(replace(entry, added={"sw": "mine_too"}), items)
     path.write_text(path.read_text(encoding="utf-8").replace("top1_accuracy", "f1"), encoding="utf-8")
@@ -258,10 +258,10 @@ def test_the_contract_finds_what_a_spec_lacks(tmp_path: Path) -> None:
 
 
 def test_the_contract_says_that_a_package_must_be_installed(session: Session) -> None:
-    told = r"No task named 'toone'\. .*Its package must be installed: run 'pip install -e \.' in it\."
-    with pytest.raises(pytest.fail.Exception, match=told):
-        _refuse_missing(session, "toone")
-    _refuse_missing(session, "xnli")
+    message = r"No task named 'toone'\. .*Its package must be installed: run 'pip install -e \.' in it\."
+    with pytest.raises(pytest.fail.Exception, match=message):
+        _require_task(session, "toone")
+    _require_task(session, "xnli")
 
 
 class _Item:

@@ -126,7 +126,7 @@ def test_what_has_no_interval_says_why(counts: Floats, codes: list[int], method:
     assert found == Interval(se=None, low=None, high=None, method=method)
 
 
-def test_a_statistic_that_some_resample_lacks_has_no_interval() -> None:
+def test_a_statistic_that_some_resample_does_not_have_gets_no_interval() -> None:
     counts = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
     found = count_interval(counts, _alone(3), lambda sums: float(sums.tolist()[0] / sums.tolist()[1]))
     assert (found.low, found.method) == (None, "a resample has no score")

@@ -82,7 +82,7 @@ def test_mcnemar_is_that_of_statsmodels(first: int, second: int) -> None:
 def test_systems_without_a_difference_have_p_1() -> None:
     assert sign_flip_p(np.zeros(0), _alone(0)) == 1.0
     assert sign_flip_p(np.zeros(5), _alone(5)) == 1.0
-    assert sign_flip_p(np.array([0.5]), _alone(1)) == 1.0  # one cluster can never tell
+    assert sign_flip_p(np.array([0.5]), _alone(1)) == 1.0  # one cluster is never significant
     counts = np.ones((20, 1, 3))
     assert swap_p([counts], [counts], f1_from_counts) == (1.0, [1.0])
 

@@ -146,7 +146,7 @@ def _mcnemar(first: Floats, second: Floats, seed: int) -> float:
         (_mcnemar, False),
     ],
 )
-def test_equal_systems_are_told_apart_in_five_of_a_hundred(
+def test_equal_systems_differ_in_five_of_a_hundred(
     test: Callable[[Floats, Floats, int], float], respects: bool, draws: int, margin: float
 ) -> None:
     random = np.random.default_rng(22)

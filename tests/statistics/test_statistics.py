@@ -35,7 +35,7 @@ def _by_hand(items: Floats, clusters: list[str]) -> float:
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
 @pytest.mark.parametrize("n", [2, 7, 40, 1000])
-def test_items_that_stand_alone_get_the_t_interval(n: int, level: float) -> None:
+def test_items_without_clusters_get_the_t_interval(n: int, level: float) -> None:
     items = 0.4 + 0.2 * np.random.default_rng(n).random(n)
     found = clustered_mean(items, _alone(items), level=level)
     assert found.method == "t"

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.analysis.coverage import dataset_differences, family_index, suite_coverage
-from harness.api import open_session
 from harness.errors import SpecError, UnknownNameError
 from harness.languages.table import TABLE_SOURCE, Language, known_languages
+from harness.running.session import open_session
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -164,7 +164,7 @@ def test_printed_numbers_belong_to_the_suite_of_the_paper(cli: Cli, write: Calla
     assert "Family index: 2 families / 3 languages = 0.67" in out
 
 
-def test_a_task_that_nobody_has_is_an_error_that_names_it(cli: Cli, write: Callable[..., Path]) -> None:
+def test_an_unknown_task_is_an_error_that_names_it(cli: Cli, write: Callable[..., Path]) -> None:
     folder = write(mine=suite_document(["xnli", "xquda", "udposs"]))
     status, out, err = cli("languages", "--suite", "mine", "--tasks-from", folder)
     assert (status, out) == (2, "")
@@ -202,10 +202,10 @@ def test_a_language_that_only_the_task_describes(cli: Cli, write: Callable[..., 
     ("languages", "expected"),
     [
         ("{en, swh}", "languages.swh: 'swh' is the Tatoeba code and ISO 639-3 code of Swahili: use 'sw'"),
-        ("{en, xx: {name: X}}", "languages.xx: 'xx' needs 'name', 'script' and 'family': the language table"),
+        ("{en, xx: {name: X}}", "languages.xx: 'xx' needs 'name', 'script' and 'family'"),
     ],
 )
-def test_a_language_that_nobody_describes(write: Callable[..., Path], languages: str, expected: str) -> None:
+def test_a_language_without_a_description(write: Callable[..., Path], languages: str, expected: str) -> None:
     folder = write(one=document("one", languages), mine=suite_document(["one"]))
     with pytest.raises(SpecError) as caught:
         suite_coverage(open_session([folder]).catalog, "mine")

@@ -27,7 +27,7 @@ from harness_board.standing import standing
 SUITE = """\
 suite: mine
 description: One task.
-citation: nobody
+citation: someone
 protocol: zero_shot_transfer
 tasks: [xnli]
 categories: {inference: [xnli]}
@@ -107,8 +107,7 @@ def test_the_console_shows_both_and_marks_them(run: Run) -> None:
     assert "majority 58.3~ 58.3~ 58.3~ majority ⁺ 54.2⁺ 54.2⁺ 54.2⁺" in text
     assert "† machine-translated test items: xnli:gsw" in text
     assert (
-        "⁺ added to the task by another package or file, left out of the mean without ⁺: xnli:yo (human-"
-        in text
+        "⁺ added to the task by another package or file, not in the mean without ⁺: xnli:yo (human-" in text
     )
     assert "not comparable with published scores: xnli gsw yo." in text
 
@@ -120,7 +119,7 @@ def test_markdown_html_and_latex_show_both_and_mark_them(run: Run) -> None:
     assert "| majority ⁺ | 54.2⁺ | 54.2⁺ | 54.2⁺ |" in markdown
     page = render_html([run])
     assert "0.0†⁺" in page
-    assert "† machine-translated, ⁺ added to the task by others, left out of the mean without ⁺." in page
+    assert "† machine-translated, ⁺ added to the task by others, not in the mean without ⁺." in page
     assert "majority ⁺" in page
     assert "human-translated: xnli (added by others)" in page
     assert page.count(">machine-translated<") == 1  # in the table of data
@@ -145,7 +144,7 @@ def test_the_board_shows_both_and_marks_them(run: Run) -> None:
     page = board_page(board)
     assert "With added languages" in page
     assert ">yo gsw<" in page
-    assert "† machine-translated test items, ⁺ a language that others added to the task" in page
+    assert "† machine-translated test items, ⁺ added to the task by others" in page
     whole = {row["language"]: row["value"] for row in board_rows(board)}
     assert whole == {
         "": pytest.approx(3.5 / 6),

@@ -1,22 +1,22 @@
 """The shipped numbers are those of the reference tables, and every reference table gives its printed averages.
 
-The tables lie in ``golden/xtreme_r`` beside the folder that HARNESS_TEST_DATA names.
+The tables lie in ``golden/xtreme_r`` next to the folder that HARNESS_TEST_DATA names.
 """
 
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 
 import pytest
 
-from harness.api import open_session
 from harness.languages.table import known_languages
 from harness.metrics.suites import overall, task_scores
+from harness.running.session import open_session
 from harness.specs.published import PublishedSpec
+from tests.builders import published_tables
 
 Row = Mapping[str, str]
 
@@ -89,13 +89,7 @@ PUBLISHED = {spec.published: spec for spec in CATALOG.published_for("xtreme_r")}
 
 @pytest.fixture(scope="module")
 def golden() -> Path:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder, beside which golden/xtreme_r would be")
-    folder = Path(root).resolve().parent / "golden" / "xtreme_r"
-    if not folder.is_dir():
-        pytest.skip(f"there is no folder {folder}")
-    return folder
+    return published_tables("xtreme_r")
 
 
 def table(golden: Path, name: str) -> list[Row]:

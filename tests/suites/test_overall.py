@@ -1,4 +1,4 @@
-"""The overall score is the mean of category means; a suite with a hole has none."""
+"""The overall score is the mean of category means; a suite with a hole has no overall score."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_categories_weigh_their_tasks() -> None:
 
 
 @pytest.mark.parametrize("categories", [{"x": ["a"]}, {"x": ["a", "b"], "y": ["a"]}, {"x": ["a", "b", "c"]}])
-def test_categories_that_do_not_hold_every_task_once_are_refused(categories: Categories) -> None:
+def test_categories_that_do_not_hold_every_task_once_are_rejected(categories: Categories) -> None:
     with pytest.raises(UsageError, match="expected each of a, b once"):
         overall({"a": 1.0, "b": 2.0}, ["a", "b"], categories)
 

@@ -108,21 +108,21 @@ def test_a_feature_without_any_value_is_an_error(data: Path) -> None:
         syntax_shares(["aaa", "bbb", "ccc"])
 
 
-def test_a_language_that_uriel_lacks_is_an_error(data: Path) -> None:
+def test_a_language_missing_in_uriel_is_an_error(data: Path) -> None:
     with pytest.raises(DataError, match="URIEL has no language 'zho', 'ara'; expected individual"):
         syntax_shares(["aaa", "zho", "ara"])
 
 
 def test_a_language_without_a_code_is_an_error() -> None:
     nameless = Language(code="gsw", name="Swiss German", script="Latn", family="Indo-European")
-    with pytest.raises(DataError, match="ISO 639-3 codes, and gsw has none here"):
+    with pytest.raises(DataError, match=r"ISO 639-3 .*\bgsw\b"):
         typology_index([KNOWN.get("de"), nameless])
-    with pytest.raises(DataError, match="no language has none"):
+    with pytest.raises(DataError, match="no language"):
         typology_index([])
 
 
 def test_macrolanguages_give_another_index() -> None:
-    """URIEL has them beside their individual languages, so that the codes must be those of the language table."""
+    """URIEL has them next to their individual languages, so that the codes must be those of the language table."""
     file_of("syntax_knn")
     codes = [language.iso639_2.split()[0] for language in XTREME_R]
     assert {"ara", "aze", "fas", "que", "swa", "zho"} <= set(codes)

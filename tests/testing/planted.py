@@ -21,24 +21,28 @@ from harness.models.capabilities import (
     Choice,
     EmbedOptions,
     FitOptions,
-    FloatArray,
-    Generated,
-    GenerateOptions,
     Head,
     HeadSpec,
-    LikelihoodAnswer,
-    LikelihoodRequest,
     ModelDescription,
-    Prompt,
     Side,
     SpanAnswer,
     SpanQuestion,
-    SubwordCount,
     TextInput,
-    WordCoverage,
 )
 from harness.models.options import AdapterOptions
-from harness.models.requests import Ability, Answered, Call
+from harness.models.requests import (
+    Ability,
+    Answered,
+    Call,
+    FloatArray,
+    Generated,
+    GenerateOptions,
+    LikelihoodAnswer,
+    LikelihoodRequest,
+    Prompt,
+    SubwordCount,
+    WordCoverage,
+)
 
 HEADS = (Head.CLASSIFICATION, Head.TAGGING, Head.SPAN_EXTRACTION, Head.DUAL_ENCODER)
 COUNTER = itertools.count()
@@ -230,10 +234,10 @@ class PlantedDecoder(Planted):
                 continue
             if self.ref == "no-mask" and None in words:
                 raise CapabilityError("It masks nothing.")
-            told = ["same"] if self.ref == "deaf-to-sentences" else [tuple(words)]
-            read = [*(told if sentence_vector else []), *words]
+            seen = ["same"] if self.ref == "deaf-to-sentences" else [tuple(words)]
+            read = [*(seen if sentence_vector else []), *words]
             if self.ref == "shifts-words" and sentence_vector:
-                read = [*words, *told]
+                read = [*words, *seen]
             if self.ref == "reads-masks":
                 read = ["b" if word is None else word for word in read]
             rows = [[vector(layer, word, self.drawn) for word in read] for layer in layers]

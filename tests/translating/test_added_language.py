@@ -1,4 +1,4 @@
-"""Translated variants of a language that a fragment adds, also of one that the language table lacks."""
+"""Translated variants of a language that a fragment adds, also of one that is not in the language table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Session, evaluate, open_session
+from harness.api import evaluate
 from harness.languages.table import known_languages
+from harness.running.session import Session, open_session
 from harness.storage.run_folder import Run
 
 InstallPlugin = Callable[..., Path]
@@ -82,7 +83,7 @@ def test_all_variants_of_an_unknown_code_are_made(run: Run) -> None:
     assert all(text.startswith("English ") for text in texts)
 
 
-def test_a_pair_that_a_file_lacks_is_skipped_by_the_plan(run: Run) -> None:
+def test_a_plan_skips_a_pair_that_a_file_does_not_have(run: Run) -> None:
     reasons = {
         (cell["view"]["variant"], cell["reason"])
         for cell in run.cells

@@ -1,4 +1,4 @@
-"""What is wrong with translators, their files and the items is told in a sentence, and never becomes a number."""
+"""Faults of translators, their files and items are errors, and never become a number."""
 
 from __future__ import annotations
 
@@ -28,40 +28,40 @@ def line(text: str, translation: str, source: str = "sw", target: str = "en") ->
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        ([line("a", "b"), line("a", "c")], ":2: 'a' has another translation sw->en already: 'b'"),
-        (
-            [line("a", "b", target="xx")],
-            ":1: the 'target' of this translation is no language. No language named 'xx'",
-        ),
-        ([{"source": "sw", "target": "en", "text": "a"}], ":1: expected the text 'translation'"),
-        ([line("a", "b")], "has no translation sw->en of 6 of 6 segments"),
+        ([line("a", "b"), line("a", "c")], (":2: 'a'", "sw->en", "'b'")),
+        ([line("a", "b", target="xx")], (":1: ", "'target'", "'xx'")),
+        ([{"source": "sw", "target": "en", "text": "a"}], (":1: ", "'translation'")),
+        ([line("a", "b")], ("sw->en", "6 of 6")),
     ],
-    ids=["doubled", "unknown code", "no translation", "texts are lacking"],
+    ids=["doubled", "unknown code", "no translation", "missing texts"],
 )
-def test_a_file_of_translations(cli: Cli, tmp_path: Path, rows: list[dict[str, Any]], expected: str) -> None:
+def test_a_file_of_translations(
+    cli: Cli, tmp_path: Path, rows: list[dict[str, Any]], expected: tuple[str, ...]
+) -> None:
     path = write_rows(tmp_path / "t.jsonl", *rows)
     status, _, err = cli("translate", *SAMPLE, "--translator", f"file:{path}")
     assert status == 1
-    assert expected in err
+    assert all(part in err for part in expected)
 
 
-def test_a_pair_that_a_light_translator_lacks_is_skipped_by_the_plan(cli: Cli, tmp_path: Path) -> None:
+def test_a_plan_skips_a_pair_that_a_light_translator_does_not_have(cli: Cli, tmp_path: Path) -> None:
     path = write_rows(tmp_path / "t.jsonl", line("a", "b"))
     given = (*SAMPLE[:-1], "zs,tt,te", "--translator", f"g=file:{path}", "--model", "baseline:char-ngram")
     status, out, _ = cli("plan", *given)
     assert status == 0
     assert "2 cells" in out
-    assert f"skipped xnli sw: the translator 'g' (file:{path}) does not translate 'en' into 'sw'" in out
+    (skipped,) = (text for text in out.splitlines() if "xnli sw" in text and "file:" in text)
+    assert all(part in skipped for part in ("'g'", str(path), "'en'", "'sw'"))
 
 
-def test_a_pair_that_another_one_lacks_is_told_before_it_translates(
+def test_a_pair_that_another_one_does_not_have_is_an_error_before_it_translates(
     cli: Cli, log: Log, tmp_path: Path
 ) -> None:
     given = ("--tasks", "xnli:sw+zh", "--data", "sample", "--variants", "tt", "--translator", "m=mortal")
     for command in (("translate",), ("eval", "--model", "baseline:char-ngram", "--output", tmp_path / "run")):
         status, _, err = cli(*command, *given)
         assert status == 2
-        assert "The translator 'm' (mortal) does not translate zh into en." in err
+        assert all(part in err for part in ("'m'", "mortal", "zh", "en"))
     with pytest.raises(FileNotFoundError):
         log()
 
@@ -71,13 +71,13 @@ def test_an_unknown_translator(cli: Cli, command: str) -> None:
     model = ("--model", "baseline:char-ngram") if command == "plan" else ()
     status, _, err = cli(command, *SAMPLE, "--translator", "revers", *model)
     assert status == 2
-    assert "No translator named 'revers'. Did you mean 'reverse'?" in err
+    assert "'revers'" in err and "'reverse'" in err
 
 
 def test_fewer_answers_than_segments(cli: Cli, log: Log) -> None:
     status, _, err = cli("translate", *SAMPLE, "--translator", "mortal:fewer")
     assert status != 0
-    assert "The translator 'mortal:fewer' answered 2 of 3 segments (sw->en)." in err
+    assert all(part in err for part in ("'mortal:fewer'", "2 of 3", "sw->en"))
 
 
 def test_truncated_translations_are_counted_and_strict_stops(cli: Cli, log: Log, tmp_path: Path) -> None:
@@ -111,13 +111,13 @@ def table(folder: Path, **changes: Any) -> Path:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"rows": "one\ttwo\n"}, "has 1 rows, but"),
-        ({"rows": "one\ttwo\none\tthree\nfour\tfive\n"}, "has 3 rows, but"),
-        ({"source": "xx"}, "No language named 'xx'"),
-        ({"translation": "c.tsv"}, "there is no file 'c.tsv'"),
-        ({"translation": "../b.tsv"}, "leaves the folder"),
-        ({"columns": []}, "'columns' is missing"),
-        ({"columns": [0, 5]}, "a.tsv:1: expected a column 5 (from 0), found 2 columns"),
+        ({"rows": "one\ttwo\n"}, "1 rows"),
+        ({"rows": "one\ttwo\none\tthree\nfour\tfive\n"}, "3 rows"),
+        ({"source": "xx"}, "'xx'"),
+        ({"translation": "c.tsv"}, "'c.tsv'"),
+        ({"translation": "../b.tsv"}, "'../b.tsv'"),
+        ({"columns": []}, "'columns'"),
+        ({"columns": [0, 5]}, "a.tsv:1: expected a column 5"),
     ],
 )
 def test_files_that_are_aligned_by_row(
@@ -145,9 +145,9 @@ def xcopa(folder: Path, code: str, *idx: int) -> None:
 @pytest.mark.parametrize(
     ("english", "italian", "expected"),
     [
-        ((0, 1, 1), (0, 1), "test-en.jsonl:3: the id '1' stands there already in "),
-        ((0, 1), (0, 1, 1), "test.it.jsonl:3: the id '1' stands there already in "),
-        ((0, 1), (0, 1, 2), "lacks 1 of the 3 items of the language's own file"),
+        ((0, 1, 1), (0, 1), "test-en.jsonl:3: the id '1'"),
+        ((0, 1), (0, 1, 1), "test.it.jsonl:3: the id '1'"),
+        ((0, 1), (0, 1, 2), "1 of the 3 items"),
     ],
 )
 def test_items_that_are_not_those_of_the_language(
@@ -191,7 +191,7 @@ def test_more_items_than_the_source_has(cli: Cli, tmp_path: Path) -> None:
         )
     )
     assert status == 1
-    assert "has 2 items and the language's own file 3: without ids they must be as many, row by row" in err
+    assert "2 items" in err and "3" in err
 
 
 def test_a_routing_table(cli: Cli, tmp_path: Path) -> None:
@@ -199,9 +199,9 @@ def test_a_routing_table(cli: Cli, tmp_path: Path) -> None:
     path.write_text("routes: {'en->sw': reverse, 'en->xx': revers}\n", encoding="utf-8")
     status, _, err = cli("translate", *SAMPLE, "--translator", f"route:{path}")
     assert status == 2
-    assert "No language named 'xx'" in err
-    assert "no translator named 'revers'" in err
+    assert "'xx'" in err
+    assert "'revers'" in err
     path.write_text("routes: {'en->sw': reverse}\n", encoding="utf-8")
     status, _, err = cli("translate", *SAMPLE, "--translator", f"route:{path}")
     assert status == 2
-    assert "has no row for sw->en. Add 'sw->en: NAME'" in err
+    assert "'sw->en: NAME'" in err

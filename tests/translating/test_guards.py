@@ -91,7 +91,7 @@ def test_a_language_that_the_detector_does_not_know_is_unchecked() -> None:
     assert (report.counts["language"], report.unchecked) == (0, ("language",))
 
 
-def test_truncation_is_told_by_the_translator() -> None:
+def test_truncation_is_reported_by_the_translator() -> None:
     report = guard_report(SOUND, LANGUAGES.get("en"), LANGUAGES.get("hi"), truncated=[False, True, False])
     assert report.counts["truncated"] == 1
     assert report.examples["truncated"] == [SOUND[1]]

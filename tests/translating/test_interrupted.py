@@ -1,4 +1,4 @@
-"""Commands with a translator that dies in the middle: they go on, and nothing is translated twice."""
+"""Commands with a translator that dies in the middle: they continue, and nothing is translated twice."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ EVAL = ("eval", *SELECTION, "--model", "baseline:char-ngram", "--recipe", "quick
 VARIANTS = ("--variants", "zs,tt,te,bt", "--limit", "6")
 
 
-def test_translate_goes_on(
+def test_translate_continues(
     cli: Cli, log: Callable[[], Counter[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MORTAL_BATCHES", "4")
     status, _, err = cli("translate", *SELECTION)
     assert status != 0
-    assert "The translator 'm' failed at sw->en: RuntimeError: the power is gone." in err
-    assert "what was translated before is kept" in err
+    assert all(part in err for part in ("'m'", "sw->en", "RuntimeError: the power is gone."))
     assert sum(log().values()) == 12
     monkeypatch.delenv("MORTAL_BATCHES")
     status, out, _ = cli("translate", *SELECTION)
@@ -43,7 +42,7 @@ def test_translate_goes_on(
     ]
 
 
-def test_a_run_goes_on(
+def test_a_run_continues(
     cli: Cli, log: Callable[[], Counter[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MORTAL_BATCHES", "3")
@@ -62,7 +61,7 @@ def test_a_run_goes_on(
     assert set(Run(folder).manifest["translators"]) == {"mortal sw->en", "mortal en->sw"}
 
 
-def test_another_translator_of_the_same_name_is_refused(
+def test_another_translator_of_the_same_name_is_rejected(
     cli: Cli, log: Callable[[], Counter[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
@@ -70,20 +69,20 @@ def test_another_translator_of_the_same_name_is_refused(
     monkeypatch.setenv("MORTAL_VERSION", "2")
     status, _, err = cli("eval", "--resume", folder)
     assert status == 2
-    assert "The translator mortal sw->en is not the one that the run" in err
+    assert "mortal sw->en" in err
 
 
 def test_a_fit_is_made_anew_by_another_translator(
     cli: Cli, log: Callable[[], Counter[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     train = ("--train-variant", "t-train", "--limit", "2")
-    told: list[bool] = []
+    reused: list[bool] = []
     for version in ("1", "1", "2"):
         monkeypatch.setenv("MORTAL_VERSION", version)
-        status, _, err = cli(*EVAL, *train, "--output", tmp_path / f"run-{len(told)}")
+        status, _, err = cli(*EVAL, *train, "--output", tmp_path / f"run-{len(reused)}")
         assert status == 0, err
-        told.append("Reusing the fit" in err)
-    assert told == [False, True, False]
+        reused.append("Reusing the fit" in err)
+    assert reused == [False, True, False]
 
 
 def test_shards_are_merged_and_locked(cli: Cli, log: Callable[[], Counter[str]], tmp_path: Path) -> None:

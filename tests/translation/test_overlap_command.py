@@ -129,7 +129,7 @@ def test_our_own_aligner_and_unspaced_text(
     assert found["sw"]["settings"]["rule"]["link"] == "any"
     status, _, err = cli(*given, "--words", "space", "--languages", "zh")
     assert status == 1
-    assert "without spaces between words" in err
+    assert "--words auto" in err
 
 
 def test_texts_that_are_too_long_are_counted(
@@ -148,10 +148,10 @@ def test_texts_that_are_too_long_are_counted(
     assert "too long" in out
 
 
-def test_machine_translations_stand_beside_the_human_one(
+def test_machine_translations_are_compared_with_the_human_one(
     cli: Any, frozen_run: Run, classifier_folder: Path, tmp_path: Path
 ) -> None:
-    """Cells of a variant are rows of their own; here the machine left one item out and translated the rest alike."""
+    """Cells of a variant have rows of their own; here the machine skipped one item and copied the rest."""
     folder = tmp_path / "variants"
     shutil.copytree(frozen_run.path, folder)
     results = json.loads((folder / "results.json").read_text())
@@ -176,28 +176,29 @@ def test_machine_translations_stand_beside_the_human_one(
     assert "1 not translated" in out
 
 
-def test_links_of_other_words_are_refused(cli: Any, frozen_run: Run, tmp_path: Path) -> None:
+def test_links_of_other_words_are_rejected(cli: Any, frozen_run: Run, tmp_path: Path) -> None:
     links = diagonal(frozen_run, "sw", tmp_path / "sw.links")
     links.write_text(links.read_text().replace(" market ", " mar ket "))
     status, _, err = cli("overlap", frozen_run.path, "--aligner", f"file:{links}", "--languages", "sw")
     assert status == 1
-    assert "has other words than the model" in err
-    assert "'mar' for 'market'" in err
+    assert "'mar'" in err and "'market'" in err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "names"),
     [
-        (("--aligner", "owl:x"), "No aligner named 'owl'. Did you mean 'own'?"),
-        (("--aligner", "own:hf:x", "--languages", "xx"), "named 'xx'"),
-        (("--aligner", "own:hf:x", "--tasks", "xnly"), "Did you mean 'xnli'?"),
-        (("--aligner", "own:hf:x", "--link", "last"), "--link last is none of first, any"),
+        (("--aligner", "owl:x"), ("'owl'", "'own'")),
+        (("--aligner", "own:hf:x", "--languages", "xx"), ("'xx'",)),
+        (("--aligner", "own:hf:x", "--tasks", "xnly"), ("'xnly'", "'xnli'")),
+        (("--aligner", "own:hf:x", "--link", "last"), ("--link", "last", "first, any")),
     ],
 )
-def test_wrong_names_are_told(cli: Any, frozen_run: Run, arguments: tuple[str, ...], message: str) -> None:
+def test_unknown_names_are_errors(
+    cli: Any, frozen_run: Run, arguments: tuple[str, ...], names: tuple[str, ...]
+) -> None:
     status, _, err = cli("overlap", frozen_run.path, *arguments)
     assert status == 2
-    assert message in err
+    assert all(name in err for name in names)
 
 
 def test_the_fit_is_taken_from_the_cache_or_named(
@@ -220,7 +221,7 @@ def test_the_fit_is_taken_from_the_cache_or_named(
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "empty"))
     status, _, err = cli(*arguments)
     assert status == 2
-    assert "is not in the cache" in err
+    assert "--model hf:FOLDER" in err
     (folder,) = (path for path in (mine / "fits").iterdir() if path.is_dir())
     status, out, err = cli(*arguments, "--model", f"hf:{folder}")
     assert status == 0, err
@@ -231,15 +232,15 @@ def test_the_fit_is_taken_from_the_cache_or_named(
     assert again == out
 
 
-def test_another_model_is_refused(cli: Any, frozen_run: Run, tmp_path: Path, other_folder: Path) -> None:
+def test_another_model_is_rejected(cli: Any, frozen_run: Run, tmp_path: Path, other_folder: Path) -> None:
     status, _, err = cli(
         *("overlap", frozen_run.path, "--aligner", f"own:hf:{other_folder}", "--model", f"hf:{other_folder}")
     )
     assert status == 2
-    assert "is not the one of" in err
+    assert f"hf:{other_folder}" in err
 
 
-def test_a_run_without_english_is_told(cli: Any, classifier_folder: Path, tmp_path: Path) -> None:
+def test_a_run_needs_english(cli: Any, classifier_folder: Path, tmp_path: Path) -> None:
     run = evaluate(
         "xnli",
         f"hf:{classifier_folder}",
@@ -250,4 +251,4 @@ def test_a_run_without_english_is_told(cli: Any, classifier_folder: Path, tmp_pa
     )
     status, _, err = cli("overlap", run.path, "--aligner", f"own:hf:{classifier_folder}")
     assert status == 2
-    assert "has nothing to compare" in err
+    assert "--languages en,sw,ur" in err

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.errors import DataError
 from harness.models.requests import SegmentAttention
-from harness_translation.overlap_word import split_words, word_scores
+from harness_translation.overlap.word import split_words, word_scores
 
 
 def segment(*pieces: tuple[int, int, float]) -> SegmentAttention:
@@ -18,13 +18,13 @@ def segment(*pieces: tuple[int, int, float]) -> SegmentAttention:
     return SegmentAttention(starts=starts, ends=ends, scores=scores)
 
 
-def test_words_stand_between_spaces() -> None:
+def test_words_are_separated_by_spaces() -> None:
     assert [word.text for word in split_words("  It's  done, now.\n")] == ["It's", "done,", "now."]
 
 
 def test_scripts_without_spaces_are_cut_and_keep_their_punctuation() -> None:
     assert [word.text for word in split_words("“猫坐”。 OK ไทย")] == ["“猫", "坐”。", "OK", "ไ", "ท", "ย"]
-    with pytest.raises(DataError, match="without spaces between words"):
+    with pytest.raises(DataError, match="--words auto"):
         split_words("猫坐在", "space")
 
 
@@ -56,8 +56,8 @@ def test_the_mark_of_a_words_start_belongs_to_that_word() -> None:
     assert word_scores(attention, text, split_words(text)) == pytest.approx((0.5, 0.375))
 
 
-def test_a_piece_outside_of_all_words_is_refused() -> None:
-    with pytest.raises(DataError, match="belongs to none"):
+def test_a_piece_outside_of_all_words_is_rejected() -> None:
+    with pytest.raises(DataError, match=r"'a' .*0 words"):
         word_scores(segment((0, 1, 0.5)), "ab", [])
 
 
@@ -67,7 +67,7 @@ def test_a_word_without_a_piece_has_nothing() -> None:
 
 @given(st.text(alphabet="ab 猫坐ไท.", min_size=1, max_size=20), st.data())
 def test_no_score_is_lost(text: str, data: st.DataObject) -> None:
-    """Whatever the pieces, words get the scores of all but those that only trailing spaces follow."""
+    """Words get the scores of all pieces except those of trailing spaces."""
     cuts = sorted({0, len(text), *data.draw(st.lists(st.integers(0, len(text)), max_size=6))})
     pieces = [(first, last, 0.25) for first, last in itertools.pairwise(cuts)]
     words = split_words(text)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.storage.run_folder import ItemRecord, Run, RunFolder
-from harness_translation.gap import GapOptions, GapValue, SystemGaps, computed_gaps
-from harness_translation.gap_system import gap_systems
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run, RunFolder
+from harness_translation.gap.measure import GapOptions, GapValue, SystemGaps, compute_gaps
+from harness_translation.gap.system import gap_systems
 
 MakeRun = Callable[..., Run]
 Version = tuple[str, str, str]
@@ -101,7 +102,7 @@ RATES = {"zs": 0.7, "tt": 0.68, "te": 0.78, "bt": 0.85}
 
 
 def gaps(*runs: Run, metric: str | None = None, **options: Any) -> SystemGaps:
-    (found,) = computed_gaps(gap_systems(runs), metric, GapOptions(**options))
+    (found,) = compute_gaps(gap_systems(runs), metric, GapOptions(**options))
     return found
 
 

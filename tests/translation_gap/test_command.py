@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.errors import HarnessError
-from harness_translation.command_gap import app
+from harness_translation.gap.command import app
 from tests.translation_gap.conftest import MakeRun, pair
 
 
@@ -60,7 +60,7 @@ def test_a_run_gives_a_table_rows_a_page_and_a_drawing(folder: Path, tmp_path: P
 
 
 def test_a_row_of_means_is_of_the_same_languages(make_run: MakeRun, tmp_path: Path) -> None:
-    """A translator that has one of two languages is not compared with the human text of both."""
+    """A translator with one of two languages is not compared with the human text of both."""
     cells = {
         ("sw", "zs", ""): [pair(n, float(n % 2)) for n in range(60)],
         ("de", "zs", ""): [pair(n, 1.0) for n in range(60)],
@@ -123,16 +123,16 @@ def test_a_table_of_scores_gives_rows_in_its_unit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "named"),
     [
-        ([], "found neither"),
-        (["run", "--from-scores", "x.tsv"], "found both"),
-        (["--from-scores", "x.tsv", "--suspects"], "needs the items of runs"),
-        (["run", "--order", "cc10"], "Did you mean 'cc100'"),
-        (["run", "--k", "-1"], "0 or more"),
-        (["nowhere"], "'nowhere' does not exist"),
+        ([], "neither"),
+        (["run", "--from-scores", "x.tsv"], "both"),
+        (["--from-scores", "x.tsv", "--suspects"], "--suspects"),
+        (["run", "--order", "cc10"], "'cc100'"),
+        (["run", "--k", "-1"], r"--k .*-1"),
+        (["nowhere"], "'nowhere'"),
     ],
 )
-def test_wrong_usage_is_told(arguments: list[str], told: str) -> None:
-    with pytest.raises(HarnessError, match=told):
+def test_wrong_usage_is_an_error(arguments: list[str], named: str) -> None:
+    with pytest.raises(HarnessError, match=named):
         CliRunner().invoke(app, arguments, catch_exceptions=False)

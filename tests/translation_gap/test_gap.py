@@ -1,4 +1,4 @@
-"""Gaps of runs: values by hand, errors against an independent formula, flags, joins and refusals."""
+"""Gaps of runs: values by hand, errors against an independent formula, flags, joins and rejected runs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import pytest
 
 from harness.errors import UsageError
 from harness.statistics import paired_difference
-from harness.storage.run_folder import ItemRecord, Run
-from harness_translation.gap import ALL, GapOptions, computed_gaps
-from harness_translation.gap_correlation import rank_correlations
-from harness_translation.gap_means import Means
-from harness_translation.gap_paper import derived_rows
-from harness_translation.gap_row import gap_rows
-from harness_translation.gap_score_file import COLUMNS, read_scores
-from harness_translation.gap_system import gap_systems
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run
+from harness_translation.gap.correlation import rank_correlations
+from harness_translation.gap.means import Means
+from harness_translation.gap.measure import ALL, GapOptions, compute_gaps
+from harness_translation.gap.paper import derived_rows
+from harness_translation.gap.row import gap_rows
+from harness_translation.gap.score_file import COLUMNS, read_scores
+from harness_translation.gap.system import gap_systems
 from tests.translation_gap.conftest import (
     ITEMS,
     RATES,
@@ -150,7 +151,7 @@ def test_versions_in_separate_runs_join(make_run: MakeRun, made: Run) -> None:
     assert gap_rows([gaps(*reversed(runs))], "cc100") == together
 
 
-def test_seeds_are_averaged_and_their_spread_is_told(make_run: MakeRun) -> None:
+def test_seeds_are_averaged_and_their_spread_is_reported(make_run: MakeRun) -> None:
     one, two = versions("sw", 1), versions("sw", 7)
     found = gaps(make_run("one", one, seeds=[1]), make_run("two", two, seeds=[2]))
     deltas = []
@@ -165,11 +166,11 @@ def test_seeds_are_averaged_and_their_spread_is_told(make_run: MakeRun) -> None:
 
 def test_train_variants_and_conditions_make_systems(make_run: MakeRun, made: Run) -> None:
     other = make_run("other", versions("sw", 5), view={"train_variant": "B-TRAIN"})
-    found = computed_gaps(gap_systems([made, other]), None, GapOptions())
+    found = compute_gaps(gap_systems([made, other]), None, GapOptions())
     assert [own.system.train for own in found] == ["ORIG", "B-TRAIN"]
 
 
-def test_items_in_another_script_are_told_and_left_out_beside(make_run: MakeRun) -> None:
+def test_items_in_another_script_are_counted_and_gaps_without_them_are_reported(make_run: MakeRun) -> None:
     native = {"premise": "यह एक वाक्य है", "hypothesis": "यह भी"}
     roman = {"premise": "यह एक वाक्य है", "hypothesis": "yeh bhi"}
     own = drawn(4)
@@ -256,9 +257,7 @@ def test_contexts_that_stay_make_contrasts_unfair(make_run: MakeRun) -> None:
     unfair = {own.quantity for own in found.values if own.unfair}
     assert unfair == {"delta", "tt_zs"}
     cells["hi", "te", "mt"] = records([True] * 30, gold=["answer"])
-    with pytest.raises(
-        UsageError, match=r"gold answers of 'xnli' in 'hi' .* zs and te \(mt\): 30 items differ"
-    ):
+    with pytest.raises(UsageError, match=r"'xnli' in 'hi' .* zs and te \(mt\).*\b30\b"):
         gaps(make_run("wrong", cells, spec=kind))
 
 

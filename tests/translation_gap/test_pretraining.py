@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from harness_translation.pretraining import by_size, pretraining_size, resource_class, size_ranks
+from harness_translation.gap.pretraining import by_size, pretraining_size, resource_class, size_ranks
 
 XNLI = "ar bg de el es fr hi ru sw th tr ur vi zh".split()
 
 
-def test_languages_stand_by_their_size_in_cc100() -> None:
+def test_languages_are_ordered_by_their_size_in_cc100() -> None:
     assert " ".join(by_size(XNLI)) == "ru vi th de bg fr es el zh ar tr hi ur sw"
 
 

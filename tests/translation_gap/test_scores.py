@@ -1,6 +1,6 @@
-"""Tables of printed scores: what follows from them, the reasons of errata, and files that are refused.
+"""Tables of printed scores: derived numbers, the reasons of errata, and files that are rejected.
 
-The paper's tables lie in ``golden/translation`` beside the folder that HARNESS_TEST_DATA names.
+The paper's tables are in ``golden/translation`` next to the folder that HARNESS_TEST_DATA names.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import DataError, UsageError
-from harness_translation.gap_paper import DerivedRow, derived_rows
-from harness_translation.gap_paper_report import derived_page
-from harness_translation.gap_score_file import COLUMNS, read_scores
+from harness_translation.gap.paper import DerivedRow, derived_rows
+from harness_translation.gap.paper_report import derived_page
+from harness_translation.gap.score_file import COLUMNS, read_scores
 
 Row = Mapping[str, str]
 Line = tuple[str, str, str, str, str, str, str, str, str, str]
@@ -95,7 +95,7 @@ def test_what_is_printed_is_reproduced_or_explained(
     assert row.erratum.endswith(reason) if reason else not row.erratum
 
 
-def test_tables_that_disagree_are_told_on_both_sides(tmp_path: Path, lines: list[str]) -> None:
+def test_tables_that_disagree_are_errata_of_both(tmp_path: Path, lines: list[str]) -> None:
     more = [line("ZS", "sw", "70.1", table="2"), line("ZS", "de", "85.0", table="2")]
     more.append(line("ZS", "sw", "60.0", table="3", train="OTHER"))
     found = rows_of(tmp_path / "scores.tsv", [*lines, *more])
@@ -117,32 +117,32 @@ def test_the_source_of_a_language_may_have_its_own_items(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("added", "error", "told"),
+    ("added", "error", "named"),
     [
-        (line("ZS", "sw", "70.0"), DataError, "is in line 3 already"),
-        (line("ZS", "fr", "good"), DataError, ":11: expected a number as value, found 'good'"),
-        (line("ZS", "fr", "NaN"), DataError, "found 'NaN'"),
-        (line("ZS", "", "70.0"), DataError, "names no language"),
-        ("1\txnli", DataError, "expected 10 fields, found 2"),
-        (line("BT", "fr", "1").replace("\tmt\t", "\t\t"), DataError, "'BT' names no translator"),
+        (line("ZS", "sw", "70.0"), DataError, "line 3"),
+        (line("ZS", "fr", "good"), DataError, ":11: .*'good'"),
+        (line("ZS", "fr", "NaN"), DataError, "'NaN'"),
+        (line("ZS", "", "70.0"), DataError, ":11: "),
+        ("1\txnli", DataError, r"\b10 .*\b2\b"),
+        (line("BT", "fr", "1").replace("\tmt\t", "\t\t"), DataError, "'BT'"),
     ],
 )
-def test_broken_lines_are_refused(
-    tmp_path: Path, lines: list[str], added: str, error: type[Exception], told: str
+def test_broken_lines_are_rejected(
+    tmp_path: Path, lines: list[str], added: str, error: type[Exception], named: str
 ) -> None:
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=named):
         rows_of(tmp_path / "scores.tsv", [*lines, added])
 
 
-def test_broken_files_are_refused(tmp_path: Path) -> None:
+def test_broken_files_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "scores.tsv"
-    with pytest.raises(UsageError, match="does not exist"):
+    with pytest.raises(UsageError, match=r"scores.tsv"):
         read_scores(path)
     path.write_text("table\ttask\n1\txnli\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="metric model train split variant translator lang value not found"):
+    with pytest.raises(UsageError, match="metric model train split variant translator lang value"):
         read_scores(path)
     path.write_text(f"{HEAD}\n{line('HT', 'sw', '1')}\n", encoding="utf-8")
-    with pytest.raises(DataError, match="no row is of a variant ZS, TT, TE, BT"):
+    with pytest.raises(DataError, match="ZS, TT, TE, BT"):
         read_scores(path)
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match="UTF-8"):
@@ -182,7 +182,7 @@ def test_delta_is_the_smaller_of_two_differences(tmp_path: Path, drawn: list[tup
 def golden() -> Path:
     root = os.environ.get("HARNESS_TEST_DATA")
     if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder, beside which golden/translation would be")
+        pytest.skip("HARNESS_TEST_DATA names no folder with golden/translation next to it")
     folder = Path(root).resolve().parent / "golden" / "translation"
     if not folder.is_dir():
         pytest.skip(f"there is no folder {folder}")
@@ -255,8 +255,8 @@ def test_the_averages_of_the_paper(golden: Path, paper: list[DerivedRow]) -> Non
         assert own.printed is not None
         assert own.printed.exact == Fraction(row["printed_avg"])
         rule = row["rule_that_reproduces"]
-        told = {"mean14": "", "mean14 truncated": "truncated", "mean15": "with en", "none": "no rule"}
-        reason = told.get(rule, "with en")
+        reasons = {"mean14": "", "mean14 truncated": "truncated", "mean15": "with en", "none": "no rule"}
+        reason = reasons.get(rule, "with en")
         if reason:
             assert reason in own.erratum
         elif own.erratum:
@@ -316,8 +316,10 @@ def test_errata_that_are_no_golden_ones_are_means_with_english(golden: Path, pap
     for row in paper:
         if row.erratum and row.printed is not None:
             key = (row.group.table, row.lang, row.printed.text)
-            told = "for the same" in row.erratum or "with en" in row.erratum or "truncated" in row.erratum
-            assert key in known or told, row
+            explained = (
+                "for the same" in row.erratum or "with en" in row.erratum or "truncated" in row.erratum
+            )
+            assert key in known or explained, row
 
 
 def test_the_averages_of_pawsx_are_as_published(paper: list[DerivedRow]) -> None:

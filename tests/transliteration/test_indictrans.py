@@ -1,9 +1,8 @@
-"""The engine ``indictrans``: what is told where it is not installed, and what is done with its answers."""
+"""The engine ``indictrans``: the error if it is not installed, and the use of its answers."""
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +10,11 @@ from types import ModuleType
 
 import pytest
 
-from harness.api import open_session
 from harness.errors import PluginError, UsageError
+from harness.running.session import open_session
 from harness_transliteration import indictrans
 from harness_transliteration.catalog import INDICTRANS
+from tests.builders import released_data
 
 PACKAGE = "indictrans.utils.Transliterator"
 
@@ -50,7 +50,7 @@ def _package(asked: list[str]) -> ModuleType:
 def test_it_says_how_to_install_it_and_under_which_licence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert INDICTRANS.ready is not None
-    with pytest.raises(PluginError, match=r"not installed.*AGPL-3\.0.*pip install indictrans"):
+    with pytest.raises(PluginError, match=r"AGPL-3\.0.*pip install indictrans"):
         INDICTRANS.ready()
     with pytest.raises(PluginError, match="pip install indictrans"):
         indictrans.transliterate(["அ"], "ta")
@@ -64,14 +64,14 @@ def test_a_type_is_asked_once_and_ascii_never(monkeypatch: pytest.MonkeyPatch) -
     assert asked == ["அவர்", "…"]
 
 
-def test_a_package_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     _install(monkeypatch, ModuleType(PACKAGE))
-    with pytest.raises(PluginError, match=r"does not start: AttributeError.*--engine rules"):
+    with pytest.raises(PluginError, match=r"AttributeError.*--engine rules"):
         indictrans.transliterate(["அ"], "ta")
 
 
-def test_an_unknown_language_is_refused() -> None:
-    with pytest.raises(UsageError, match="does not know the language 'fr'"):
+def test_an_unknown_language_is_rejected() -> None:
+    with pytest.raises(UsageError, match="'fr'"):
         indictrans.transliterate(["é"], "fr")
 
 
@@ -86,12 +86,10 @@ def test_the_registered_engines() -> None:
 
 def test_it_reproduces_the_released_treebank() -> None:
     """csCG-TTB of Patil et al. (2021), train and dev: every form and lemma."""
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder of published data")
+    root = released_data()
     if importlib.util.find_spec("indictrans") is None:
         pytest.skip("indictrans is not installed")
-    folder = Path(root) / "vyakarana" / "tamil"
+    folder = root / "vyakarana" / "tamil"
     for name in ("train.conllu", "dev.conllu"):
         given, released = (_columns(folder / part / name) for part in ("CG-TTB", "csCG-TTB"))
         assert indictrans.transliterate(given, "ta") == released

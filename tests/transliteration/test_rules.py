@@ -68,7 +68,7 @@ def test_words_are_spelt_as_people_accept(language: str, words: int, least: int,
         ("mr", "वर्ष शब्द महाराष्ट्र नाही", "varsha shabda maharashtra nahi"),
         ("ne", "गर्छ नेपाल", "garchha nepal"),
         ("sa", "धर्म योग", "dharma yoga"),
-        # A stop by its place: first, doubled, between vowels, after a nasal, beside another stop.
+        # A stop by its place: first, doubled, between vowels, after a nasal, next to another stop.
         ("ta", "கடல் பக்கம் அகம் தங்கம் கற்பனை", "kadal pakkam agam thangam karpanai"),
         ("ta", "தலை பத்து இது இந்த", "thalai patthu idhu indha"),
         ("ta", "பல் அப்பா சபை தம்பி", "pal appa sabai thambi"),

@@ -33,7 +33,7 @@ ENTRIES = {entry.name: entry for entry in harness_register_adapters()}
 
 
 def load_stand_in() -> Any:
-    """The module beside this one, which is a script of its own, too."""
+    """The module next to this one, which is also a script."""
     spec = importlib.util.spec_from_file_location("stand_in", Path(__file__).with_name("stand_in.py"))
     assert spec is not None
     assert spec.loader is not None
@@ -112,7 +112,7 @@ def open_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
 
 @pytest.fixture
 def ranker(open_model: Open, stand_in: Any, folders: dict[str, Path]) -> Callable[..., Any]:
-    """A function that opens the model of the stand-in, with its tokenizer here unless told otherwise."""
+    """A function that opens the model of the stand-in, with its tokenizer here by default."""
 
     def open_(**options: Any) -> Any:
         given = {"tokenizer": folders["plain"], **options}
@@ -124,7 +124,7 @@ def ranker(open_model: Open, stand_in: Any, folders: dict[str, Path]) -> Callabl
 
 @pytest.fixture
 def interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program that stands in for a Python interpreter that has vllm; see `stand_in` for what goes wrong."""
+    """A program in place of a Python interpreter that has vllm; see `stand_in` for what goes wrong."""
     program = tmp_path / "python"
     script = Path(__file__).with_name("stand_in.py")
     program.write_text(f'#!/bin/sh\nshift 2\nexec "{sys.executable}" "{script}" "$@"\n')

@@ -52,7 +52,7 @@ def rank(ids: Sequence[int]) -> int:
 
 
 def written(ids: Sequence[int], count: int) -> tuple[str, bool]:
-    """What is written after the tokens: words, one a token, and whether they ended before the limit."""
+    """What is written after the tokens: words, one per token, and whether they ended before the limit."""
     length = 1 + _checksum(ids) % 6
     words = [WORDS[_checksum([*ids, number]) % len(WORDS)] for number in range(min(length, count))]
     return " ".join(words), length < count
@@ -158,7 +158,7 @@ class Handler(BaseHTTPRequestHandler):
             ]
             self.answer({"object": "list", "data": entries})
         else:
-            self.refuse(404, "Not Found")
+            self.reject(404, "Not Found")
 
     def do_POST(self) -> None:
         route = self.path.removeprefix("/v1").strip("/")
@@ -184,13 +184,13 @@ class Handler(BaseHTTPRequestHandler):
             return True
         if self.headers.get("Authorization") == f"Bearer {self.server.key}":
             return True
-        self.refuse(401, f"Wrong key: {self.headers.get('Authorization')}")
+        self.reject(401, f"Wrong key: {self.headers.get('Authorization')}")
         return False
 
     def spoil(self, fault: str) -> bool:
         """Answer wrongly, and say whether that was all of the answer."""
         if fault.isdigit():
-            self.refuse(
+            self.reject(
                 int(fault), "planted fault", headers={"Retry-After": "0.02"} if fault == "429" else {}
             )
         elif fault == "hang":
@@ -218,9 +218,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def serve(self, route: str, payload: dict[str, Any], fault: str | None) -> None:
         if route in self.server.missing:
-            self.refuse(404, "Not Found")
+            self.reject(404, "Not Found")
         elif payload["model"] not in self.server.models:
-            self.refuse(404, f"The model `{payload['model']}` does not exist.")
+            self.reject(404, f"The model `{payload['model']}` does not exist.")
         elif route == "tokenize":
             self.tokenize(payload)
         elif route == "completions":
@@ -230,7 +230,7 @@ class Handler(BaseHTTPRequestHandler):
         elif route == "embeddings":
             self.embed(payload, fault)
         else:
-            self.refuse(404, "Not Found")
+            self.reject(404, "Not Found")
 
     def tokenize(self, payload: dict[str, Any]) -> None:
         if "messages" in payload:
@@ -243,7 +243,7 @@ class Handler(BaseHTTPRequestHandler):
         prompts = payload["prompt"] if isinstance(payload["prompt"][0], list) else [payload["prompt"]]
         for ids in prompts:
             if self.server.context is not None and len(ids) >= self.server.context:
-                self.refuse(400, f"The prompt ({len(ids)}) is longer than the maximum model length.")
+                self.reject(400, f"The prompt ({len(ids)}) is longer than the maximum model length.")
                 return
         choices = [self.choice(ids, payload, number) for number, ids in enumerate(prompts)]
         if fault == "fewer":
@@ -321,11 +321,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def chat(self, payload: dict[str, Any]) -> None:
         if "chat template" in self.server.missing:
-            self.refuse(400, "As of transformers v4.44, a chat template must be given.")
+            self.reject(400, "As of transformers v4.44, a chat template must be given.")
             return
         ids = self.chat_ids(payload)
         if self.server.context is not None and len(ids) > self.server.context:
-            self.refuse(400, f"Input length ({len(ids)}) exceeds model's maximum context length.")
+            self.reject(400, f"Input length ({len(ids)}) exceeds model's maximum context length.")
             return
         limit = payload.get("max_tokens", payload.get("max_completion_tokens"))
         text, ended, tokens = self.write(ids, {**payload, "max_tokens": limit})
@@ -356,7 +356,7 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         os.close(self.connection.detach())
 
-    def refuse(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+    def reject(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
         error = {"error": {"message": message, "type": "planted", "code": status}}
         self.send(status, json.dumps(error).encode(), headers)
 

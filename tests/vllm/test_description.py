@@ -31,7 +31,7 @@ def describe(entries: dict[str, AdapterEntry]) -> Describe:
 def unused_port() -> Iterator[int]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        yield probe.getsockname()[1]  # bound, but nobody listens
+        yield probe.getsockname()[1]  # bound, but no process listens
 
 
 def test_a_folder(describe: Describe, folders: dict[str, Path]) -> None:
@@ -47,7 +47,7 @@ def test_a_hub_id(describe: Describe) -> None:
     assert found.revision == "abc"
 
 
-def test_an_encoder_is_refused_as_a_generator(describe: Describe, tmp_path: Path) -> None:
+def test_an_encoder_is_rejected_as_a_generator(describe: Describe, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"architectures": ["BertModel"]}))
     with pytest.raises(
         CapabilityError, match=r"is a BertModel, which writes no text.*hf:MODEL.*runner=pooling"
@@ -100,7 +100,7 @@ def test_a_wrong_path(describe: Describe, stand_in: Any) -> None:
 
 def test_a_key_is_wanted(describe: Describe, stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in.key = "sk-secret"
-    with pytest.raises(AdapterError, match=r"wants a key: it answered 401.*environment variable MY_KEY"):
+    with pytest.raises(AdapterError, match=r"401.*MY_KEY"):
         describe("openai", stand_in.url, key_env="MY_KEY")
     monkeypatch.setenv("MY_KEY", "sk-secret")
     assert "secret" not in repr(describe("openai", stand_in.url, key_env="MY_KEY"))

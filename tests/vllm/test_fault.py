@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from harness.errors import AdapterError
-from harness.models.capabilities import GenerateOptions, LikelihoodRequest
-from harness.models.requests import Answered, Call
+from harness.models.requests import Answered, Call, GenerateOptions, LikelihoodRequest
 
 Open = Callable[..., Any]
 TEMPORARY = (
@@ -80,7 +79,7 @@ def undisturbed(model: Any, ability: str) -> Wanted:
         return _undisturbed[key]
     wanted = _undisturbed[key] = dict(stream(model, ability, range(COUNT)))
     assert len(wanted) == COUNT
-    assert len(set(map(repr, wanted.values()))) > 40, "the answers do not tell the requests apart"
+    assert len(set(map(repr, wanted.values()))) > 40, "different requests have equal answers"
     return wanted
 
 
@@ -143,7 +142,7 @@ def test_wrong_answers_are_never_used(model_of: Open, stand_in: Any, ability: st
             assert "The server at" in error.message
             errors += 1
     assert left == []
-    assert set(stand_in.planted) == set(LIES[ability]), "a kind of wrong answer is left out"
+    assert set(stand_in.planted) == set(LIES[ability]), "a kind of wrong answer is missing"
     print(f"{ability}: {stand_in.planted.total()} wrong answers {dict(stand_in.planted)}, {errors} errors")  # noqa: T201
     stand_in.chances = None
 

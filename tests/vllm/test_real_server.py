@@ -1,4 +1,4 @@
-"""A real vLLM server on a tiny random Llama, beside a forward pass of transformers in float32.
+"""A real vLLM server on a tiny random Llama, against a forward pass of transformers in float32.
 
 The environment is that of ``make setup-vllm``; HARNESS_VLLM_PYTHON names another interpreter that has vllm.
 """
@@ -22,9 +22,8 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from harness.errors import AdapterError
 from harness.models.adapters import AdapterEntry
-from harness.models.capabilities import GenerateOptions, LikelihoodRequest, Turn
 from harness.models.options import parse_options
-from harness.models.requests import Call
+from harness.models.requests import Call, GenerateOptions, LikelihoodRequest, Turn
 from harness_vllm import harness_register_adapters
 
 pytestmark = pytest.mark.vllm
@@ -204,7 +203,7 @@ def test_constraints(model: Any, prompt: Any) -> None:
         assert set(json.loads(value.text)) == {"a"}
 
 
-def test_what_vllm_refuses_is_told(model: Any) -> None:
+def test_what_vllm_rejects_is_reported(model: Any) -> None:
     with pytest.raises(AdapterError, match="answered 400"):
         model.generate(["a"], [GenerateOptions(max_tokens=4, regex="(")])
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from harness.errors import AdapterError, CapabilityError
-from harness.models.capabilities import GenerateOptions, LikelihoodRequest
-from harness.models.requests import Answered, Call, Streams
+from harness.models.requests import Answered, Call, GenerateOptions, LikelihoodRequest, Streams
 
 Ranker = Callable[..., Any]
 OPTIONS = GenerateOptions(max_tokens=8)
@@ -54,7 +53,7 @@ def test_a_stream_gives_what_the_method_gives(ranker: Ranker, ability: Any, size
         requests, wanted = REQUESTS, model.loglikelihood(REQUESTS)
     found = collect(model.stream(Call(ability=ability), parts(requests, *sizes)))
     assert [found[index] for index in range(len(requests))] == wanted
-    assert len(set(map(repr, wanted))) > 20, "the answers do not tell the requests apart"
+    assert len(set(map(repr, wanted))) > 20, "different requests have equal answers"
     assert collect(model.stream(Call(ability=ability), [[], []])) == {}
 
 
@@ -77,15 +76,13 @@ def test_a_stream_of_a_chat_endpoint_gives_what_generate_gives(open_model: Ranke
     assert [found[index] for index in range(len(PAIRS))] == wanted
 
 
-def test_abilities_that_a_model_has_not_are_refused(
-    ranker: Ranker, open_model: Ranker, stand_in: Any
-) -> None:
+def test_abilities_of_other_models_are_rejected(ranker: Ranker, open_model: Ranker, stand_in: Any) -> None:
     for model in (
         ranker(),
         open_model("openai", stand_in.url),
         open_model("vllm", stand_in.url, runner="pooling"),
     ):
-        with pytest.raises(CapabilityError, match="no answers of the kind 'classify'"):
+        with pytest.raises(CapabilityError, match="'classify'"):
             model.stream(Call(ability="classify"), [])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.errors import AdapterError, UsageError
-from harness.models.capabilities import GenerateOptions
+from harness.models.requests import GenerateOptions
 from harness_vllm.address import Address
 from harness_vllm.client import Client, _seconds_to_wait
 
@@ -34,7 +34,7 @@ def test_what_may_go_well_the_next_time_is_repeated(ranker: Ranker, stand_in: An
     assert model._session.client.repeated == (1 if fault == "close" else 2)
 
 
-def test_a_page_that_is_no_json_is_told_at_once(ranker: Ranker, stand_in: Any) -> None:
+def test_a_page_that_is_no_json_is_reported_at_once(ranker: Ranker, stand_in: Any) -> None:
     model = ranker()
     stand_in.faults += ["page"]
     with pytest.raises(AdapterError, match="no JSON: '<html>Welcome</html>'"):
@@ -68,7 +68,7 @@ def test_retries_end_with_a_sentence(ranker: Ranker, stand_in: Any, fault: str, 
     assert "finished parts are kept" in (caught.value.hint or "")
 
 
-def test_refusals_are_not_repeated(ranker: Ranker, stand_in: Any) -> None:
+def test_rejected_requests_are_not_repeated(ranker: Ranker, stand_in: Any) -> None:
     model = ranker()
     stand_in.faults += ["400"]
     with pytest.raises(AdapterError, match="answered 400: planted fault"):
@@ -92,7 +92,7 @@ def test_concurrency_is_bounded_and_order_kept(ranker: Ranker, stand_in: Any) ->
     stand_in.pause, stand_in.most_at_once = 0.02, 0
     assert ranker(concurrency=4).generate(prompts, [OPTIONS] * 24) == one
     assert stand_in.most_at_once == 4
-    assert len(set(one)) > 12, "the answers do not tell the prompts apart"
+    assert len(set(one)) > 12, "different prompts have equal answers"
 
 
 def test_connections_are_kept_alive(ranker: Ranker, stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,9 +170,9 @@ def test_the_key_is_sent_and_never_shown(
     assert "secret" not in str(caught.value) + repr(caught.value.__dict__)
 
 
-def test_a_key_with_line_breaks_is_refused(ranker: Ranker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_with_line_breaks_is_rejected(ranker: Ranker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "a\nHost: elsewhere")
-    with pytest.raises(UsageError, match="'MY_KEY' holds characters that no key has"):
+    with pytest.raises(UsageError, match="'MY_KEY'"):
         ranker(key_env="MY_KEY")
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -30,11 +29,3 @@ def hindi() -> tuple[Sentence, ...]:
 @pytest.fixture(scope="session")
 def tamil() -> tuple[Sentence, ...]:
     return read_treebank(OWN / "ta_own-ud-test.conllu").sentences
-
-
-@pytest.fixture(scope="session")
-def data_root() -> Path:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder of released data")
-    return Path(root)

@@ -55,47 +55,38 @@ def test_two_lines_of_the_published_table_are_an_item(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "message"),
+    ("second", "found"),
     [
-        ([], r"generated\.tab:2: expected the line of the wrong form after it, found the end of the file"),
-        (
-            [RIGHT],
-            r"generated\.tab:3: expected the wrong form .* in line 2, found the 'correct' form of N_V__3__0",
-        ),
-        (
-            [changed(sent_id="4")],
-            r"generated\.tab:3: expected the wrong form .* found the 'wrong' form of N_V__3__4",
-        ),
+        ([], r"generated\.tab:2: "),
+        ([RIGHT], r"generated\.tab:3: .* line 2, .*'correct' .*N_V__3__0"),
+        ([changed(sent_id="4")], r"generated\.tab:3: .*'wrong' .*N_V__3__4"),
     ],
 )
-def test_lines_that_are_no_pair_are_refused(tmp_path: Path, second: list[list[str]], message: str) -> None:
-    with pytest.raises(DataError, match=message):
+def test_lines_that_are_no_pair_are_rejected(tmp_path: Path, second: list[list[str]], found: str) -> None:
+    with pytest.raises(DataError, match=found):
         read(table(tmp_path / "generated.tab", RIGHT, *second))
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "found"),
     [
-        (
-            {"prefix": "a <unk>"},
-            r":2: expected 'sent' to begin with the '2' words of 'prefix', found 'the keys",
-        ),
-        ({"len_prefix": "1"}, "expected 'sent' to begin with the '1' words of 'prefix'"),
-        ({"len_prefix": "two"}, "expected 'sent' to begin with the 'two' words of 'prefix'"),
-        ({"type": "generated"}, r":2: sentence '0' is 'generated'; expected 'original'"),
+        ({"prefix": "a <unk>"}, r":2: .*'sent' .*'2' .*'prefix'.*'the keys"),
+        ({"len_prefix": "1"}, r"'sent' .*'1' .*'prefix'"),
+        ({"len_prefix": "two"}, r"'sent' .*'two' .*'prefix'"),
+        ({"type": "generated"}, r":2: .*'0' .*'generated'.*'original'"),
     ],
 )
-def test_a_row_that_contradicts_itself_is_refused(
-    tmp_path: Path, changes: dict[str, str], message: str
+def test_a_row_that_contradicts_itself_is_rejected(
+    tmp_path: Path, changes: dict[str, str], found: str
 ) -> None:
     right = changed(**{"form": "are", "class": "correct", **changes})
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=found):
         read(table(tmp_path / "generated.tab", right, changed(**changes)))
 
 
 @pytest.mark.parametrize(("language", "constructions"), [("English", 41), ("Italian", 119)])
 def test_the_published_sets(data_root: Path, language: str, constructions: int) -> None:
-    """Each original sentence has nine nonce ones; target positions are those of ``generated.eval``."""
+    """Each original sentence has nine nonce sentences; target positions are those of ``generated.eval``."""
     folder = data_root / "colorlessgreen" / "agreement" / language
     rows = [row.fields for row in read(folder / "generated.tab")]
     assert Counter(row["group"] for row in rows) == {
@@ -232,17 +223,17 @@ def test_a_language_without_paradigms_takes_the_forms_of_the_treebank(tmp_path: 
     assert Lexicon().other_gender(read_treebank(path).sentences[0].words[1]) is None
 
 
-def test_faults_are_told(own: Path, tmp_path: Path) -> None:
+def test_faults_are_errors(own: Path, tmp_path: Path) -> None:
     folder = tmp_path / "two"
     folder.mkdir()
     text = (own / "hi_own-ud-test.conllu").read_bytes()
     (folder / "hi_a-ud-dev.conllu").write_bytes(text)
     (folder / "hi_a-ud-test.conllu").write_bytes(text)
-    with pytest.raises(DataError, match=r"the sent_id 'hi-01' was used in 'hi_a-ud-dev\.conllu' already"):
+    with pytest.raises(DataError, match=r"'hi-01' .*'hi_a-ud-dev\.conllu'"):
         make(folder, tmp_path / "a.jsonl")
     assert not (tmp_path / "a.jsonl").exists()
     (folder / "ta_a-ud-test.conllu").write_bytes((own / "ta_own-ud-test.conllu").read_bytes())
-    with pytest.raises(UsageError, match="are in hi, ta; expected one language"):
+    with pytest.raises(UsageError, match="hi, ta"):
         make(folder, tmp_path / "a.jsonl")
 
 

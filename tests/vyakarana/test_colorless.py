@@ -84,9 +84,9 @@ def test_what_agrees_in_default_mode(hindi: tuple[Sentence, ...], grammars: dict
     assert (forms(masculine["hi-05"], 2), forms(feminine["hi-05"], 2)) == ("का", "की")
     assert (forms(masculine["hi-09"], 2), forms(feminine["hi-09"], 2)) == ("के", "की")  # before माँ ने
     assert (forms(masculine["hi-11"], 4), forms(feminine["hi-11"], 4)) == ("ऐसा", "ऐसी")
-    # के साथ has the gender of साथ, whatever stands before it.
+    # के साथ has the gender of साथ, whatever precedes it.
     assert (forms(masculine["hi-11"], 2, 3), forms(feminine["hi-11"], 2, 3)) == ("के साथ", "के साथ")
-    # No nominative argument: कहा stands in the default gender.
+    # No nominative argument: कहा has the default gender.
     assert (forms(masculine["hi-09"], 5), forms(feminine["hi-09"], 5)) == ("कहा", "कहा")
     # A pronoun shows no gender, and its verb and auxiliary turn together.
     assert forms(masculine["hi-10"], 5) == "था"
@@ -220,7 +220,7 @@ def test_sandhi_fits_the_next_word(tamil: tuple[Sentence, ...], grammars: dict[s
     assert seen == {"க்", "ச்", "த்", "ப்", "ை"}
 
 
-def test_a_word_that_lacks_a_key_feature_stays_in_paper_mode(
+def test_a_word_without_a_key_feature_stays_in_paper_mode(
     hindi: tuple[Sentence, ...], grammars: dict[str, Grammar]
 ) -> None:
     made = generated(hindi, grammars["hi"], PAPER)

@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 from harness.errors import DataError, UsageError
 from harness_vyakarana.command import app
-from harness_vyakarana.conllu import read_treebank
+from harness_vyakarana.conllu import TreebankError, read_treebank
 from harness_vyakarana.stats import offers, stats_of
-from harness_vyakarana.treebank_file import jobs_of, known_language, language_of
+from harness_vyakarana.treebank_file import jobs_of, language_of, require_language
 
 runner = CliRunner()
 
@@ -64,40 +64,37 @@ def test_a_check_that_finds_something_fails(own: Path, tmp_path: Path) -> None:
     assert "no sentence of the source has this variant" in result.output
 
 
-def test_names_tell_language_and_split(tmp_path: Path) -> None:
+def test_names_give_language_and_split(tmp_path: Path) -> None:
     assert language_of(Path("hi_hdtb-ud-train.conllu")) == "hi"
     assert language_of(Path("dev.conllu")) is None
     with pytest.raises(UsageError, match="--language"):
-        known_language(Path("dev.conllu"), None)
+        require_language(Path("dev.conllu"), None)
     (tmp_path / "one").mkdir()
     own = tmp_path / "one" / "hi_a-ud-dev.conllu"
     own.touch()
-    with pytest.raises(UsageError, match="would be overwritten"):
+    with pytest.raises(UsageError, match=str(own)):
         jobs_of(own, own)
-    with pytest.raises(DataError, match="found none"):
+    with pytest.raises(DataError, match=str(tmp_path)):
         jobs_of(tmp_path, tmp_path / "out")
-    with pytest.raises(DataError, match="found nothing"):
+    with pytest.raises(DataError, match=r"none\.conllu"):
         jobs_of(tmp_path / "none.conllu", tmp_path / "out")
 
 
-def test_nothing_is_written_where_the_source_is_broken(tmp_path: Path) -> None:
+def test_nothing_is_written_if_the_source_is_broken(tmp_path: Path) -> None:
     source, target = tmp_path / "hi_x-ud-dev.conllu", tmp_path / "out.conllu"
     source.write_text("1\tघर\tघर\tNOUN\t_\t_\t0\troot\t_\t_\n\n# sent_id = a\n1\tघर\n\n")
     result = runner.invoke(app, ["colorless-green", str(source), "--out", str(target)])
-    assert isinstance(result.exception, DataError)
-    assert "line 4: sentence 'a': expected 10 columns, found 2" in str(result.exception)
-    assert "line 1: expected '# sent_id = ...', found none" in str(result.exception)
+    assert isinstance(result.exception, TreebankError)
+    assert {(one.line, one.key) for one in result.exception.problems} >= {(4, "sentence 'a'"), (1, "")}
     source.write_text("# sent_id = b\n1\tघर\tघर\tNOUN\t_\t_\t_\troot\t_\t_\n\n1\tघर\n\n")
     result = runner.invoke(app, ["colorless-green", str(source), "--out", str(target)])
-    assert str(result.exception).splitlines()[1:] == [
-        "  line 1: sentence 'b': expected heads, found none",
-        "  line 4: expected 10 columns, found 2",
-        "  line 4: expected '# sent_id = ...', found none",
-    ]
+    assert isinstance(result.exception, TreebankError)
+    found = [(one.line, one.key) for one in result.exception.problems]
+    assert found == [(1, "sentence 'b'"), (4, ""), (4, "")]
     assert [path.name for path in tmp_path.iterdir()] == [source.name]
 
 
-def test_stats_tell_which_tasks_a_treebank_carries(own: Path, tmp_path: Path) -> None:
+def test_stats_show_which_tasks_a_treebank_supports(own: Path, tmp_path: Path) -> None:
     output = run("stats", own, "--json", tmp_path / "s.json")
     assert "hi_own-ud-test.conllu" in output
     hindi, tamil = json.loads((tmp_path / "s.json").read_text())

@@ -91,7 +91,7 @@ def test_hindi_paradigms(
     assert (found and paradigms.form(found, other, place)) == wanted
 
 
-def test_perfectives_are_told_from_infinitives(grammars: dict[str, Grammar]) -> None:
+def test_perfectives_are_distinguished_from_infinitives(grammars: dict[str, Grammar]) -> None:
     paradigms = Paradigms(grammars["hi"])
     slots = {}
     for form, lemma in (
@@ -125,42 +125,43 @@ def test_definitions_of_other_folders(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("no definition")
     found = load_grammars([tmp_path])
     assert list(found) == ["xx"]
-    with pytest.raises(UnknownNameError, match="Known: xx"):
+    with pytest.raises(UnknownNameError, match="xx") as error:
         grammar_of("en", found)
+    assert error.value.name == "en"
     (tmp_path / "yy.yaml").write_text(SMALL)
     with pytest.raises(DuplicateNameError, match=r"yy\.yaml"):
         load_grammars([tmp_path])
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "found"),
     [
-        ("colour: green", "Extra inputs are not permitted"),
-        ("genders: [Masc, Fem, Neut]\nparadigms: []\nergative: ne", "valid tuple"),
-        ("citation_forms: [infinitive]", "no paradigm is named infinitive"),
-        ("paradigms: [{name: a, upos: [ADP], cells: {Masc Dirr: x}}]", "unknown parts of a cell: Dirr"),
-        ("paradigms: [{name: a, upos: [ADP], cells: {}}]", "a paradigm needs cells"),
-        ("paradigms: [{name: a, upos: [ADP], open: true, stems: [k], cells: {Masc: x}}]", "has no stems"),
+        ("colour: green", "colour"),
+        ("genders: [Masc, Fem, Neut]\nparadigms: []\nergative: ne", "genders|paradigms|ergative"),
+        ("citation_forms: [infinitive]", "infinitive"),
+        ("paradigms: [{name: a, upos: [ADP], cells: {Masc Dirr: x}}]", "Dirr"),
+        ("paradigms: [{name: a, upos: [ADP], cells: {}}]", "cells"),
+        ("paradigms: [{name: a, upos: [ADP], open: true, stems: [k], cells: {Masc: x}}]", "stems"),
     ],
 )
-def test_faults_of_a_definition(tmp_path: Path, line: str, message: str) -> None:
+def test_faults_of_a_definition(tmp_path: Path, line: str, found: str) -> None:
     (tmp_path / "xx.yaml").write_text(SMALL + line + "\n")
-    with pytest.raises(SpecError, match=message):
+    with pytest.raises(SpecError, match=found):
         load_grammars([tmp_path])
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "found"),
     [
-        ("[same]", "[same, Masc]", "not Masc"),
-        ("[same]", "[opposite]", "needs two genders"),
-        ("[same]", "[]", "expected variants"),
-        ("key: [Number]", "key: [number]", "unknown parts of a key: number"),
-        ("requires: [Number]", "ladder: [[Case]]", "drops what the key lacks: Case"),
-        ("key: [Number], requires: [Number]", "key: [Gender], ladder: [[Gender]]", "cannot drop Gender"),
+        ("[same]", "[same, Masc]", "Masc"),
+        ("[same]", "[opposite]", "opposite"),
+        ("[same]", "[]", "variants"),
+        ("key: [Number]", "key: [number]", "number"),
+        ("requires: [Number]", "ladder: [[Case]]", "Case"),
+        ("key: [Number], requires: [Number]", "key: [Gender], ladder: [[Gender]]", "Gender"),
     ],
 )
-def test_contradictions_of_a_definition(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_contradictions_of_a_definition(tmp_path: Path, old: str, new: str, found: str) -> None:
     (tmp_path / "xx.yaml").write_text(SMALL.replace(old, new))
-    with pytest.raises(SpecError, match=message):
+    with pytest.raises(SpecError, match=found):
         load_grammars([tmp_path])

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from sklearn.metrics import f1_score
 
-from harness.api import open_session
 from harness.data.records import Row
 from harness.errors import DataError, HarnessError, UsageError
 from harness.kinds.kind import ReadContext, read_examples
+from harness.running.session import open_session
 from harness_vyakarana.colorless import text_of
 from harness_vyakarana.conllu import read_treebank, sentence_text
 from harness_vyakarana.donors import DEFAULT
@@ -38,7 +38,7 @@ def hindi_file(own: Path) -> Path:
     return own / "hi_own-ud-test.conllu"
 
 
-def test_variants_are_told_by_the_id() -> None:
+def test_variants_are_recognised_by_the_id() -> None:
     assert (source_of("test-s1-org2"), variant_of("test-s1-org2")) == ("test-s1", "org2")
     assert (source_of("test-s1"), variant_of("test-s1")) == ("test-s1", None)
     assert (source_of("a-organ2"), variant_of("a-org")) == ("a-organ2", None)
@@ -103,7 +103,7 @@ VERB_FIRST = """# sent_id = s-org3
 """
 
 
-def test_an_empty_prefix_is_kept_and_told(tmp_path: Path) -> None:
+def test_an_empty_prefix_is_kept_and_marked(tmp_path: Path) -> None:
     path = tmp_path / "a.conllu"
     path.write_text(VERB_FIRST.replace("WORD", "राम"), encoding="utf-8")
     [prefix], [strict], [masked] = (fields(path, "sva", view) for view in ("prefix", "strict", "masked"))
@@ -116,25 +116,25 @@ def test_an_empty_prefix_is_kept_and_told(tmp_path: Path) -> None:
     )
 
 
-def test_bad_input_is_told(tmp_path: Path, hindi_file: Path) -> None:
+def test_bad_input_is_an_error(tmp_path: Path, hindi_file: Path) -> None:
     path = tmp_path / "a.conllu"
     path.write_text(VERB_FIRST.replace("WORD", MASK_WORD), encoding="utf-8")
     assert len(fields(path, "sva", "prefix")) == 1
-    with pytest.raises(DataError, match=r"a\.conllu:1: the sentence 's-org3' has the word '\[MASK\]'"):
+    with pytest.raises(DataError, match=r"a\.conllu:1: .*'s-org3' .*'\[MASK\]'"):
         rows(path, "sva", "masked")
     path.write_text(VERB_FIRST.removeprefix("# sent_id = s-org3\n"), encoding="utf-8")
-    with pytest.raises(DataError, match=r"a\.conllu:1: expected a sentence with a sent_id, found none"):
+    with pytest.raises(DataError, match=r"a\.conllu:1: .*sent_id"):
         rows(path, "pos")
     path.write_text("# sent_id = s\n1\ta\ta\tX\t_\t_\t_\t_\t_\t_\n\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"a\.conllu:1: Sentence 's' has no tree, so it has no depth"):
+    with pytest.raises(DataError, match=r"a\.conllu:1: .*'s' "):
         rows(path, "stdp")
-    for given, message in (
-        ({}, "needs the option 'task': pos, stdp, gcm, sva"),
-        ({"task": "sav"}, "must be 'pos' or 'stdp' or 'gcm' or 'sva', found 'sav'"),
-        ({"task": "gcm", "inputs": "masked"}, "must be 'full' or 'case_only', found 'masked'"),
-        ({"task": "pos", "inputs": "full"}, "'inputs' is for gcm and sva, and the task is 'pos'"),
+    for given, found in (
+        ({}, r"'task': pos, stdp, gcm, sva"),
+        ({"task": "sav"}, r"'pos' or 'stdp' or 'gcm' or 'sva'.*'sav'"),
+        ({"task": "gcm", "inputs": "masked"}, r"'full' or 'case_only'.*'masked'"),
+        ({"task": "pos", "inputs": "full"}, r"'inputs' .*'pos'"),
     ):
-        with pytest.raises(UsageError, match=message):
+        with pytest.raises(UsageError, match=found):
             list(READER.read([hindi_file], given))
 
 
@@ -279,10 +279,8 @@ def test_degenerate_scores_come_out_of_our_own_metric(data_root: Path) -> None:
     assert round(value, 4) == 0.5603
 
 
-def test_a_case_that_the_spec_lacks_is_refused(tmp_path: Path) -> None:
+def test_a_case_that_is_not_in_the_spec_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.conllu"
     path.write_text(VERB_FIRST.replace("Case=Nom", "Case=Xyz"), encoding="utf-8")
-    with pytest.raises(
-        HarnessError, match=r"a\.conllu:1: the label 'Xyz' in this sentence is none of Abl; Abs;"
-    ):
+    with pytest.raises(HarnessError, match=r"a\.conllu:1: .*'Xyz'.*Abl"):
         examples(path, "gcm")

@@ -11,7 +11,7 @@ from harness_vyakarana.colorless import Generator
 from harness_vyakarana.conllu import Sentence, Token, read_treebank
 from harness_vyakarana.donors import DEFAULT, DonorPool
 from harness_vyakarana.grammar import Grammar
-from harness_vyakarana.sandhi import with_sandhi
+from harness_vyakarana.sandhi import apply_sandhi
 
 MASC, FEM = "Case=Nom|Gender=Masc|Number=Sing", "Case=Nom|Gender=Fem|Number=Sing"
 HINDI = f"""\
@@ -144,7 +144,7 @@ def test_verb_forms_repeat_the_next_consonant(
     sandhi = grammars["ta"].sandhi
     assert sandhi is not None
     tokens = [token(1, form, feats), token(2, following, "_")]
-    assert with_sandhi(tokens, sandhi, [True, False])[0].form == expected
+    assert apply_sandhi(tokens, sandhi, [True, False])[0].form == expected
 
 
 def test_a_form_that_contradicts_its_case_stays_and_is_no_donor(grammars: dict[str, Grammar]) -> None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from harness.errors import DataError, UsageError
 from harness_vyakarana.command import app
 from harness_vyakarana.conllu import read_treebank
-from harness_vyakarana.split import SPLITS, ratios_of, split_file, units_of
+from harness_vyakarana.split import SPLITS, parse_ratios, split_file, units_of
 
 WORD = "1\tघर\tघर\tNOUN\t_\t_\t0\troot\t_\t_"
 
@@ -90,7 +90,7 @@ def test_variants_of_a_sentence_stay_together(tmp_path: Path) -> None:
     assert units == [f"s{n}" for n in range(6) for _ in range(4)] + [f"s{n}" for n in range(6) for _ in "ab"]
 
 
-def test_a_document_without_an_id_begins_where_it_stands(tmp_path: Path) -> None:
+def test_a_document_without_an_id_is_named_after_its_first_sentence(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_text(sentence("a") + sentence("b", "# newdoc") + sentence("c") + sentence("d", "# newdoc"))
     units = units_of(read_treebank(source).sentences)
@@ -109,20 +109,20 @@ def test_a_split_of_ratio_0_is_not_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["80/20", "a/b/c", "80/10/-10", "0/0/0", "0.8/0.1/0.1"])
-def test_ratios_that_are_none_are_refused(text: str) -> None:
+def test_bad_ratios_are_rejected(text: str) -> None:
     with pytest.raises(UsageError, match="ratios"):
-        ratios_of(text)
+        parse_ratios(text)
 
 
-def test_what_cannot_be_split_is_refused(tmp_path: Path) -> None:
+def test_files_that_cannot_be_split_are_rejected(tmp_path: Path) -> None:
     source = tmp_path / "test.conllu"
     source.write_text(documents([20]))
-    with pytest.raises(UsageError, match="is the source and would be overwritten"):
+    with pytest.raises(UsageError, match=r"test\.conllu"):
         split_file(source, tmp_path, (80, 10, 10))
-    with pytest.raises(UsageError, match=r"left for dev and test .* 20 sentences in 1 documents"):
+    with pytest.raises(UsageError, match=r"dev and test .*20 .*\b1\b"):
         split_file(source, tmp_path / "out", (90, 5, 5))
     source.write_text(WORD + "\n\n" + sentence("a") + WORD + "\n\n")
-    with pytest.raises(DataError, match=r"has 2 faults:\n  line 1: expected '# sent_id[^\n]*\n  line 6: "):
+    with pytest.raises(DataError, match=r"\n  line 1: [^\n]*\n  line 6: [^\n]*$"):
         split_file(source, tmp_path / "out", (80, 10, 10))
     result = CliRunner().invoke(app, ["split", str(tmp_path), "--output", str(tmp_path / "out")])
     assert isinstance(result.exception, UsageError)

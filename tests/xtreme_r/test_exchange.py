@@ -44,7 +44,7 @@ def test_tatoeba_is_written_in_the_order_of_the_sorted_english_lines(tmp_path: P
     assert path.read_text(encoding="utf-8") == "1\n0\n1\n"  # the candidates of "a", "b", "c"
 
 
-def test_scores_and_offsets_stay_behind(tmp_path: Path) -> None:
+def test_scores_and_offsets_are_not_exported(tmp_path: Path) -> None:
     outputs = [{"text": "cat", "start": 3, "end": 6, "score": 0.5}] * 3
     path = write_predictions(TASKS["xquad"], tmp_path, "fi", predictions("xquad", outputs))
     assert [p.output for p in read_predictions(TASKS["xquad"], path, IDS)] == [{"text": "cat"}] * 3
@@ -65,7 +65,7 @@ def test_the_choices_of_xcopa_are_numbered_from_0(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("label", ["choice3", 1])
-def test_an_answer_that_is_no_choice_is_refused(label: Any, tmp_path: Path) -> None:
+def test_an_answer_that_is_no_choice_is_rejected(label: Any, tmp_path: Path) -> None:
     outputs = [*OUTPUTS["xcopa"][:2], {"label": label}]
     message = rf"xcopa: item '9': expected the answer 'choice1' or 'choice2', found {label!r}"
     with pytest.raises(DataError, match=message):
@@ -99,20 +99,20 @@ def test_a_faulty_ranking_is_neither_written_nor_read(ids: list[str], message: s
         read_predictions(TASKS["mewslix"], path, IDS)
 
 
-def test_a_question_without_an_answer_is_left_out(tmp_path: Path) -> None:
+def test_a_question_without_an_answer_is_skipped(tmp_path: Path) -> None:
     outputs: list[Any] = [{"text": None}, {"text": "x"}, {"text": "y"}]
     path = write_predictions(TASKS["xquad"], tmp_path, "fi", predictions("xquad", outputs))
     assert [p.unparsed for p in read_predictions(TASKS["xquad"], path, IDS)] == [True, False, False]
 
 
 @pytest.mark.parametrize(("name", "key"), [("xnli", "label"), ("xcopa", "label"), ("tatoeba", "candidate")])
-def test_refuses_to_leave_out_a_line(name: str, key: str, tmp_path: Path) -> None:
+def test_a_missing_line_is_rejected(name: str, key: str, tmp_path: Path) -> None:
     outputs = [*OUTPUTS[name][:2], {key: None}]
     with pytest.raises(DataError, match=r"item '9' has no answer, and its file has a line for every item"):
         write_predictions(TASKS[name], tmp_path, "fi", predictions(name, outputs), english=ENGLISH)
 
 
-def test_refuses_other_counts_and_names_the_file(tmp_path: Path) -> None:
+def test_rejects_other_counts_and_names_the_file(tmp_path: Path) -> None:
     path = write_predictions(TASKS["xnli"], tmp_path, "fi", predictions("xnli"))
     with pytest.raises(DataError, match=r"test-fi.tsv: xnli: expected 2 items, found 3"):
         read_predictions(TASKS["xnli"], path, IDS[:2])

@@ -86,7 +86,7 @@ def test_missing_and_extra_ids() -> None:
         ("mewslix", {"a": ["Q1", 2]}, "id 'a': expected a list of entity ids, found 2 among them"),
     ],
 )
-def test_refuses_malformed_predictions(name: str, content: Any, message: str, tmp_path: Path) -> None:
+def test_rejects_malformed_predictions(name: str, content: Any, message: str, tmp_path: Path) -> None:
     if name == "xquad" and isinstance(content, dict) and "version" in content:
         del content["version"]
     with pytest.raises(DataError, match=message):
@@ -114,7 +114,7 @@ def test_refuses_malformed_predictions(name: str, content: Any, message: str, tm
         ("mewslix", {}, ":1: expected at least one mention"),
     ],
 )
-def test_refuses_malformed_gold(name: str, content: Any, message: str, tmp_path: Path) -> None:
+def test_rejects_malformed_gold(name: str, content: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
         TASKS[name].format.read_gold(saved(tmp_path, content))
 

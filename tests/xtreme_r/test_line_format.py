@@ -79,14 +79,14 @@ def test_gold_may_hold_the_texts(name: str, text: str, content: Any, tmp_path: P
         ("panx", "\n\n", ":1: expected at least one item"),
     ],
 )
-def test_refuses_malformed_files(name: str, text: str, message: str, tmp_path: Path) -> None:
+def test_rejects_malformed_files(name: str, text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "test-en.tsv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):
         TASKS[name].format.read_predictions(path)
 
 
-def test_refuses_gold_without_a_tag(tmp_path: Path) -> None:
+def test_rejects_gold_without_a_tag(tmp_path: Path) -> None:
     path = tmp_path / "test-en.tsv"
     path.write_text("The\tDET\ncat\t\n", encoding="utf-8")
     with pytest.raises(
@@ -96,7 +96,7 @@ def test_refuses_gold_without_a_tag(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_refuses_what_is_not_utf_8(name: str, tmp_path: Path) -> None:
+def test_rejects_what_is_not_utf_8(name: str, tmp_path: Path) -> None:
     path = tmp_path / "test-en.tsv"
     path.write_bytes(CONTENTS[name][1].encode() + b"\xff\n")
     line = CONTENTS[name][1].count("\n") + 1
@@ -130,7 +130,7 @@ def test_unwritable_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["xnli", "pawsx", "xcopa", "tatoeba"])
-def test_refuses_other_counts(name: str) -> None:
+def test_rejects_other_counts(name: str) -> None:
     content = CONTENTS[name][0]
     files = FilePair(predictions=Path("p/test-en.tsv"), gold=Path("g/test-en.tsv"))
     expected = rf"p/test-en.tsv:{len(content) - 1}: expected {len(content)} lines, .*g/test-en.tsv, found"
@@ -138,7 +138,7 @@ def test_refuses_other_counts(name: str) -> None:
         TASKS[name].format.pair(content[:-1], content, files)
 
 
-def test_refuses_sentences_of_other_lengths() -> None:
+def test_rejects_sentences_of_other_lengths() -> None:
     files = FilePair(predictions=Path("p.tsv"), gold=Path("g.tsv"))
     gold = [["DET", "NOUN"], [], ["VERB", "NOUN"]]
     pair = TASKS["udpos"].format.pair
@@ -164,6 +164,6 @@ def test_counting_from_one_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("language", ["", "../x", "de/x", "de.tsv", "DE", "german"])
-def test_refuses_paths_as_languages(language: str, tmp_path: Path) -> None:
+def test_rejects_paths_as_languages(language: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"Expected a language code"):
         TASKS["xnli"].path(tmp_path, language)

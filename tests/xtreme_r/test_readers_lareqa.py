@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import open_session
 from harness.data.records import Row
 from harness.errors import DataError, HarnessError, UsageError
+from harness.running.session import open_session
 from harness_xtreme_r.readers.catalog import READERS
 from harness_xtreme_r.readers.sentence_border import sentence_spans
 from harness_xtreme_r.readers.squad_sentences import SQUAD_SENTENCES
 from harness_xtreme_r.readers.xquad_r_questions import XQUAD_R_QUESTIONS
 from harness_xtreme_r.readers.xquad_r_sentences import XQUAD_R_SENTENCES
+from tests.builders import released_data
 
 CANDIDATES = {"ar": 1222, "de": 1276, "en": 1180, "es": 1215, "zh": 1196}
 """Table of the README of google-research-datasets/lareqa."""
@@ -43,7 +43,7 @@ def document() -> dict[str, Any]:
         BRIDGE, [[0, 26], [27, 48], [49, 66]], ("a", "1931"), ("b", "40 metres"), ("c", "opened")
     )
     second = paragraph("Rain fell. Rain fell.", [[0, 10], [11, 21]], ("d", "Rain"))
-    third = paragraph("Nobody came.", [[0, 12]], ("e", "Nobody"))
+    third = paragraph("No one came.", [[0, 12]], ("e", "No one"))
     return {"data": [{"title": "x", "paragraphs": [first, second]}, {"title": "y", "paragraphs": [third]}]}
 
 
@@ -144,7 +144,7 @@ def start(offset: int) -> Callable[[dict[str, Any]], None]:
         ),
     ],
 )
-def test_refuses_what_does_not_fit(
+def test_rejects_mismatched_input(
     change: Callable[[dict[str, Any]], None], message: str, saved: Callable[[Any], Path]
 ) -> None:
     path = saved(changed(change))
@@ -153,7 +153,7 @@ def test_refuses_what_does_not_fit(
     assert str(path) in str(caught.value)
 
 
-def test_shifted_breaks_are_refused_unless_lengths_are_enough(saved: Callable[[Any], Path]) -> None:
+def test_shifted_breaks_are_rejected_unless_lengths_are_enough(saved: Callable[[Any], Path]) -> None:
     path = saved(changed(lambda part: part.update(sentence_breaks=[[0, 26], [28, 49], [49, 66]])))
     with pytest.raises(DataError, match=r"sentence 2, 'It is .*found 't is .*released tr.json are shifted"):
         sentences(path)
@@ -161,7 +161,7 @@ def test_shifted_breaks_are_refused_unless_lengths_are_enough(saved: Callable[[A
 
 
 @pytest.mark.parametrize("text", ["Cafe\u0301 noir.", "क\u093fताब."])
-def test_refuses_an_offset_inside_of_a_combined_character(text: str, saved: Callable[[Any], Path]) -> None:
+def test_rejects_an_offset_inside_of_a_combined_character(text: str, saved: Callable[[Any], Path]) -> None:
     offset = next(place for place, letter in enumerate(text) if letter in "\u0301\u093f")
     content = paragraph(text, [[0, len(text)]], ("q", text[offset : offset + 3]))
     path = saved({"data": [{"paragraphs": [content]}]})
@@ -200,7 +200,7 @@ def test_the_language_is_needed(saved: Callable[[Any], Path]) -> None:
         ['He said "no."', '"Yes," she said.', "(It was late.)", "All agreed."],
         ["Dr. Smith met J. R. Jones of St. Ives.", "They spoke."],
         ["She lives in the U.S. Army base.", "He lives in the U.S.", "The base is old."],
-        ["It was cold.[12]", "Nobody came.[note 3]", "So it ended"],
+        ["It was cold.[12]", "No one came.[note 3]", "So it ended"],
         ["Version 2.0 costs 3.5 euros e.g. in Spain.", "See p. 7 for more."],
         ["wait... what happened?", "Élan came."],
     ],
@@ -232,7 +232,7 @@ def test_squad_questions_become_pairs(saved: Callable[[Any], Path]) -> None:
     }
 
 
-def test_squad_answers_between_sentences_are_left_out_and_absent_ones_refused(
+def test_squad_answers_between_sentences_are_skipped_and_absent_ones_rejected(
     saved: Callable[[Any], Path],
 ) -> None:
     content = document()
@@ -256,10 +256,7 @@ def test_the_plugin_brings_its_readers() -> None:
 
 @pytest.fixture
 def data() -> Path:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder of real data")
-    return Path(root)
+    return released_data()
 
 
 @pytest.mark.parametrize("language", CANDIDATES)

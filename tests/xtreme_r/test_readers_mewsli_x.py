@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,9 @@ from harness_xtreme_r.readers.mewsli_x_mentions import MEWSLI_X_MENTIONS
 from harness_xtreme_r.readers.mewsli_x_pairs import MEWSLI_X_PAIRS
 from harness_xtreme_r.readers.mewsli_x_text import mention_text
 from harness_xtreme_r.readers.offset import cuts_character
+from tests.builders import released_data
 
-ENGLISH = "Harbour news\n\nThe {old} ferry left  Alda at {noon}.\nNobody saw Berin."
+ENGLISH = "Harbour news\n\nThe {old} ferry left  Alda at {noon}.\nNo one saw Berin."
 TAMIL = "மணலி ஊர்."
 Change = Callable[[dict[str, Any]], Any]
 
@@ -48,7 +48,7 @@ def article(language: str, text: str, sentences: Sequence[str], *mentions: dict[
 
 
 def english() -> dict[str, Any]:
-    sentences = ("Harbour news", "The {old} ferry left  Alda at {noon}.\n", "Nobody saw Berin.")
+    sentences = ("Harbour news", "The {old} ferry left  Alda at {noon}.\n", "No one saw Berin.")
     mentions = (mention("m1", ENGLISH, "Alda", "Q1"), mention("m2", ENGLISH, "Berin", "Q2"))
     return article("en", ENGLISH, sentences, *mentions)
 
@@ -101,12 +101,12 @@ def test_mentions_of_one_language_in_their_sentence(saved: Callable[..., Path]) 
             "target": "Q1",
             "document": "en-1",
         },
-        {"id": "m2", "query": "Berin: Nobody saw { Berin } .", "target": "Q2", "document": "en-1"},
+        {"id": "m2", "query": "Berin: No one saw { Berin } .", "target": "Q2", "document": "en-1"},
     ]
     assert [(row.fields["query"], row.line) for row in mentions(path, "ta")] == [("மணலி: { மணலி } ஊர்.", 2)]
 
 
-def test_a_language_without_articles_is_refused(saved: Callable[..., Path]) -> None:
+def test_a_language_without_articles_is_rejected(saved: Callable[..., Path]) -> None:
     with pytest.raises(DataError, match=r"file.jsonl: expected articles in 'de', found en, ta\."):
         mentions(saved(english(), tamil()), "de")
     with pytest.raises(DataError, match="found no article"):
@@ -158,7 +158,7 @@ def first(record: dict[str, Any]) -> Any:
         ),
     ],
 )
-def test_refuses_mentions_that_do_not_fit(change: Change, message: str, saved: Callable[..., Path]) -> None:
+def test_rejects_mentions_that_do_not_fit(change: Change, message: str, saved: Callable[..., Path]) -> None:
     record = english()
     change(record)
     with pytest.raises(DataError, match=message):
@@ -169,7 +169,7 @@ def test_refuses_mentions_that_do_not_fit(change: Change, message: str, saved: C
     ("text", "surface"),
     [("மணலியில்", "மணலிய"), ("cafe\u0301 noir", "cafe"), ("كتابٌ جديد", "كتاب"), ("கி.", "\u0bbf.")],
 )
-def test_refuses_mentions_that_cut_a_character(text: str, surface: str, saved: Callable[..., Path]) -> None:
+def test_rejects_mentions_that_cut_a_character(text: str, surface: str, saved: Callable[..., Path]) -> None:
     path = saved(article("ta", text, [text], mention("m", text, surface, "Q1")))
     with pytest.raises(
         DataError, match=r":1: mention 'm': .* between characters, found the offset \d+ inside"
@@ -230,7 +230,7 @@ def test_entities_are_streamed(saved: Callable[..., Path]) -> None:
         ),
     ],
 )
-def test_refuses_entities_that_do_not_fit(lines: list[Any], message: str, saved: Callable[..., Path]) -> None:
+def test_rejects_entities_that_do_not_fit(lines: list[Any], message: str, saved: Callable[..., Path]) -> None:
     with pytest.raises(DataError, match=message):
         list(MEWSLI_X_ENTITIES.read([saved(*lines)], {}))
 
@@ -256,7 +256,7 @@ def test_pairs(saved: Callable[..., Path]) -> None:
     ]
 
 
-def test_refuses_pairs_that_do_not_fit(saved: Callable[..., Path]) -> None:
+def test_rejects_pairs_that_do_not_fit(saved: Callable[..., Path]) -> None:
     shifted = copy.deepcopy(pair())
     shifted["contextual_mention"]["mention"]["mention_span"]["start"] += 1
     with pytest.raises(
@@ -284,10 +284,8 @@ def test_another_file_of_the_release_is_named(
 
 
 def test_the_example_of_the_release() -> None:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder of real data")
-    path = Path(root) / "mewsli-x" / "example_mentions.jsonl"
+    root = released_data()
+    path = root / "mewsli-x" / "example_mentions.jsonl"
     (only,) = mentions(path)
     assert only.fields["id"] == "c79595350cc2d5c7f2b095e2cb785212"
     assert only.fields["target"] == "Q1757"

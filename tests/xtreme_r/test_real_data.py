@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import shutil
@@ -16,14 +15,12 @@ from harness.metrics.mlqa import normalise
 from harness_xtreme_r.submission.layout import TASKS
 from harness_xtreme_r.submission.scoring import score_submission
 from harness_xtreme_r.submission.tatoeba import sorted_english_order
+from tests.builders import released_data
 
 
 @pytest.fixture
 def data() -> Path:
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder of real data")
-    return Path(root)
+    return released_data()
 
 
 def tokens(text: str) -> list[str]:

@@ -51,12 +51,12 @@ def test_an_exported_run_comes_back_with_the_same_scores(run: Run, tmp_path: Pat
         "xquad/test-hi.json",
     ]
     assert left_out == ["tatoeba:de: its protocol is frozen"]
-    back, refused = import_submission(tmp_path / "submission", ["sample"], tmp_path / "back")
-    assert refused == []
+    back, skipped = import_submission(tmp_path / "submission", ["sample"], tmp_path / "back")
+    assert skipped == []
     assert _scores(back, "frozen") == _scores(run, "zero_shot_transfer")
 
 
-def test_two_cells_of_one_file_are_refused(run: Run, tmp_path: Path) -> None:
+def test_two_cells_of_one_file_are_rejected(run: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"would write 'test-de.tsv' of 'tatoeba'.*Choose with --protocol"):
         export_run(run.path, tmp_path / "submission")
 
@@ -69,7 +69,7 @@ def test_a_limited_run_is_not_exported(tmp_path: Path) -> None:
         export_run(limited.path, tmp_path / "submission")
 
 
-def test_data_that_changed_since_the_run_are_refused(run: Run, tmp_path: Path) -> None:
+def test_data_that_changed_since_the_run_are_rejected(run: Run, tmp_path: Path) -> None:
     results = run.path / "results.json"
     before = results.read_text(encoding="utf-8")
     changed = json.loads(before)
@@ -84,7 +84,7 @@ def test_data_that_changed_since_the_run_are_refused(run: Run, tmp_path: Path) -
         results.write_text(before, encoding="utf-8")
 
 
-def test_an_empty_submission_is_refused(tmp_path: Path) -> None:
+def test_an_empty_submission_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "submission").mkdir()
     with pytest.raises(UsageError, match="holds no predictions that can be imported"):
         import_submission(tmp_path / "submission", ["sample"], tmp_path / "back")

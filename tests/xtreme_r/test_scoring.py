@@ -102,7 +102,7 @@ def test_the_mean_is_over_languages_not_items(tmp_path: Path) -> None:
     assert [score.items for score in result.tasks["xnli"].languages.values()] == [1, 3]
 
 
-def test_missing_languages_are_told(tmp_path: Path) -> None:
+def test_missing_languages_are_reported(tmp_path: Path) -> None:
     gold = {f"pawsx/test-{code}.tsv": "0\n1\n" for code in ("de", "en", "fr")} | {
         "xcopa/test-et.jsonl": '{"label": 0}'
     }
@@ -135,7 +135,7 @@ def test_missing_languages_are_told(tmp_path: Path) -> None:
     )
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     gold = {"xnli/test-de.tsv": "neutral\n", "pawsx/test-de.tsv": "0\n1\n", "tatoeba/test-de.tsv": "0\n"}
     predictions = gold | {"xnli/test-de.tsv": "neutrall\n", "pawsx/test-de.tsv": "0\n"}
     paths = laid_out(tmp_path / "p", predictions), laid_out(tmp_path / "g", gold)
@@ -148,13 +148,13 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         score_submission(*paths)
 
 
-def test_mlqa_refuses_a_language_without_rules(tmp_path: Path) -> None:
+def test_mlqa_rejects_a_language_without_rules(tmp_path: Path) -> None:
     files = {"mlqa/test-sw.json": '{"a": "paka"}'}
     with pytest.raises(DataError, match=r"test-sw.json: MLQA has no answer rules for the language 'sw'"):
         score_submission(laid_out(tmp_path / "p", files), laid_out(tmp_path / "g", files))
 
 
-def test_refuses_folders_without_anything_to_score(tmp_path: Path) -> None:
+def test_rejects_folders_without_anything_to_score(tmp_path: Path) -> None:
     gold = laid_out(tmp_path / "g", GOLD)
     with pytest.raises(UsageError, match=r"No folder '.*absent'; expected one with a folder for each task"):
         score_submission(tmp_path / "absent", gold)

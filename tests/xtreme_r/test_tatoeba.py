@@ -25,7 +25,7 @@ def test_perfect_candidates_give_the_gold_file() -> None:
 
 
 def test_worked_example() -> None:
-    # Query "Zoos open." found the foreign sentence of "Birds sing."; it stands on line 1 of the sorted file.
+    # Query "Zoos open." found the foreign sentence of "Birds sing."; it is line 1 of the sorted file.
     assert to_sorted_english_indices(["2", "1", "2", "3"], IDS, ENGLISH) == [2, 2, 3, 1]
     assert from_sorted_english_indices([2, 2, 3, 1], IDS, ENGLISH) == ["2", "1", "2", "3"]
 
@@ -47,7 +47,7 @@ def test_equal_sentences_keep_their_order() -> None:
     assert sorted_english_order(["b", "a", "b ", "a"]) == [1, 3, 0, 2]
 
 
-def test_refuses_what_does_not_fit() -> None:
+def test_rejects_mismatched_input() -> None:
     with pytest.raises(DataError, match="Pair '1': expected a pair id as its candidate, found '9'"):
         to_sorted_english_indices(["0", "9", "2", "3"], IDS, ENGLISH)
     with pytest.raises(DataError, match="candidate for each of the 4 pairs, found 3"):

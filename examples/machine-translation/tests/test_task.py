@@ -8,16 +8,19 @@ from pathlib import Path
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
-from harness import evaluate
-from harness.data.records import Row
-from harness.errors import CapabilityError, DataError
-from harness.kinds.kind import ReadContext, read_examples
-from harness.metrics.metric import MetricContext
-from harness.models.adapters import AdapterEntry
-from harness.models.capabilities import GenerateOptions
-from harness.models.options import AdapterOptions
-from harness.testing.adapter_contract import AdapterContract
-from harness.testing.spec_contract import SpecContract
+from harness import (
+    AdapterEntry,
+    AdapterOptions,
+    CapabilityError,
+    DataError,
+    GenerateOptions,
+    MetricContext,
+    ReadContext,
+    Row,
+    evaluate,
+    read_examples,
+)
+from harness.testing import AdapterContract, SpecContract
 from machine_translation import COPY
 from machine_translation.copying import Copy
 from machine_translation.kind import KIND
@@ -82,14 +85,14 @@ def test_gold_scores_100_and_nothing_0() -> None:
         ([{"label": "a"}], ["a"], "item 0: expected a prediction with the key 'text'"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(
+def test_what_does_not_fit_together_is_rejected(
     predictions: list[dict[str, str]], references: list[str], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         chrf_pp(predictions, references, GERMAN)
 
 
-def test_an_item_may_lack_its_translation() -> None:
+def test_an_item_may_have_no_translation() -> None:
     rows = [Row(fields={"source": "Yes."}, path="de.jsonl", line=1)]
     (item,) = read_examples(KIND, rows, CONTEXT)
     assert (item.id, item.source, KIND.reference(item)) == ("1", "Yes.", None)
@@ -102,7 +105,7 @@ def test_an_item_may_lack_its_translation() -> None:
         (3, "de.jsonl:7: expected the text field"),
     ],
 )
-def test_a_wrong_translation_is_told_with_its_line(target: object, message: str) -> None:
+def test_a_wrong_translation_is_reported_with_its_line(target: object, message: str) -> None:
     rows = [Row(fields={"source": "Yes.", "target": target}, path="de.jsonl", line=7)]
     with pytest.raises(DataError, match=re.escape(message)):
         read_examples(KIND, rows, CONTEXT)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.api import Session
-from harness.specs.catalog import TaskEntry
-from harness.testing.spec_contract import Sample, SpecContract
+from harness import Session, TaskEntry
+from harness.testing import Sample, SpecContract
 
 
 class TestXnli(SpecContract):

@@ -42,6 +42,6 @@ def _sentences(path: Path) -> list[str]:
 BITEXT = Reader(
     name="bitext",
     read=_read,
-    summary="Two files with one sentence a line; equal line numbers are translations.",
+    summary="Two files with one sentence per line; equal line numbers are translations.",
     options={"query_index": "which of the two files holds the queries: '0' (default) or '1'"},
 )

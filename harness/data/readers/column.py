@@ -47,7 +47,7 @@ def wanted_columns(options: Mapping[str, str]) -> tuple[Column, ...] | None:
 def pick(record: Mapping[str, Any], columns: Sequence[Column] | None, where: str) -> Mapping[str, Any]:
     """Return the wanted columns of a record, all of them when `columns` is None.
 
-    Raises `DataError` at `where` for a column that the record lacks.
+    Raises `DataError` at `where` for a column that is missing in the record.
     """
     if columns is None:
         return record

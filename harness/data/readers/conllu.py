@@ -1,6 +1,6 @@
 """Universal Dependencies treebanks in CoNLL-U, as tagged sentences.
 
-Two views of a sentence are offered. ``words`` gives the syntactic words as they stand. ``fused`` is the
+Two views of a sentence are offered. ``words`` gives the syntactic words unchanged. ``fused`` is the
 preparation of XTREME (google-research/xtreme, ``third_party/ud-conversion-tools`` and
 ``utils_preprocess.py``): every multi-word token is one token with the tag of its head word.
 """

@@ -42,7 +42,7 @@ class _Dialect:
             if column.source != column.field:
                 raise UsageError(
                     f"The reader option 'columns' cannot rename {column.source!r} where there is no header: "
-                    "give the names the columns shall have."
+                    "give the names of the columns."
                 )
 
 
@@ -138,7 +138,7 @@ def _header(path: Path, records: Iterator[tuple[int, list[str]]]) -> list[str]:
 TSV = Reader(
     name="tsv",
     read=_read_tsv,
-    summary="Tab-separated values, one row a line.",
+    summary="Tab-separated values, one row per line.",
     options={
         "columns": COLUMNS,
         "header": _HEADER + " (default false)",

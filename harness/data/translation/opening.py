@@ -57,7 +57,7 @@ def _entry(context: TranslatorContext, reference: str) -> TranslatorEntry:
 
 
 class PairCheck:
-    """Tells before a run which translators and pairs there are not.
+    """Finds missing translators and language pairs before a run.
 
     Only translators that are light to open are asked for their pairs; the others are asked when the run begins.
     """
@@ -79,7 +79,7 @@ class PairCheck:
         return named
 
     def require_pair(self, name: str, reference: str, steps: Iterable[tuple[str, str]]) -> None:
-        """Raise `MissingDataError` for the first step that a light translator lacks."""
+        """Raise `MissingDataError` for the first step that a light translator does not have."""
         if not _entry(self._context, reference).light:
             return
         if reference not in self._open:

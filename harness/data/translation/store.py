@@ -1,7 +1,7 @@
 """Translations on disk, by content: a segment is translated once, whatever task, field or variant asks for it.
 
-One SQLite file a folder. A row's key is a digest of (fingerprint of the translator, source, target, text); rows are
-committed batch by batch, so that an interrupted command goes on with the batch in which it stopped, and several
+One SQLite file per folder. A row's key is a digest of (fingerprint of the translator, source, target, text); rows are
+committed batch by batch, so that an interrupted command continues with the batch in which it stopped, and several
 processes may write.
 """
 
@@ -52,7 +52,7 @@ class Workload:
     """As given, with repetitions."""
     distinct: int
     calls: int
-    """Distinct segments that the store lacks."""
+    """Distinct segments that are not in the store."""
     characters: int
     """Of those, in Unicode code points."""
 
@@ -89,7 +89,7 @@ class TranslationStore:
     def workload(
         self, translator: OpenTranslator, segments: Sequence[str], source: str, target: str
     ) -> Workload:
-        """Return what `translate` would ask for; raises `UsageError` for a pair that the translator lacks."""
+        """Return what `translate` would ask for; raises `UsageError` for a pair that the translator does not have."""
         engine = _engine(translator, source, target)
         distinct = list(dict.fromkeys(segments))
         missing = self._missing(engine.info().fingerprint, distinct, source, target)
@@ -108,7 +108,7 @@ class TranslationStore:
         target: str,
         progress: Progress | None = None,
     ) -> list[StoredTranslation]:
-        """Return one translation a segment, in order; only what the store lacks is translated, each text once.
+        """Return one translation per segment, in order; only what is not in the store is translated, each text once.
 
         A segment of white space alone is its own translation. What was translated before a failure is kept.
 
@@ -123,15 +123,15 @@ class TranslationStore:
         missing = self._missing(info.fingerprint, distinct, source, target)
         if missing:
             self._describe(info.fingerprint, json.dumps(info.to_json(), ensure_ascii=False))
-            told = progress or SilentProgress()
-            told.start(f"{translator.name} {source}->{target}", len(missing), "segments")
+            shown = progress or SilentProgress()
+            shown.start(f"{translator.name} {source}->{target}", len(missing), "segments")
             try:
                 for batch in _batches(missing):
                     answers = _answers(engine, translator.name, batch, source, target)
                     self._add(info.fingerprint, batch, answers, source, target)
-                    told.advance(len(batch))
+                    shown.advance(len(batch))
             finally:
-                told.finish()
+                shown.finish()
         known = self.known(info.fingerprint, distinct, source, target)
         return [
             known[text] if text.strip() else StoredTranslation(source=text, text=text, truncated=False)

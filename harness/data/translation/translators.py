@@ -78,7 +78,7 @@ class Translator(Protocol):
         """Whether it translates from one language into another."""
 
     def translate(self, segments: Sequence[str], source: str, target: str) -> list[Translation]:
-        """Return one translation a segment, in order; called with few enough for one batch."""
+        """Return one translation per segment, in order; called with few enough for one batch."""
 
     def close(self) -> None:
         """Free what it holds; a second call does nothing."""
@@ -89,7 +89,7 @@ class RoutesTranslations(Protocol):
     """A translator that hands each pair of languages to another one."""
 
     def route(self, source: str, target: str) -> Translator:
-        """Return the translator of a pair; raises `UsageError` where it has none."""
+        """Return the translator of a pair; raises `UsageError` where there is none."""
 
 
 class TranslatorContext(Protocol):
@@ -113,7 +113,7 @@ class TranslatorEntry:
     """The declaration of a translator; `target` names ``module:callable``, called with (ref, context)."""
 
     name: str
-    """What stands before the colon of ``--translator``: ``hf-seq2seq``."""
+    """The part before the colon of ``--translator``: ``hf-seq2seq``."""
     target: str
     summary: str
     examples: tuple[str, ...] = ()
@@ -130,8 +130,9 @@ class TranslatorEntry:
             factory = getattr(importlib.import_module(module_name), attribute)
             opened = factory(ref, context)
         if not isinstance(opened, Translator):
+            missing = [n for n in ("info", "supports", "translate", "close") if not hasattr(opened, n)]
             raise ContractError(
-                f"The translator {self.name!r} opened something that lacks info(), supports(), translate() or close()."
+                f"The translator {self.name!r} opened an object without {' and '.join(f'{n}()' for n in missing)}."
             )
         return opened
 

@@ -20,7 +20,7 @@ class Transliterator:
 
     name: str
     version: str
-    """Written into what is made with it, beside the name."""
+    """Written into what is made with it, next to the name."""
     licence: str
     """SPDX identifier of the engine's licence; who stores its output has to know it."""
     languages: frozenset[str] | None

@@ -40,7 +40,7 @@ class TextChange:
     answers: str | None = None
     """Field with gold spans of `context` (``{text, start}``): those are translated and looked for again."""
     romanised: str = KEEP
-    """What becomes of texts in Latin letters where the language has others: they are kept, their items are left out
+    """What becomes of texts in Latin letters where the language has others: they are kept, their items are skipped
     (`skip`), or the translator of this value writes them in the language's script first."""
 
     def to_json(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class TextChange:
 
     @property
     def normalising(self) -> Step | None:
-        """The step that writes romanised texts in their script; None where they are kept or left out.
+        """The step that writes romanised texts in their script; None where they are kept or skipped.
 
         The paper's authors had them translated as if they were of the other language: `Translation Errors
         Significantly Impact Low-Resource Languages` (EACL 2024), appendix G.
@@ -66,7 +66,7 @@ class TextChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostAnswers:
-    """Questions that are left out, since no answer was found again in the translated context."""
+    """Questions that are skipped, since no answer was found again in the translated context."""
 
     lost: int
     of: int
@@ -80,7 +80,7 @@ class RomanisedTexts:
     of: int
     """Distinct texts that were looked at."""
     changed: Mapping[str, str]
-    """Text -> what is translated instead; the text itself where it is kept or left out."""
+    """Text -> what is translated instead; the text itself where it is kept or skipped."""
 
 
 @dataclass
@@ -107,14 +107,14 @@ class Translations:
     def prepare(
         self, wanted: Iterable[tuple[TextChange, Sequence[Row]]], progress: Progress | None = None
     ) -> None:
-        """Translate all texts that the store lacks, so that no translator is needed while a model is asked.
+        """Translate all texts that are not in the store, so that no translator is needed while a model is asked.
 
         Raises:
             UsageError: A translator is unknown or does not have a pair: before anything is translated by it.
-            DataError: A field is missing, or a file of translations lacks a text.
+            DataError: A field is missing, or a text is missing in a file of translations.
             HarnessError: A translator failed; what it translated is kept.
         """
-        told = progress or SilentProgress()
+        shown = progress or SilentProgress()
         parts = [(change, list(dict.fromkeys(_texts(rows, change)))) for change, rows in wanted]
         # What is known to be in the store needs no translator: a second plan of the command asks for the same texts.
         parts = [(change, texts) for change, texts in parts if len(self._chain(change, texts)) < len(texts)]
@@ -126,14 +126,14 @@ class Translations:
                         opened,
                         _romanised(change, texts, self.context.languages),
                         (change.normalising,),
-                        told,
+                        shown,
                     )
         for (name, reference), changes in _by_engine(parts).items():
             with self._opened(name, reference) as opened:
                 for pair in dict.fromkeys(step for change, _ in changes for step in change.steps):
                     opened.require_pair(*pair)
                 for change, texts in changes:
-                    self._fill(opened, list(self._begin(change, texts).values()), change.steps, told)
+                    self._fill(opened, list(self._begin(change, texts).values()), change.steps, shown)
 
     def workload(self, wanted: Iterable[tuple[TextChange, Sequence[Row]]]) -> list[dict[str, Any]]:
         """Return what `prepare` would ask for, a row a translator and pair.
@@ -174,9 +174,9 @@ class Translations:
         return found
 
     def rows(self, change: TextChange, rows: Sequence[Row], owner: str = "") -> Iterator[Row]:
-        """Yield the rows with their texts translated, from the store; translates what it lacks.
+        """Yield the rows with their texts translated, from the store; translates what is missing there.
 
-        Rows whose answer is not found again in the translated context are left out and counted in `lost`.
+        Rows whose answer is not found again in the translated context are skipped and counted in `lost`.
         """
         texts = list(dict.fromkeys(_texts(rows, change)))
         known = self._chain(change, texts)
@@ -222,7 +222,7 @@ class Translations:
         }
 
     def adopt(self, engines: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take over what another process translated with: everything is in the store, nothing need be opened."""
+        """Reuse what another process translated with: everything is in the store, nothing need be opened."""
         for key, content in engines.items():
             reference, _, pair = key.rpartition(" ")
             source, _, target = pair.partition("->")
@@ -315,7 +315,7 @@ def _texts(rows: Sequence[Row], change: TextChange) -> list[str]:
 def _relocated(
     answers: Sequence[Mapping[str, Any]], known: Mapping[str, str], context: str
 ) -> list[dict[str, Any]]:
-    """Return the translated answers at their first place in the translated context; others are left out."""
+    """Return the translated answers at their first place in the translated context; others are dropped."""
     found = []
     for answer in answers:
         text = known[str(answer["text"])].strip()

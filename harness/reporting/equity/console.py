@@ -39,25 +39,25 @@ NOTHING_COUNTED = (
 
 
 def render_equity(report: EquityReport, *, width: int) -> RenderableType:
-    """Return all tables: the systems beside each other, then each system over all tasks and task by task.
+    """Return all tables: the systems side by side, then each system over all tasks and task by task.
 
     A table that is too wide is divided between columns; no number is cut.
     """
     if not report:
-        return Group(Text(NOTHING_COUNTED), *_told(report.notes))
+        return Group(Text(NOTHING_COUNTED), *_indented(report.notes))
     parts: list[RenderableType] = []
     if len(report.overall) > 1:
         systems = [table.system for table in report.overall]
-        parts += [Text("Systems beside each other, all tasks", style="bold")]
+        parts += [Text("Systems side by side, all tasks", style="bold")]
         parts += [Text(f"  {number}: {name}") for number, name in enumerate(systems, start=1)]
         heads = [f"{number}: {head}" for number in range(1, len(systems) + 1) for head in SIDE_HEADS]
-        parts += [*_tables(heads, side_rows(report.overall), width), *_told(side_notes(report.overall))]
+        parts += [*_tables(heads, side_rows(report.overall), width), *_indented(side_notes(report.overall))]
     for overall in report.overall:
         own = [table for table in report.tables if table.system == overall.system]
         parts.append(Text(overall.system, style="bold"))
         for table in [*([overall] if len(own) > 1 else []), *own]:
             parts += _task(table, width)
-    return Group(*parts, *_told([*LEGEND, *report.notes]))
+    return Group(*parts, *_indented([*LEGEND, *report.notes]))
 
 
 def _task(table: EquityTable, width: int) -> list[RenderableType]:
@@ -69,7 +69,7 @@ def _task(table: EquityTable, width: int) -> list[RenderableType]:
         ]
     if answers := answer_rows(table):
         parts += [Text(f"{table.title}: language of the answers"), *_tables(ANSWER_HEADS, answers, width)]
-    return [*parts, *_told(table_notes(table))]
+    return [*parts, *_indented(table_notes(table))]
 
 
 def _tables(heads: Sequence[str], rows: Sequence[FieldRow], width: int) -> Iterator[Table]:
@@ -97,5 +97,5 @@ def _table(heads: Sequence[str], rows: Iterable[FieldRow], columns: slice) -> Ta
     return table
 
 
-def _told(notes: Iterable[str]) -> list[RenderableType]:
+def _indented(notes: Iterable[str]) -> list[RenderableType]:
     return [Padding(Text(note), (0, 0, 0, 2)) for note in notes]

@@ -28,7 +28,7 @@ class Cost:
     truncated_of: int = 0
     """Items of which it is known whether the model saw all of them."""
     prompts: int | None = 0
-    """Tokens of the prompts, with their instructions and shots; None where nobody counted them."""
+    """Tokens of the prompts, with their instructions and shots; None where they were not counted."""
     generated: int = 0
     seconds: float = 0.0
     is_timed: bool = True
@@ -75,7 +75,7 @@ class Cost:
 
     @property
     def unknown_share(self) -> float | None:
-        """Share of the sub-words that are the unknown token; None where the adapter cannot tell."""
+        """Share of the sub-words that are the unknown token; None where the adapter does not report it."""
         return None if self.unknown is None or not self.tokens else self.unknown / self.tokens
 
     @property
@@ -90,7 +90,7 @@ class Cost:
 
     @property
     def seconds_per_item(self) -> float | None:
-        """Seconds of the cell an item."""
+        """Seconds of the cell per item."""
         return self.seconds / self.items if self.items else None
 
 

@@ -1,4 +1,4 @@
-"""The premium of a language: how much more a parallel text costs than its English version.
+"""The premium of languages: how much more a parallel text costs than its English version.
 
 Petrov et al. 2023, "Language Model Tokenizers Introduce Unfairness Between Languages", section 3: the tokens of a text
 divided by those of the same text in the reference language. Here it is the ratio of the sums over the items that
@@ -25,7 +25,7 @@ ItemCost = Mapping[str, tuple[int, Hashable]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Premium:
-    """The cost of a language relative to English, or why there is none."""
+    """The cost relative to English, or why there is none."""
 
     tokens: float | None = None
     low: float | None = None

@@ -111,7 +111,7 @@ def equity_report(runs: Sequence[Run]) -> EquityReport:
 
 
 class _Reader:
-    """Reads the cells of one run; the sub-words of items are read once a cell."""
+    """Reads the cells of one run; the sub-words of items are read once per cell."""
 
     def __init__(self, run: Run, system: str) -> None:
         self._run = run
@@ -139,7 +139,7 @@ class _Reader:
             )
 
     def overall(self) -> EquityTable:
-        """Return the table over all tasks: the texts of a language count once, however often they were asked."""
+        """Return the table over all tasks: texts count once, however often they were asked."""
         costs: dict[str, dict[Any, Cost]] = {}
         pairs: dict[str, dict[Any, tuple[ItemCost, ItemCost]]] = {}
         scripts: dict[str, str] = {}
@@ -192,7 +192,7 @@ class _Reader:
         )
 
     def _cost(self, cells: Sequence[Cell]) -> Cost:
-        """Return what the cells of a language cost, which differ in their seeds."""
+        """Return what the cells of one language cost, which differ in their seeds."""
         return sum((cost for cell in cells if (cost := cost_of(self._run, cell)) is not None), Cost())
 
     def _premium(self, task: str, cells: Sequence[Cell], languages: Mapping[str, Sequence[Cell]]) -> Premium:
@@ -216,7 +216,7 @@ class _Reader:
     def _pair(
         self, task: str, cells: Sequence[Cell], languages: Mapping[str, Sequence[Cell]]
     ) -> tuple[ItemCost, ItemCost] | str:
-        """Return the items of a language and of English, or why they cannot be compared."""
+        """Return the items of one language and of English, or why they cannot be compared."""
         if not self._run.manifest["tasks"][task].get("parallel"):
             return DIFFERENT
         if REFERENCE not in languages:

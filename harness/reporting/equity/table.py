@@ -63,7 +63,7 @@ class FieldRow:
     label: str
     fields: tuple[str, ...]
     is_sum: bool = False
-    """Whether it stands for the languages of a script that follow."""
+    """Whether it sums up the languages of a script that follow."""
     language: str = ""
 
 
@@ -115,14 +115,14 @@ def prompt_rows(table: EquityTable) -> list[FieldRow]:
 
 
 def _is_whole(row: EquityRow, table: EquityTable) -> bool:
-    """Whether the items of a language are those of English, all of them."""
+    """Whether all items of the language are those of English."""
     shared = row.premium.items
     counts = {own.cost.items / own.seeds for own in table.rows if own.code in {row.code, REFERENCE}}
     return row.premium.tokens is not None and counts == {shared}
 
 
 def side_rows(tables: Sequence[EquityTable]) -> list[FieldRow]:
-    """Return the lines of tables beside each other: `SIDE_HEADS` of every table in turn."""
+    """Return the lines of tables side by side: `SIDE_HEADS` of every table in turn."""
     names = {row.code: row.name for table in tables for row in table.rows}
     known = [{row.code: row for row in table.rows} for table in tables]
     return [
@@ -161,27 +161,27 @@ def premium_text(premium: Premium | None) -> str:
 
 
 def table_notes(table: EquityTable) -> list[str]:
-    """Return why languages have no premium, which languages the detector cannot tell, and how scores go with cost."""
+    """Return why languages have no premium, which ones the detector does not know, and how scores depend on cost."""
     reasons: dict[str, list[str]] = {}
     for row in table.rows:
         if row.premium.tokens is None:
             reasons.setdefault(row.premium.reason, []).append(row.code)
     everywhere = len(table.rows)
-    told = [
+    notes = [
         f"no premium: {reason}" if len(codes) == everywhere else f"no premium for {' '.join(codes)}: {reason}"
         for reason, codes in reasons.items()
     ]
     if table.correlation is not None:
         own = table.correlation
-        told.append(
+        notes.append(
             f"Spearman's correlation of {own.metric} and {own.of} over {own.languages} languages: {own.value:+.2f}"
         )
     if len(set(table.tasks.values())) > 1:
-        told.append("the languages have different tasks, so only premiums are of the same texts")
+        notes.append("the languages have different tasks, so only premiums are of the same texts")
     seeds = max((row.seeds for row in table.rows), default=1)
     if seeds > 1:
-        told.append(f"tokens, seconds and what was generated are sums over {seeds} seeds")
-    return [*told, *_answer_notes(table)]
+        notes.append(f"tokens, seconds and what was generated are sums over {seeds} seeds")
+    return [*notes, *_answer_notes(table)]
 
 
 def _answer_notes(table: EquityTable) -> Iterator[str]:

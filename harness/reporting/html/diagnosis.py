@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from harness.reporting.html.layout import fold, interval_text, notes, section, signed, table
+from harness.reporting.html.layout import fold, notes, section, table
 from harness.reporting.html.material import Material
 from harness.reporting.html.weakness import Row, Weakness, by_attribute, interval_of
 from harness.reporting.markup.chart import Series, bucket_bars, calibration
 from harness.reporting.markup.element import Child, Element, element
 from harness.reporting.markup.figure import number
 from harness.reporting.markup.heatmap import HeatRow, heatmap
+from harness.reporting.number import interval_text, signed
 
 __all__ = ["diagnosis_section"]
 
@@ -44,7 +45,7 @@ def diagnosis_section(material: Material, weakness: Weakness) -> Element:
 
 
 def _whole(rows: Sequence[Row], kind: str) -> list[Row]:
-    """Return the rows over all languages, and those of a language for tasks that have only one."""
+    """Return the rows over all languages, and those of one language for tasks that have only one."""
     own = [row for row in rows if row["kind"] == kind]
     joined = {(row["task"], str(row["view"])) for row in own if row["language"] is None}
     return [row for row in own if row["language"] is None or (row["task"], str(row["view"])) not in joined]
@@ -177,7 +178,7 @@ def _calibration(rows: Sequence[Row], task: str) -> Element:
 
 
 def _data(weakness: Weakness) -> Iterator[Element]:
-    """Yield a table a task: the mean of every attribute that is a number, by language."""
+    """Yield a table per task: the mean of every attribute that is a number, by language."""
     tasks: dict[str, list[Row]] = {}
     for row in weakness.data:
         view = " ".join(f"{name}={value}" for name, value in row["view"].items())

@@ -26,7 +26,7 @@ from harness.reporting.markup.element import Element, element
 
 __all__ = ["equity_section", "side_table"]
 
-TOLD = (
+INTRODUCTION = (
     "What a tokenizer makes of the same content in other languages: the more sub-words, the slower and dearer it is, "
     "and the less of it fits."
 )
@@ -37,12 +37,12 @@ def equity_section(material: Material) -> Element | None:
     report = equity_report(material.every)
     if not report:
         return None
-    parts: list[Element] = [element("p", TOLD, class_="note")]
+    parts: list[Element] = [element("p", INTRODUCTION, class_="note")]
     if len(report.overall) > 1:
         names = [table.system for table in report.overall]
-        parts.append(side_table("Systems beside each other, all tasks", report.overall, names))
-        if (told := notes(side_notes(report.overall))) is not None:
-            parts.append(told)
+        parts.append(side_table("Systems side by side, all tasks", report.overall, names))
+        if (found := notes(side_notes(report.overall))) is not None:
+            parts.append(found)
     for overall in report.overall:
         own = [table for table in report.tables if table.system == overall.system]
         parts.append(element("h3", overall.system))
@@ -57,7 +57,7 @@ def equity_section(material: Material) -> Element | None:
 def side_table(
     caption: str, tables: Sequence[EquityTable], names: Sequence[str], *, language: str | None = None
 ) -> Element:
-    """Return fertility, premium and truncation of tables beside each other.
+    """Return fertility, premium and truncation of tables side by side.
 
     Args:
         caption: What it shows.
@@ -86,7 +86,7 @@ def _scrolling(caption: str, head: Sequence[Element], rows: Iterable[FieldRow]) 
         element("caption", caption),
         element("thead", head),
         element("tbody", [_row(row) for row in rows]),
-        class_="probes cost",
+        class_="levels cost",
     )
     return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=caption)
 
@@ -104,8 +104,8 @@ def _table(table: EquityTable) -> Iterator[Element]:
         )
     if answers := answer_rows(table):
         yield field_table(f"{table.system}: {table.title}, language of the answers", ANSWER_HEADS, answers)
-    if (told := notes(table_notes(table))) is not None:
-        yield told
+    if (found := notes(table_notes(table))) is not None:
+        yield found
 
 
 def _chart(table: EquityTable) -> Element | None:

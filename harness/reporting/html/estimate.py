@@ -19,7 +19,7 @@ NORMAL = 1.959963984540054
 
 
 def score_of(run: Run, column: Column, code: str) -> Estimate | None:
-    """Return a language's score; that of several seeds is their mean, without an interval."""
+    """Return the score of one language; that of several seeds is their mean, without an interval."""
     found = [
         (cell, cell["metrics"][column.metric])
         for cell in cells_of(run, column, code)

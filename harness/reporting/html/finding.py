@@ -1,4 +1,4 @@
-"""Sentences that restate significant findings about a language, and nothing else."""
+"""Sentences that restate significant findings about one language."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Finding:
 
 
 def findings(material: Material, weakness: Weakness) -> dict[str, list[str]]:
-    """Return up to three sentences a language.
+    """Return up to three sentences per language.
 
     All contrasts of the first run are tested together: Benjamini-Hochberg at the rate of the diagnosis. Differences of
     two runs are those that the diagnosis itself calls significant.

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 from harness.reporting.column import Column
-from harness.reporting.html.layout import anchor, interval_text, percent
+from harness.reporting.html.layout import anchor
 from harness.reporting.html.material import Material, cells_of, script_of
 from harness.reporting.markup.element import Child, Element, element
 from harness.reporting.markup.heatmap import HeatRow, heat_class, heatmap
 from harness.reporting.matrix import Matrix
-from harness.reporting.number import INTERVAL_LEGEND, uncertainty
+from harness.reporting.number import INTERVAL_LEGEND, interval_text, percent, uncertainty
 from harness.reporting.score import Score
 from harness.reporting.summary import Section, Summary
 from harness.storage.run_folder import Run
@@ -25,7 +25,7 @@ LEGEND = "Colours go from the lowest to the highest language of each column; the
 def score_table(
     material: Material, run: Run, summary: Summary, sections: Sequence[Section], by: str
 ) -> Element:
-    """Return the scores of a run, times 100: a row a language under its group, the means at the end.
+    """Return the scores of a run, times 100: a row per language under its group, the means at the end.
 
     Args:
         material: For what the page has of each language.
@@ -86,8 +86,8 @@ def _head(column: Column) -> Element:
     lines: list[Child] = []
     for line in column.title.split("\n"):
         lines += [element("br"), line] if lines else [line]
-    told = f"{column.task}, {column.protocol}, {column.method}, {column.metric}"
-    return element("th", lines, scope="col", class_="n", title=told)
+    details = f"{column.task}, {column.protocol}, {column.method}, {column.metric}"
+    return element("th", lines, scope="col", class_="n", title=details)
 
 
 def _limits(sections: Sequence[Section], count: int) -> list[tuple[float, float]]:
@@ -122,26 +122,26 @@ def _field(
     if score.value is None:
         reason = next((cell["reason"] for cell in cells if cell["reason"]), "") or _skipped(run, column, code)
         return element("td", score.mark.strip() or "-", class_="n absent", title=reason or "no score")
-    told = "; ".join(_told(column, cells))
+    details = "; ".join(_details(column, cells))
     return element(
         "td",
         f"{percent(score.value)}{score.mark}",
         _uncertainty(score.value, score.interval),
         class_=f"n {heat_class(score.value, *limit)}",
-        title=f"{column.task} {name}: {told}",
+        title=f"{column.task} {name}: {details}",
     )
 
 
-def _told(column: Column, cells: Sequence[Mapping[str, object]]) -> Iterator[str]:
+def _details(column: Column, cells: Sequence[Mapping[str, object]]) -> Iterator[str]:
     for cell in cells:
         metrics = cell["metrics"]
         entry = metrics.get(column.metric) if isinstance(metrics, Mapping) else None
         if entry is not None:
             seed = f"seed {cell['seed']}: " if len(cells) > 1 else ""
-            told = "no interval"
+            details = "no interval"
             if entry["ci"] is not None:
-                told = f"95 % interval {interval_text(entry['ci'])} ({entry['ci_method']})"
-            yield f"{seed}{percent(entry['value'])}, {told}, {cell['n']:,} items"
+                details = f"95 % interval {interval_text(entry['ci'])} ({entry['ci_method']})"
+            yield f"{seed}{percent(entry['value'])}, {details}, {cell['n']:,} items"
 
 
 def _skipped(run: Run, column: Column, code: str) -> str:
@@ -158,13 +158,13 @@ def _skipped(run: Run, column: Column, code: str) -> str:
 def _plain(score: Score) -> Element:
     if score.value is None:
         return element("td", score.mark.strip() or None, class_="n")
-    told = _uncertainty(score.value, score.interval)
-    return element("td", f"{percent(score.value)}{score.mark}", told, class_="n")
+    details = _uncertainty(score.value, score.interval)
+    return element("td", f"{percent(score.value)}{score.mark}", details, class_="n")
 
 
 def _uncertainty(value: float, interval: tuple[float, float] | None) -> Element | None:
-    told = uncertainty(value, interval)
-    return element("small", f" {told}") if told else None
+    details = uncertainty(value, interval)
+    return element("small", f" {details}") if details else None
 
 
 def _mean_row(label: str, scores: Sequence[Score]) -> Element:

@@ -9,11 +9,12 @@ from typing import Any
 
 from harness.analysis.systems import System, SystemGroup, group_systems
 from harness.errors import HarnessError
-from harness.reporting.html.layout import anchor, percent
+from harness.reporting.html.layout import anchor
 from harness.reporting.html.material import Material
 from harness.reporting.html.severity import confidence_of, first_rank, worst
 from harness.reporting.markup.element import Child, Element, element
 from harness.reporting.markup.text import model_text
+from harness.reporting.number import percent
 from harness.storage.records import ItemRecord
 
 __all__ = ["WorstItem", "item_element", "worst_items"]
@@ -21,7 +22,7 @@ __all__ = ["WorstItem", "item_element", "worst_items"]
 ITEMS = 3
 """Items of a task and language."""
 SYSTEMS = 4
-"""Systems of a task that are shown beside each other."""
+"""Systems of a task that are shown side by side."""
 LONGEST = 2_000
 """Characters of a text that the page holds; the records hold all."""
 CANDIDATES = 5
@@ -29,7 +30,7 @@ CANDIDATES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstItem:
-    """An item that the first system has wrong, and what the systems answered."""
+    """A wrong item of the first system, and what all systems answered."""
 
     title: str
     """The task and its view."""
@@ -180,11 +181,11 @@ def _answer(item: WorstItem, answer: ItemRecord) -> Child:
     elif isinstance(prediction, Mapping) and "candidates" in prediction:
         rank = first_rank(prediction, answer.reference)
         whole = len(prediction["candidates"]) + len(prediction.get("further", ()))
-        told = (
+        place = (
             f"the first right one has rank {rank}" if (rank or 0) <= whole else f"none right within {whole}"
         )
         names = " ".join(map(str, prediction["candidates"][:CANDIDATES]))
-        parts += [f"{told}; first: ", text_element(names, None)]
+        parts += [f"{place}; first: ", text_element(names, None)]
     elif isinstance(prediction, Mapping):
         shown = next(
             (prediction[name] for name in ("label", "text", "candidate", "spans") if name in prediction), None
@@ -207,7 +208,7 @@ def _answer(item: WorstItem, answer: ItemRecord) -> Child:
 
 
 def _scores(answer: ItemRecord) -> str:
-    """Return the scores that are those of this item; sums of set-level metrics say nothing to a reader."""
+    """Return the scores that are those of this item; sums of set-level metrics mean nothing to a reader."""
     return " ".join(
         f"{name} {percent(value)}"
         for name, value in answer.scores.items()
@@ -224,8 +225,8 @@ def _wrong_tags(item: WorstItem, answer: ItemRecord) -> Child:
             token = tokens[number] if number < len(tokens) else f"token {number + 1}"
             shown: list[Child] = [text_element(str(token), item.language), f" {given}, not {gold}"]
             wrong.append(element("li", shown))
-    lacking = len(answer.reference) - len(tags)
-    wrong += [element("li", f"{lacking} tags are lacking")] if lacking > 0 else []
+    missing = len(answer.reference) - len(tags)
+    wrong += [element("li", f"{missing} tags are missing")] if missing > 0 else []
     return element("ul", wrong, class_="tags") if wrong else "all tags right"
 
 

@@ -10,29 +10,21 @@ from harness.reporting.column import Column
 from harness.reporting.contrast import Estimate, contrast
 from harness.reporting.html.estimate import mean_of_others, score_of
 from harness.reporting.html.items import WorstItem, item_element
-from harness.reporting.html.layout import (
-    NOTHING,
-    anchor,
-    fold,
-    interval_text,
-    percent,
-    section,
-    signed,
-    table,
-)
+from harness.reporting.html.layout import anchor, fold, section, table
 from harness.reporting.html.material import Material, script_of
 from harness.reporting.html.weakness import Row, Weakness, by_attribute, interval_of
 from harness.reporting.item_origin import is_added
 from harness.reporting.markup.element import Child, Element, element
 from harness.reporting.mean_row import row_of
+from harness.reporting.number import NOTHING, interval_text, percent, signed
 from harness.storage.run_folder import Run
 
 __all__ = ["language_section"]
 
 BUCKETS = 10
-"""Attributes of a language that are shown, those with the widest spread first."""
+"""Attributes that are shown for each language, those with the widest spread first."""
 FEWEST = 5
-"""Buckets with fewer items are left out."""
+"""Buckets with fewer items are not shown."""
 LEGEND = (
     "Differences are in points, with 95 % intervals that take the two sides as independent: too wide, rather than too "
     "narrow, where languages share their items. Sentences restate only what stays significant after Benjamini and "
@@ -84,7 +76,7 @@ def _page(
 
 
 def _made(material: Material, code: str) -> list[str]:
-    """Return how the texts of a language were made, by task: ``human-translated: xnli, xquad``."""
+    """Return how the texts in one language were made, by task: ``human-translated: xnli, xquad``."""
     tasks: dict[str, dict[str, None]] = {}
     for cell in material.runs[0].cells:
         provenance = cell.get("provenance")
@@ -101,13 +93,13 @@ def _made(material: Material, code: str) -> list[str]:
 
 
 def _brief(material: Material, code: str) -> Element | None:
-    """Return the scores of a language in a few words, for the line that opens its page."""
-    run, told = material.runs[0], []
+    """Return the scores in one language in a few words, for the line that opens its page."""
+    run, texts = material.runs[0], []
     for column in material.summary.columns:
         found = score_of(run, column, code)
         if found is not None:
-            told.append(f"{column.title.replace(chr(10), ' ')} {percent(found.value)}")
-    return element("span", f" {', '.join(told)}", class_="soft") if told else None
+            texts.append(f"{column.title.replace(chr(10), ' ')} {percent(found.value)}")
+    return element("span", f" {', '.join(texts)}", class_="soft") if texts else None
 
 
 def _scores(material: Material, code: str, name: str) -> Element | None:
@@ -127,7 +119,9 @@ def _scores(material: Material, code: str, name: str) -> Element | None:
         "source",
         "difference",
     )
-    caption = f"Scores of {name} beside the mean of the other languages and the language of the training data"
+    caption = (
+        f"Scores of {name} next to the mean of the other languages and the language of the training data"
+    )
     return table(caption, heads, rows, texts={1}) if rows else None
 
 
@@ -162,7 +156,7 @@ def _difference(own: Estimate, other: Estimate | None) -> str:
 
 
 def _buckets(weakness: Weakness, code: str) -> Element | None:
-    """Return the weakest and the strongest bucket of the attributes in which a language differs most."""
+    """Return the weakest and the strongest bucket of the attributes in which one language differs most."""
     rows = [
         row
         for row in (weakness.runs[0] if weakness.runs else ())

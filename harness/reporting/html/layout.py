@@ -6,9 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from harness.reporting.markup.element import Child, Element, element
-from harness.reporting.number import NOTHING, interval_text, percent, signed
 
-__all__ = ["NOTHING", "anchor", "fold", "interval_text", "notes", "percent", "section", "signed", "table"]
+__all__ = ["anchor", "fold", "notes", "section", "table"]
 
 
 def anchor(prefix: str, *names: str) -> str:
@@ -57,7 +56,7 @@ def table(
         caption: What it shows.
         heads: Of the columns.
         rows: As many fields as heads.
-        texts: Numbers of the columns, besides the first, that hold words and not numbers.
+        texts: Indices of the columns after the first that hold words, not numbers.
         hidden_caption: Whether only a screen reader says the caption, since a heading is right above.
     """
     body = [

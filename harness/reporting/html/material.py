@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.languages.table import known_languages
-from harness.reporting.column import Column
+from harness.reporting.column import Column, conditions_of
+from harness.reporting.formats import ReportSection
 from harness.reporting.mean_row import MeanRow, mean_row, row_of
 from harness.reporting.summary import Summary, columns_of, summarise
 from harness.reporting.system_name import system_names
 from harness.storage.run_folder import Run
 
-__all__ = ["Material", "cells_of", "read_material", "script_of", "view_text"]
+__all__ = ["Material", "cells_of", "read_material", "script_of"]
 
 Cell = Mapping[str, Any]
 
@@ -25,9 +26,9 @@ class Material:
     """The runs of a report."""
 
     runs: tuple[Run, ...]
-    """Those that were given; the first one foremost."""
+    """The given runs, the main run first."""
     every: tuple[Run, ...]
-    """Those with the baselines that were made beside them, each behind its run."""
+    """The given runs with their baselines; baselines follow their run."""
     names: Mapping[Path, str]
     """Path of a run -> what the report calls it; each name is used once."""
     summary: Summary
@@ -47,21 +48,21 @@ class Material:
         return [(code, name, part.family) for part in self.summary.sections for code, name, _ in part.rows]
 
     def mean(self, run: Run, column: Column) -> MeanRow:
-        """Return what stands in a column for a run, held against the first run that has this column itself."""
+        """Return what a column shows for a run, compared with the first run that has this column itself."""
         owner = next((own for own in self.every if row_of(own, column) is not None), run)
         return mean_row(run, owner, column, self.columns)
 
 
-def read_material(runs: Sequence[Run]) -> Material:
-    """Return the material of runs, each of which may be followed by its baselines."""
-    # A baseline that was named itself comes twice: as such, and beside its run.
+def read_material(runs: Sequence[Run], *, sections: Sequence[ReportSection] = ()) -> Material:
+    """Return the material of runs, each of which may be followed by its baselines, with sections of plugins."""
+    # A baseline that the user also names comes twice: once as a run, and once with its own run.
     times = Counter(run.path.resolve() for run in runs)
     runs = list({run.path.resolve(): run for run in reversed(runs)}.values())[::-1]
     runs.sort(key=lambda run: list(times).index(run.path.resolve()))
     given = [
         run for run in runs if times[path := run.path.resolve()] > 1 or not _is_baseline(path, times.keys())
     ]
-    summary = summarise(runs)
+    summary = summarise(runs, sections=sections)
     return Material(
         runs=tuple(given),
         every=tuple(runs),
@@ -77,11 +78,6 @@ def _is_baseline(path: Path, paths: Collection[Path]) -> bool:
     return path.parent.name == "baselines" and path.parent.parent in paths
 
 
-def view_text(cell: Cell) -> str:
-    """Return the conditions of a cell or row as the summary writes them: ``variant=translated``."""
-    return " ".join(f"{name}={value}" for name, value in sorted(cell["view"].items()))
-
-
 def cells_of(run: Run, column: Column, language: str | None = None) -> list[Cell]:
     """Return the cells of a column, of all languages or of one: several where there are several seeds."""
     wanted = (column.task, column.protocol, column.method, column.view)
@@ -90,12 +86,12 @@ def cells_of(run: Run, column: Column, language: str | None = None) -> list[Cell
         for cell in run.cells
         if "method" in cell
         and (language is None or cell["language"] == language)
-        and (cell["task"], cell["protocol"], cell["method"], view_text(cell)) == wanted
+        and (cell["task"], cell["protocol"], cell["method"], conditions_of(cell["view"])) == wanted
     ]
 
 
 def script_of(run: Run, code: str) -> str:
-    """Return the ISO 15924 code of a language's script, as the run's tasks or the table say it."""
+    """Return the ISO 15924 code of a script: that of the run's tasks, or else that of the language table."""
     for spec in run.manifest["tasks"].values():
         if code in spec["languages"]:
             return str(spec["languages"][code][1])

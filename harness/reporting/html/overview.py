@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from harness.metrics.aggregation import cells_of_row
 from harness.reporting.console import SAMPLE_WARNING
 from harness.reporting.html.heatmap import LEGEND, error_heatmap, score_table, script_sections
-from harness.reporting.html.layout import fold, interval_text, notes, percent, section, table
+from harness.reporting.html.layout import fold, notes, section, table
 from harness.reporting.html.material import Material
 from harness.reporting.item_origin import ADDED, PROVENANCE_MARKS
 from harness.reporting.markup.element import Child, Element, element
 from harness.reporting.mean_row import MeanRow, mean_notes
+from harness.reporting.number import interval_text, percent
 from harness.reporting.score import Score
 from harness.reporting.summary import SkippedGroup, Summary, summarise
 from harness.storage.run_folder import Run
@@ -53,7 +54,7 @@ def score_section(material: Material) -> Element:
         inside: list[Child] = [by_family, fold("The same by script", by_script), _matrices(summary)]
         parts += inside if number == 0 else [fold(f"Scores of {material.name(run)}", inside)]
     legend = (
-        f"{LEGEND} * another split stands in for test, ! the cell failed, - no score: the reason is its title."
+        f"{LEGEND} * scored on another split than test, ! the cell failed, - no score: the reason is its title."
         f"{_origin_legend(material.summary)}"
     )
     return section("scores", "Scores by language", element("p", legend, class_="note"), parts)
@@ -70,10 +71,10 @@ def _origin_legend(summary: Summary) -> str:
     }
     meanings = {
         **{mark: made for made, mark in PROVENANCE_MARKS.items()},
-        ADDED: "added to the task by others, left out of the mean without ⁺",
+        ADDED: "added to the task by others, not in the mean without ⁺",
     }
-    told = [f"{mark} {meaning}" for mark, meaning in meanings.items() if mark in marks]
-    return f" {', '.join(told)}." if told else ""
+    shown = [f"{mark} {meaning}" for mark, meaning in meanings.items() if mark in marks]
+    return f" {', '.join(shown)}." if shown else ""
 
 
 def _means(material: Material) -> list[Element | None]:

@@ -8,10 +8,11 @@ from harness.analysis.comparison import Comparison, TaskComparison, compare
 from harness.analysis.significance import Difference, Scores
 from harness.errors import HarnessError
 from harness.languages.table import recorded_name
-from harness.reporting.html.layout import NOTHING, notes, percent, section, signed, table
+from harness.reporting.html.layout import notes, section, table
 from harness.reporting.html.material import Material
 from harness.reporting.markup.element import Element, element
 from harness.reporting.markup.heatmap import HeatRow, heatmap
+from harness.reporting.number import NOTHING, percent, signed
 
 if TYPE_CHECKING:
     from harness.registry.registry import Registry

@@ -33,7 +33,7 @@ LONGEST = 400
 
 
 def provenance_section(material: Material) -> Element:
-    """Return what is known of how each given run was made; what a run does not say is left out."""
+    """Return what is known of how each given run was made; what a run does not record is not shown."""
     parts = [
         fold(material.name(run), _run(run), is_open=number == 0) for number, run in enumerate(material.runs)
     ]
@@ -116,7 +116,7 @@ def _data(run: Run) -> Iterator[tuple[Child, ...]]:
                 " ".join([cell["task"], *(f"{name}={value}" for name, value in cell["view"].items())]),
                 cell["language"],
                 str(cell.get("seed", "-")),
-                f"{cell['split']}{' (stands in)' if cell['stands_in'] else ''}",
+                f"{cell['split']}{' (instead of test)' if cell['stands_in'] else ''}",
                 str(cell.get("provenance") or "-"),
                 str(data.get("origin", "-")),
                 f"{data.get('revision') or '-'}{pinned}",

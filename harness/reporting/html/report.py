@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
+from typing import Literal
 
-from harness.reporting.html.cases import case_section
 from harness.reporting.html.diagnosis import diagnosis_section
 from harness.reporting.html.equity import equity_section
 from harness.reporting.html.finding import findings
@@ -15,7 +15,6 @@ from harness.reporting.html.layout import notes, section, table
 from harness.reporting.html.material import Material, read_material
 from harness.reporting.html.overview import overview_section, score_section
 from harness.reporting.html.pairing import pair_section
-from harness.reporting.html.probing import probing_section
 from harness.reporting.html.provenance import provenance_section
 from harness.reporting.html.severity import confidence_of, first_rank
 from harness.reporting.html.systems import system_section
@@ -34,31 +33,38 @@ def render_html(runs: Sequence[Run]) -> str:
     What cannot be shown (no records, records of a version that kept no inputs, runs that have nothing in common) has
     one sentence in its place.
     """
-    material = read_material(runs)
     registry = open_session().registry
+    material = read_material(runs, sections=tuple(registry.report_sections))
     weakness = find_weakness(material.runs, registry)
     items, faults = worst_items(material)
     sections = [
         overview_section(material),
         score_section(material),
-        probing_section(material),
+        *_plugin_sections(material, "scores"),
         system_section(material),
         pair_section(material, registry),
         equity_section(material),
         diagnosis_section(material, weakness),
         language_section(material, weakness, items, findings(material, weakness)),
-        case_section(material),
+        *_plugin_sections(material, "items"),
         _item_section(material, items, faults),
         provenance_section(material),
     ]
     return _page(material, [part for part in sections if part is not None])
 
 
+def _plugin_sections(material: Material, place: Literal["scores", "items"]) -> list[Element | None]:
+    """Return what sections of plugins show in one place of the page."""
+    return [
+        report.render_page() for section, report in material.summary.extra.items() if section.place == place
+    ]
+
+
 def _page(material: Material, sections: Sequence[Element]) -> str:
     run = material.runs[0].results["run"]
     tasks = len({column.task for column in material.columns})
     languages = len({cell["language"] for own in material.runs for cell in own.cells if "method" in cell})
-    told = " ".join(
+    subtitle = " ".join(
         [
             *([f"Made {run['created']}"] if "created" in run else []),
             *([f"by harness {run['harness']}."] if "harness" in run else []),
@@ -73,7 +79,7 @@ def _page(material: Material, sections: Sequence[Element]) -> str:
         element(
             "header",
             element("h1", title),
-            element("p", told, class_="soft"),
+            element("p", subtitle, class_="soft"),
             class_="top",
         ),
         element(
@@ -108,7 +114,7 @@ def _item_section(
             element("a", element("bdi", item.record.id[:60]), href=f"#{item.anchor}"),
             item.title,
             pages.get(code, code),
-            _told(item),
+            _fault_text(item),
         )
         for code, own in items.items()
         for item in own
@@ -120,17 +126,17 @@ def _item_section(
     shown = None
     if rows:
         caption = (
-            "The worst items of the first run in each task and language; they stand in the pages of languages"
+            "The worst items of the first run in each task and language; the pages of languages show them"
         )
         shown = table(caption, ("item", "task", "language", "how wrong"), rows, texts={1, 2, 3})
     return section("items", "Worst items", shown, notes(faults))
 
 
-def _told(item: WorstItem) -> str:
+def _fault_text(item: WorstItem) -> str:
     record = item.record
     sure, rank = confidence_of(record.prediction), first_rank(record.prediction, record.reference)
     if rank is not None:
-        return f"first right candidate at rank {rank} or behind"
+        return f"first right candidate at rank {rank} or later"
     if item.kind == "token_tagging":
         wrong = sum(gold != given for gold, given in zip(record.reference, record.prediction, strict=False))
         return f"{wrong} of {len(record.reference)} tags wrong"

@@ -30,7 +30,7 @@ def severity(record: ItemRecord, kind: str, headline: Sequence[str]) -> tuple[fl
     """Return how wrong an answer is, larger is worse; None where it is right or has no gold answer.
 
     Classification: the confidence in the wrong label. Tagging: wrong tokens or spans. Ranked retrieval: the rank of the
-    first right candidate. Others: what lacks from a full score, then the confidence.
+    first right candidate. Others: what is missing from a full score, then the confidence.
     """
     prediction, gold = record.prediction, record.reference
     if gold is None:
@@ -51,7 +51,7 @@ def severity(record: ItemRecord, kind: str, headline: Sequence[str]) -> tuple[fl
 
 def _lost(record: ItemRecord, headline: Sequence[str]) -> tuple[float, float] | None:
     if isinstance(record.scores.get("example_error"), int | float):
-        # The headline of a checklist is of whole test cases, and says nothing of one example.
+        # The headline is a score of groups of examples, so it cannot rank single examples.
         found = [1.0 - record.scores["example_error"]]
     else:
         found = [record.scores[name] for name in headline if name in record.scores]
@@ -68,7 +68,7 @@ def _lost(record: ItemRecord, headline: Sequence[str]) -> tuple[float, float] | 
 
 
 def first_rank(prediction: Any, gold: Any) -> int | None:
-    """Return the rank of the first right candidate, from 1; one behind the last where none is right.
+    """Return the rank of the first right candidate, from 1; one more than the last where none is right.
 
     None for answers that are no ranking.
     """

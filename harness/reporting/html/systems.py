@@ -1,4 +1,4 @@
-"""Systems beside each other: the mean of every task with its interval, and strips of one dot a language."""
+"""Systems side by side: the mean of every task with its interval, and strips of one dot per language."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["system_section"]
 
 ENGLISH = "en"
 PUBLISHED_PROTOCOLS = {"human"}
-"""Whose published scores stand beside those of any protocol."""
+"""Published scores of it are shown next to those of any protocol."""
 
 
 def system_section(material: Material) -> Element | None:
@@ -23,12 +23,12 @@ def system_section(material: Material) -> Element | None:
     charts = [(_intervals(material, column), _strips(material, column)) for column in material.columns]
     if not charts:
         return None
-    told = (
-        "One dot a language, coloured by its family; English has a ring. A whisker is the 95 % interval of a mean, "
+    legend = (
+        "One dot per language, coloured by its family; English has a ring. A whisker is the 95 % interval of a mean, "
         "where the run has one. Published scores are those of the whole test sets. "
         "~ over other cells, § under another protocol or prompt: the overview says which."
     )
-    return section("systems", "Systems", element("p", told, class_="note"), charts)
+    return section("systems", "Systems", element("p", legend, class_="note"), charts)
 
 
 def _intervals(material: Material, column: Column) -> Element:
@@ -106,5 +106,5 @@ def _title(column: Column) -> str:
 
 
 def _short(name: str, most: int = 30) -> str:
-    """Return a name that fits beside a chart; the ends of a path say most."""
+    """Return a name that fits next to a chart; the ends of a path say most."""
     return name if len(name) <= most else f"{name[:8]}…{name[-(most - 9) :]}"

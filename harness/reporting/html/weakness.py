@@ -33,7 +33,7 @@ class Weakness:
     notes: tuple[str, ...]
 
     def title(self, attribute: str) -> str:
-        """Return what an attribute is; its name where nobody says."""
+        """Return what an attribute is; its name where no description exists."""
         return self.titles.get(attribute) or attribute
 
 

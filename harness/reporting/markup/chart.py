@@ -125,11 +125,11 @@ def strip_plot(
     marked: str = "English",
     description: str = "",
 ) -> Element:
-    """Return Figures 1 and 2 of XTREME-R: one line a system, one dot a language, coloured by family.
+    """Return Figures 1 and 2 of XTREME-R: one line per system, one dot per language, coloured by family.
 
     Args:
         title: Heading.
-        dots: In any order; those of other rows are left out.
+        dots: In any order; those of other rows are skipped.
         rows: Systems in their order, from the top.
         groups: Families in the order of their colours, the same in all charts of a page; by default sorted.
         low: Left end of the axis.
@@ -169,10 +169,10 @@ def strip_plot(
     table = data_table(
         ("system", "language", "group", "score"), [(dot.row, dot.label, dot.group, dot.value) for dot in dots]
     )
-    told = description or (
+    alternative = description or (
         "; ".join(f"{row}: mean {number(mean)}" for row, mean in means.items()) or "No values"
     )
-    return figure(title, told, WIDTH, height, drawing, table, swatches(families, *keys))
+    return figure(title, alternative, WIDTH, height, drawing, table, swatches(families, *keys))
 
 
 def _key(mark: Element, label: str) -> Element:
@@ -214,8 +214,8 @@ def interval_bars(
         [(bar.label, bar.value, bar.low, bar.high, bar.n) for bar in bars],
         digits,
     )
-    told = description or "; ".join(f"{bar.label}: {number(bar.value, digits)}" for bar in bars)
-    return figure(title, told, WIDTH, height, drawing, table)
+    alternative = description or "; ".join(f"{bar.label}: {number(bar.value, digits)}" for bar in bars)
+    return figure(title, alternative, WIDTH, height, drawing, table)
 
 
 def _whisker(scale: Scale, y: float, low: float | None, high: float | None) -> Element | None:
@@ -264,13 +264,13 @@ def bucket_bars(
         for index, name in enumerate(buckets)
     ]
     heads = ("bucket", *(("n",) if counts else ()), *(one.label for one in series))
-    told = description or "; ".join(
+    alternative = description or "; ".join(
         f"{one.label}: "
         + ", ".join(f"{name} {number(value)}" for name, value in zip(buckets, one.values, strict=True))
         for one in series
     )
     legend = swatches([one.label for one in series])
-    return figure(title, told, width, 240, drawing, data_table(heads, rows), legend)
+    return figure(title, alternative, width, 240, drawing, data_table(heads, rows), legend)
 
 
 def _bucket_bar(
@@ -329,12 +329,12 @@ def scatter(
         drawing.append(marker(groups.index(point.group), x, y, 5, title=f"{point.label}: {number(point.y)}"))
         drawing.append(element("text", point.label, x=x + 9, y=y + 4))
     rows = [(point.label, point.group, point.x, point.y) for point in points]
-    told = description or f"{len(points)} points; best trade-offs: " + (
+    alternative = description or f"{len(points)} points; best trade-offs: " + (
         ", ".join(point.label for point in front) or "none"
     )
     return figure(
         title,
-        told,
+        alternative,
         WIDTH,
         344,
         drawing,
@@ -376,14 +376,14 @@ def histogram(
     rows = [
         (f"{start:g} to {end:g}", count) for (start, end), count in zip(pairwise(edges), counts, strict=True)
     ]
-    told = f"{sum(counts):,} {y_label} from {edges[0]:g} to {edges[-1]:g}"
-    return figure(title, told, WIDTH, 240, drawing, data_table((x_label, y_label), rows))
+    alternative = f"{sum(counts):,} {y_label} from {edges[0]:g} to {edges[-1]:g}"
+    return figure(title, alternative, WIDTH, 240, drawing, data_table((x_label, y_label), rows))
 
 
 def calibration(title: str, bins: Sequence[tuple[float, float, int]]) -> Element:
     """Return accuracy against confidence, both in [0, 1]; `bins` are (mean confidence, accuracy, items).
 
-    The description tells the expected calibration error: the mean over items of the distance from the diagonal.
+    The description gives the expected calibration error: the mean over items of the distance from the diagonal.
     """
     across = Scale(low=0, high=1, start=56, end=336)
     up = Scale(low=0, high=1, start=300, end=20)
@@ -400,6 +400,6 @@ def calibration(title: str, bins: Sequence[tuple[float, float, int]]) -> Element
         for confidence, accuracy, n in bins
         if n
     ]
-    told = f"Expected calibration error {number(error, 3)} over {total:,} items"
+    alternative = f"Expected calibration error {number(error, 3)} over {total:,} items"
     table = data_table(("confidence", "accuracy", "n"), [(number(c, 3), a, n) for c, a, n in bins], digits=3)
-    return figure(title, told, 400, 344, drawing, table)
+    return figure(title, alternative, 400, 344, drawing, table)

@@ -50,7 +50,7 @@ def line_chart(
 
     Args:
         title: Heading.
-        lines: The curves; those without points are left out.
+        lines: The curves; those without points are skipped.
         groups: Names of the groups, in the order of their numbers.
         x_label: What the horizontal axis is.
         y_label: What the vertical axis is, with its unit.
@@ -68,17 +68,17 @@ def line_chart(
     across = Scale(low=min(xs), high=max(xs), start=LEFT + 8, end=RIGHT - 8)
     up = Scale(low=min(ys) - margin, high=max(ys) + margin, start=BOTTOM, end=TOP)
     drawing: list[Child] = [_axes(across, up, x_label, y_label, whole=x_digits == 0)]
-    # What is behind is drawn first.
+    # The lines at the back are drawn first.
     for line in sorted(lines, key=lambda own: own.stroke == "solid"):
         drawing.append(_curve(line, across, up))
-    keys = [_key(stroke, told) for stroke, told in strokes]
+    keys = [_key(stroke, caption) for stroke, caption in strokes]
     if ring:
         mark = element("circle", cx=12, cy=7, r=5, class_="ring")
         keys.append(element("li", element("svg", mark, width=24, height=14, aria_hidden="true"), f" {ring}"))
     rows = [(line.label, number(x, x_digits), y) for line in lines for x, y in line.points]
     table = data_table(("curve", x_label, y_label), rows)
-    told = description or "; ".join(_told(line, x_digits) for line in lines if line.stroke == "solid")
-    return figure(title, told, WIDTH, BOTTOM + 40, drawing, table, swatches(groups, *keys))
+    caption = description or "; ".join(_describe(line, x_digits) for line in lines if line.stroke == "solid")
+    return figure(title, caption, WIDTH, BOTTOM + 40, drawing, table, swatches(groups, *keys))
 
 
 def _axes(across: Scale, up: Scale, x_label: str, y_label: str, *, whole: bool) -> list[Element]:
@@ -103,7 +103,7 @@ def _curve(line: Line, across: Scale, up: Scale) -> Element:
     style = f"curve s{line.group % COLOURS}" + ("" if line.stroke == "solid" else f" {line.stroke}")
     path = "M" + "L".join(f"{across(x)},{up(y)}" for x, y in line.points)
     marks: list[Child] = [element("path", element("title", line.label), d=path, class_=style)]
-    # Beside each other, since those of several curves stand at the same x.
+    # Side by side, since several curves have points at the same x.
     aside = 3 * (line.group % COLOURS) - 3
     marks += [
         element(
@@ -126,12 +126,12 @@ def _curve(line: Line, across: Scale, up: Scale) -> Element:
     return element("g", marks)
 
 
-def _key(stroke: Stroke, told: str) -> Element:
+def _key(stroke: Stroke, caption: str) -> Element:
     mark = element("path", d="M0,7H24", class_=f"curve s6 {stroke}")
-    return element("li", element("svg", mark, width=24, height=14, aria_hidden="true"), f" {told}")
+    return element("li", element("svg", mark, width=24, height=14, aria_hidden="true"), f" {caption}")
 
 
-def _told(line: Line, digits: int) -> str:
+def _describe(line: Line, digits: int) -> str:
     (first, start), (last, end) = line.points[0], line.points[-1]
     peak, top = max(line.points, key=lambda point: (point[1], -point[0]))
     return (

@@ -1,7 +1,7 @@
 """A tiny builder of HTML and SVG in which everything is text unless it is an `Element`.
 
 Nothing here takes ready-made markup: names are checked, texts and attributes are escaped when an element is
-rendered, attributes that run code are refused, and control characters are made visible.
+rendered, attributes that run code are rejected, and control characters are made visible.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _ADDRESSES = frozenset(
     {"action", "formaction", "href", "src", "poster", "background", "ping", "cite", "data"}
 )
 _SCHEMES = frozenset({"http", "https", "mailto"})
-_REFUSED = frozenset({"style", "srcdoc", "srcset", "http-equiv", "is"})
+_REJECTED = frozenset({"style", "srcdoc", "srcset", "http-equiv", "is"})
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element; an empty tag stands for its children alone."""
+    """One element; an empty tag means its children alone."""
 
     tag: str
     attributes: tuple[tuple[str, str], ...]
@@ -46,8 +46,8 @@ def element(tag: str, /, *children: Child, **attributes: Attribute) -> Element:
 
     Args:
         tag: Its name.
-        children: Elements, texts and numbers, or iterables of these; None is left out.
-        attributes: By name, where ``_`` stands for ``-`` and a ``_`` at the end is dropped (``class_``,
+        children: Elements, texts and numbers, or iterables of these; None is skipped.
+        attributes: By name, where ``_`` means ``-`` and a ``_`` at the end is dropped (``class_``,
             ``aria_label``); None and False leave an attribute out, True gives it no value.
 
     Raises:
@@ -71,7 +71,7 @@ def fragment(*children: Child) -> Element:
 
 
 def _attribute(name: str, given: Attribute) -> tuple[str, str] | None:
-    if not _ATTRIBUTE.fullmatch(name) or name.lower().startswith("on") or name.lower() in _REFUSED:
+    if not _ATTRIBUTE.fullmatch(name) or name.lower().startswith("on") or name.lower() in _REJECTED:
         raise ValueError(f"An attribute cannot be called {name!r}.")
     if given is None or given is False:
         return None

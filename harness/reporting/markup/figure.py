@@ -53,7 +53,7 @@ class Scale:
 
 
 def number(value: float | None, digits: int = 1) -> str:
-    """Return a number as it stands in tables; ``-`` for None."""
+    """Return a number as tables show it; ``-`` for None."""
     if value is None:
         return "-"
     text = f"{value:,.{digits}f}"
@@ -78,7 +78,7 @@ def marker(group: int, x: float, y: float, size: float = 4.5, *, title: str | No
 
 
 def swatches(groups: Sequence[str], *more: Element) -> Element | None:
-    """Return the legend of groups in their order, or None where one group says nothing."""
+    """Return the legend of groups in their order, or None where there is one group only."""
     if len(groups) < 2 and not more:
         return None
     items = [
@@ -95,7 +95,7 @@ def swatches(groups: Sequence[str], *more: Element) -> Element | None:
 def data_table(
     heads: Sequence[str], rows: Sequence[Sequence[str | int | float | None]], digits: int = 1
 ) -> Element:
-    """Return the values behind a chart as a folded table; the first column heads the rows."""
+    """Return the values of a chart as a folded table; the first column heads the rows."""
     body = [
         element(
             "tr",

@@ -27,7 +27,7 @@ class HeatRow:
     reasons: tuple[str, ...] = ()
     """Why a value is missing, by column; empty where it is not."""
     marks: tuple[str, ...] = ()
-    """What stands after a value, by column."""
+    """What follows a value, by column."""
 
 
 def heat_class(value: float | None, low: float, high: float, *, diverging: bool = False) -> str:
@@ -56,13 +56,13 @@ def heatmap(
     Args:
         caption: What it shows.
         columns: Heads.
-        rows: With as many values as there are columns; ``-`` stands for None, with its reason on hover.
+        rows: With as many values as there are columns; ``-`` means None, with its reason on hover.
         corner: What rows and columns are.
         low: The value of the first colour; the smallest by default. Around 0 where `diverging`.
         high: The value of the last colour.
         digits: Of the numbers.
         diverging: Whether 0 is the middle: differences.
-        column_titles: Column -> what hovering over its head tells.
+        column_titles: Column -> what hovering over its head shows.
     """
     known = [value for row in rows for value in row.values if value is not None]
     reach = max((abs(value) for value in known), default=1.0)

@@ -37,10 +37,10 @@ def page(
 
     Args:
         title: Plain text.
-        body: What stands in it; a page should have one ``main`` element and one ``h1``.
+        body: Its content; a page should have one ``main`` element and one ``h1``.
         language: Of the page's own words.
         modules: Sources of ES modules of ours, written into the page in this order; their hashes are in its policy.
-        styles: Style sheets of ours behind the shared one.
+        styles: Style sheets that follow the shared one.
         data: A JSON value by the id of the ``application/json`` element that will hold it.
         description: One sentence for lists of pages.
 

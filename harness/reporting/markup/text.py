@@ -12,7 +12,7 @@ from harness.reporting.markup.element import Element, element
 __all__ = ["model_text"]
 
 SHOWN = 400
-"""Characters of a text that stand before its "show all"."""
+"""Characters of a text that are shown before its "show all"."""
 
 
 def model_text(text: str, language: str | None = None, *, shown: int = SHOWN) -> Element:

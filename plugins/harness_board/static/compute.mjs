@@ -100,7 +100,7 @@ function absence(board, system, task, code) {
 export function languageCell(board, system, task, code, state) {
   const place = task.places.get(code);
   const metrics = shownMetrics(task, state, true);
-  if (place === undefined) return { value: null, se: null, whole: true, title: "not a language of this task" };
+  if (place === undefined) return { value: null, se: null, whole: true, title: "this task does not have the language" };
   const found = metrics.map((metric) => board.scores[system].get(task.task)?.get(metric));
   const value = mean(found.map((score) => score?.values?.[place] ?? null));
   // F1 and exact match are of the same items: the mean of their errors never claims too much.
@@ -131,7 +131,7 @@ export function taskCell(board, system, task, languages, state) {
   return overLanguages(board, system, task, languages, state, agg);
 }
 
-/** @returns {(number|null)[]} by place of a language: the mean of the shown metrics */
+/** @returns {(number|null)[]} by place of the language: the mean of the shown metrics */
 function byPlace(board, system, task, state, field) {
   const metrics = shownMetrics(task, state, true);
   const known = board.scores[system].get(task.task);
@@ -164,8 +164,8 @@ function overLanguages(board, system, task, languages, state, agg) {
   if (!asked) return none("no language is left");
   if (!known) return none(absence(board, system, task, countedLanguages(task, languages).find((code) => !languages || languages.has(code))));
   const scores = board.scores[system].get(task.task);
-  const told = notes(shownMetrics(task, state, true).map((metric) => scores?.get(metric)), true);
-  const title = [known === asked ? "" : `over ${known} of ${asked} languages`, told].filter(Boolean).join("; ");
+  const noted = notes(shownMetrics(task, state, true).map((metric) => scores?.get(metric)), true);
+  const title = [known === asked ? "" : `over ${known} of ${asked} languages`, noted].filter(Boolean).join("; ");
   const whole = known === asked;
   const sure = (at) => Object.fromEntries([["se", "ses"], ["low", "lows"], ["high", "highs"]].map(([name, field]) => [name, byPlace(board, system, task, state, field)[at] ?? null]));
   if (agg === "gap") return source === null || !count ? none("the source language is not among its test languages") : { value: source - sum / count, se: null, whole, title };
@@ -194,14 +194,14 @@ export function systemScores(board, system, tasks, languages, state) {
   const weights = {};
   for (const task of used) weights[task] = 1 / used.length;
   if (useGroups) for (const members of Object.values(groups)) for (const task of members) weights[task] = 1 / members.length / Object.keys(groups).length;
-  const lacking = used.filter((task) => cells[task].value === null);
+  const missing = used.filter((task) => cells[task].value === null);
   const whole = used.every((task) => cells[task].whole);
   const total = {
     value: useGroups ? found.paper : found.flat,
-    se: lacking.length ? null : combinedError(used.map((task) => [weights[task], cells[task].se])),
+    se: missing.length ? null : combinedError(used.map((task) => [weights[task], cells[task].se])),
     ...(used.length === 1 ? { low: cells[used[0]].low, high: cells[used[0]].high } : {}),
     whole,
-    title: lacking.length ? `no score for ${lacking.join(", ")}` : whole ? "" : "over fewer languages than the tasks have",
+    title: missing.length ? `no score for ${missing.join(", ")}` : whole ? "" : "over fewer languages than the tasks have",
   };
   const categories = {};
   for (const [name, value] of Object.entries(found.categories)) {
@@ -289,7 +289,7 @@ function data(found) {
   return found ? `${amount(found.value)} ${found.unit.replaceAll("_", " ")}` : "-";
 }
 
-/** @returns {string[]} the facts that stand in columns: the chosen ones, or those that tell systems apart */
+/** @returns {string[]} the facts that are shown as columns: the chosen ones, or those in which systems differ */
 export function shownFacts(board, state) {
   if (state.cols !== undefined) return state.cols.split(",").filter((name) => FACTS[name]);
   const systems = board.content.systems;
@@ -404,11 +404,11 @@ export function uncertainty(value, ends) {
 /** @returns {string} a cell as text; "~" marks a mean over fewer languages */
 export function cellText(cell, withInterval = false) {
   if (cell.value === null) return "-";
-  const told = withInterval ? uncertainty(cell.value, endsOf(cell)) : "";
-  return `${format(cell.value)}${cell.whole ? "" : "~"}${told && ` ${told}`}`;
+  const interval = withInterval ? uncertainty(cell.value, endsOf(cell)) : "";
+  return `${format(cell.value)}${cell.whole ? "" : "~"}${interval && ` ${interval}`}`;
 }
 
-/** @returns {string} what hovering tells: note, interval */
+/** @returns {string} what hovering shows: note, interval */
 export function cellTitle(cell) {
   const ends = endsOf(cell);
   return [cell.title, ends ? `95 % interval ${format(ends[0])} to ${format(ends[1])}` : ""].filter(Boolean).join("; ");

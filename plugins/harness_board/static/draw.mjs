@@ -90,7 +90,7 @@ export function drawRows(body, shown, cache, tools) {
   later = setTimeout(follow, 30, FIRST);
 }
 
-/** @returns {boolean} whether all rows stand in the table */
+/** @returns {boolean} whether all rows are in the table */
 export function isDrawn() {
   return later === 0;
 }
@@ -116,8 +116,8 @@ function oneRow(row, shown, classes, texts, tools) {
     cells.push(node("td", { class: text.length > 30 ? "wide" : null }, text));
   }
   const total = node("td", { class: row.total.value === null ? "n absent" : "n total" }, tools.text(row.total));
-  const told = tools.title(row.total);
-  if (told) total.setAttribute("title", told);
+  const description = tools.title(row.total);
+  if (description) total.setAttribute("title", description);
   cells.push(total);
   row.cells.forEach((cell, place) => {
     const made = document.createElement("td");
@@ -144,8 +144,8 @@ export function scatter(points, label) {
   const across = (x) => 50 + ((Math.log10(x) - left) / (right - left)) * (width - 190);
   const up = (y) => 280 - ((y - low) / (high - low)) * 256;
   const front = [...points].sort((a, b) => a.x - b.x || b.y - a.y).reduce((kept, point) => (!kept.length || point.y > kept.at(-1).y ? [...kept, point] : kept), []);
-  const told = `${label} against parameters for ${points.length} systems; best trade-offs: ${front.map((point) => point.label).join(", ")}`;
-  const drawing = svg("svg", { role: "img", "aria-label": told, viewBox: `0 0 ${width} 330`, width, height: 330 }, svg("title", {}, "Score against parameters"), svg("desc", {}, told));
+  const description = `${label} against parameters for ${points.length} systems; best trade-offs: ${front.map((point) => point.label).join(", ")}`;
+  const drawing = svg("svg", { role: "img", "aria-label": description, viewBox: `0 0 ${width} 330`, width, height: 330 }, svg("title", {}, "Score against parameters"), svg("desc", {}, description));
   for (let power = Math.ceil(left); power <= right; power += 1) {
     const x = across(10 ** power);
     drawing.append(svg("line", { x1: x, x2: x, y1: 24, y2: 280, class: "grid" }), svg("text", { x, y: 298, class: "mid soft" }, `10^${power}`));
@@ -189,8 +189,8 @@ export function bucketChart(title, buckets, series) {
   const slot = (width - 60) / buckets.length;
   const bar = Math.min(34, (slot - 14) / series.length);
   const up = (value) => 200 - ((value - low) / (high - low)) * 180;
-  const told = series.map((one) => `${one.label}: ${buckets.map((bucket, at) => `${bucket} ${one.values[at]?.toFixed(1) ?? "-"}`).join(", ")}`).join("; ");
-  const drawing = svg("svg", { role: "img", "aria-label": `${title}. ${told}`, viewBox: `0 0 ${width} 236`, width, height: 236 }, svg("title", {}, title), svg("desc", {}, told));
+  const description = series.map((one) => `${one.label}: ${buckets.map((bucket, at) => `${bucket} ${one.values[at]?.toFixed(1) ?? "-"}`).join(", ")}`).join("; ");
+  const drawing = svg("svg", { role: "img", "aria-label": `${title}. ${description}`, viewBox: `0 0 ${width} 236`, width, height: 236 }, svg("title", {}, title), svg("desc", {}, description));
   for (const value of new Set([low, (low + high) / 2, high])) drawing.append(svg("line", { x1: 48, x2: width - 8, y1: up(value), y2: up(value), class: "grid" }), svg("text", { x: 42, y: up(value) + 4, class: "end soft" }, value.toFixed(1)));
   buckets.forEach((bucket, at) => {
     const middle = 54 + (at + 0.5) * slot;

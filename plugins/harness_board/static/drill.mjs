@@ -10,7 +10,7 @@ export function systemsOf(row) {
   return (row.systems || (row.system ? [row.system] : [])).join(" and ");
 }
 
-/** @returns {string} what a difference takes from what: a diagnosis tells the second system's gain over the first */
+/** @returns {string} what a difference takes from what: a diagnosis gives the second system's gain over the first */
 export function differenceOf(row) {
   return row.systems?.length === 2 ? `${row.systems[1]} minus ${row.systems[0]}` : "difference";
 }
@@ -28,7 +28,7 @@ export function choices(rows, picked) {
   return { ...found, rows: left };
 }
 
-/** @returns {number[]} the values of a row in points: one a system, a share for data */
+/** @returns {number[]} the values of a row in points: one per system, a share for data */
 export function rowValues(row) {
   const given = row.values ?? row.value ?? row.difference ?? null;
   return (Array.isArray(given) ? given : [given]).map((value) => (typeof value === "number" ? value * 100 : null));

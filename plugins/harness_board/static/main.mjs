@@ -94,7 +94,7 @@ async function copyLink(button) {
     box.value = location.href;
     box.hidden = false;
     box.select();
-    byId("said").textContent = "The browser does not let a file copy: the link stands beside the button.";
+    byId("said").textContent = "The browser does not let a file copy: the link is next to the button.";
   }
   button.focus();
 }
@@ -146,7 +146,7 @@ else {
   fillControls();
   shown = view(board, state);
   byId("scatter").replaceChildren(...scatterOf());
-  // Rows are made while nobody waits, so that the first filter only moves them.
+  // Rows are made while the user does not wait, so that the first filter only moves them.
   setTimeout(() => drawRows(document.createElement("tbody"), shown, cache, toolsOf()), 0);
   drawWords(state.task ? formulasOfTask() : formulas().paper);
 }

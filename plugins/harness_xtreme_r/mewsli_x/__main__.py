@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from harness.errors import HarnessError, UsageError
+from harness import HarnessError, UsageError
 from harness_xtreme_r.mewsli_x.synthetic import (
     RELEASED_CANDIDATES,
     RELEASED_MENTIONS,
@@ -27,13 +27,13 @@ def write(
         int | None, typer.Option(help="Test mentions of each language [default: 20].")
     ] = None,
     pairs: Annotated[int | None, typer.Option(help="Training pairs [default: 1000].")] = None,
-    seed: Annotated[int, typer.Option(help="Another seed, other names and texts.")] = 42,
-    full: Annotated[bool, typer.Option("--full", help="As many of everything as in the release.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the names and texts.")] = 42,
+    full: Annotated[bool, typer.Option("--full", help="The sizes of the release.")] = False,
 ) -> None:
     """Write synthetic files in the layout of Mewsli-X: invented names and texts, no benchmark data."""
     try:
         if full and (candidates, mentions, pairs) != (None, None, None):
-            raise UsageError("--full gives every size; leave out --candidates, --mentions and --pairs.")
+            raise UsageError("--full sets every size; omit --candidates, --mentions and --pairs.")
         counts = RELEASED_MENTIONS if full else dict.fromkeys(RELEASED_MENTIONS, _given(mentions, 20))
         paths = write_synthetic(
             output,

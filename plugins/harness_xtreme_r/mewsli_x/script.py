@@ -24,9 +24,9 @@ class Script:
 
     syllables: tuple[str, ...]
     space: str = " "
-    """What stands between words."""
+    """The separator of words."""
     name_space: str = " "
-    """What stands between the two words of a name."""
+    """The separator of the two words of a name."""
     stop: str = "."
 
     def word(self, *numbers: int) -> str:

@@ -1,13 +1,13 @@
 """Synthetic files in the layout of Mewsli-X (release 20220518_6), for tests and benchmarks.
 
-Everything in them is invented: names, words, texts. Scores on them say nothing about how a model does on
+Everything in them is invented: names, words, texts. Scores on them say nothing about a model on
 Mewsli-X. They have structure that a model can learn: a mention and the description of its entity share the name,
 the kind and the place; in another script the name is spelt with other letters, and each language has its own
 words for kinds, so that same-language retrieval is easier than cross-language retrieval. Every fourth mention
 has only the first word of the name.
 
 Unlike the release, the descriptions are in 36 languages, those of XTREME-R's 50 that are written in one of five
-scripts, and the pairs tell of entities outside of the candidate set. Document and description addresses begin
+scripts, and the pairs are about entities outside of the candidate set. Document and description addresses begin
 with `ADDRESS`.
 
 Source of the layout: google-research/google-research ``dense_representations_for_entity_retrieval/mel/mewsli_x``
@@ -25,7 +25,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from harness.errors import UnknownNameError, UsageError
+from harness import UnknownNameError, UsageError
 from harness_xtreme_r.mewsli_x.world import LANGUAGES, Entity, Lexicon, World, open_world
 
 __all__ = [

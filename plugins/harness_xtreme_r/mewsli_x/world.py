@@ -34,7 +34,7 @@ class Lexicon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """What an entity is called, by syllables, and what is told about it."""
+    """An entity: the syllables of its name, its kind and its place."""
 
     number: int
     first: tuple[int, int, int]

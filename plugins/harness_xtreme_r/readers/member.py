@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from harness.errors import DataError, UsageError
+from harness import DataError, UsageError
 
 __all__ = ["member", "required_option"]
 

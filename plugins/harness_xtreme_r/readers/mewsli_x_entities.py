@@ -9,10 +9,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from harness.data.readers.reader import Reader
+from harness import DataError, Reader, Row
 from harness.data.readers.structured import parse_json
-from harness.data.records import Row
-from harness.errors import DataError
 from harness_xtreme_r.readers.member import member
 from harness_xtreme_r.readers.mewsli_x_text import check_layout, description_text
 
@@ -22,7 +20,7 @@ _NAME = "mewsli_x_entities"
 
 
 def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    """Yield one row an entity; the file is never held as a whole, only the ids that were seen."""
+    """Yield one row per entity; only the seen ids are kept in memory, not the whole file."""
     seen: set[str] = set()
     for path in paths:
         name = str(path)
@@ -45,7 +43,7 @@ def _objects(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield line and object of every line.
 
     Several times as fast as the reader ``jsonl``, which is asked only what is wrong with a line; of a key that
-    stands twice in an object the last one counts.
+    occurs twice in an object the last one counts.
     """
     blank = 0
     try:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.data.readers.reader import Reader, choice
+from harness import DataError, Reader, Row
+from harness.data.readers.reader import choice
 from harness.data.readers.structured import JSONL
-from harness.data.records import Row
-from harness.errors import DataError
 from harness_xtreme_r.readers.member import member, required_option
 from harness_xtreme_r.readers.mewsli_x_text import (
     CHECK_OFFSETS,
@@ -23,7 +22,7 @@ _NAME = "mewsli_x_mentions"
 
 
 def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    """Yield one row a mention of one language; the files hold the articles of all languages."""
+    """Yield one row per mention of one language; the files hold the articles of all languages."""
     language = required_option(options, "language", _NAME)
     check = choice(options, "check_offsets", CHECK_OFFSETS)
     languages: set[str] = set()

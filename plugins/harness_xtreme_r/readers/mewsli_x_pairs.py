@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.data.readers.reader import Reader, choice
+from harness import Reader, Row
+from harness.data.readers.reader import choice
 from harness.data.readers.structured import JSONL
-from harness.data.records import Row
 from harness_xtreme_r.readers.member import member
 from harness_xtreme_r.readers.mewsli_x_text import (
     CHECK_OFFSETS,
@@ -23,7 +23,7 @@ _NAME = "mewsli_x_pairs"
 
 
 def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    """Yield one row a pair, with the id of its mention."""
+    """Yield one row per pair, with the id of its mention."""
     check = choice(options, "check_offsets", CHECK_OFFSETS)
     for row in JSONL.read(paths, {}):
         check_layout(row.fields, _NAME, row.where)

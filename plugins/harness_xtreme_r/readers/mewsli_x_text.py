@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harness.errors import DataError
+from harness import DataError
 from harness_xtreme_r.readers.member import member
 from harness_xtreme_r.readers.offset import cuts_character
 
@@ -39,7 +39,7 @@ _MARKED: Final = re.compile(r"\{(.*?)\}")
 
 
 def check_layout(record: Mapping[str, Any], reader: str, where: str) -> None:
-    """Raise `DataError` where a line lacks the keys of the reader's file, naming the reader that fits it."""
+    """Raise `DataError` where a line has other keys than the reader expects, naming the reader that fits."""
     first, second = LAYOUTS[reader]
     if first in record and second in record:
         return
@@ -57,7 +57,7 @@ def mention_text(context: Mapping[str, Any], mention: Mapping[str, Any], where: 
     """Return ``mention: left { mention } right`` with the one sentence that holds the mention.
 
     Earlier ``{...}`` in the sentence become ``(...)``; newlines become spaces, and each pair of spaces one. The
-    mention stands in front as well, so that a short maximum length does not lose it. `check` is one of
+    mention also comes first, so that a short maximum length does not lose it. `check` is one of
     `CHECK_OFFSETS`. Raises `DataError` where the offsets do not fit the mention, or no sentence holds it.
     """
     text = member(context, "text", str, where)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.data.readers.reader import Reader
+from harness import DataError, Reader, Row
 from harness.data.readers.squad import SQUAD
-from harness.data.records import Row
-from harness.errors import DataError
 from harness_xtreme_r.readers.sentence_border import sentence_spans
 from harness_xtreme_r.readers.xquad_r_paragraph import passage_text
 
@@ -16,9 +14,9 @@ __all__ = ["SQUAD_SENTENCES"]
 
 
 def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    """Yield one row a question, with the sentence in which its first reference answer starts.
+    """Yield one row per question, with the sentence in which its first reference answer starts.
 
-    A question whose answer starts in no sentence is left out, as in the released training code
+    A question whose answer starts in no sentence is skipped, as in the released training code
     (google-research/xtreme ``third_party/processors/lareqa.py``, _create_examples). Raises `DataError` for a
     question without an answer and for an answer that is not at its offset.
     """

@@ -1,7 +1,7 @@
 """XCOPA with the field ``question`` of an aligned file.
 
 The published field is wrong in five languages (compared with Estonian by ``idx``, test sets: th 250, tr 51,
-sw 37, id 4 and it 4 of 500 items), while the labels agree everywhere. What an item asks for, cause or effect,
+sw 37, id 4 and it 4 of 500 items), while the labels agree everywhere. Whether an item asks for a cause or an effect
 does not depend on the language, so the field of the Estonian item repairs it.
 """
 
@@ -11,11 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness import DataError, Reader, Row, UsageError
 from harness.data.readers.column import COLUMNS, pick, wanted_columns
-from harness.data.readers.reader import Reader
 from harness.data.readers.structured import JSONL
-from harness.data.records import Row
-from harness.errors import DataError, UsageError
 
 __all__ = ["XCOPA_ALIGNED"]
 
@@ -26,11 +24,11 @@ _QUESTIONS = ("cause", "effect")
 def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     """Yield the rows of the first file, in its order, with ``question`` taken from the second by ``idx``.
 
-    Raises `UsageError` where there are not two files, and `DataError` where their items or labels differ.
+    Raises `UsageError` unless there are two files, and `DataError` where their items or labels differ.
     """
     if len(paths) != 2:
         raise UsageError(
-            f"The reader {_NAME!r} reads two files together, those of a language and of the aligned one, found "
+            f"The reader {_NAME!r} reads two files, one of the language and an aligned one, found "
             f"{len(paths)}."
         )
     columns = wanted_columns(options)
@@ -61,12 +59,12 @@ def _by_index(path: Path) -> dict[Any, Row]:
 
 
 def _check_same(own: Mapping[int, Row], aligned: Mapping[int, Row], path: Path, other: Path) -> None:
-    for present, missing, lacking in ((own, aligned, other), (aligned, own, path)):
-        lacked = sorted(set(present) - set(missing))
-        if lacked:
+    for present, missing, file in ((own, aligned, other), (aligned, own, path)):
+        absent = sorted(set(present) - set(missing))
+        if absent:
             raise DataError(
-                f"{lacking}: expected the item with 'idx' {lacked[0]} of {present[lacked[0]].where}, found "
-                f"{len(missing)} items without it ({len(lacked)} are lacking)."
+                f"{file}: expected the item with 'idx' {absent[0]} of {present[absent[0]].where}, found "
+                f"{len(missing)} items without it ({len(absent)} are missing)."
             )
 
 
@@ -80,6 +78,6 @@ def _question(row: Row) -> str:
 XCOPA_ALIGNED = Reader(
     name=_NAME,
     read=_read,
-    summary="XCOPA JSON lines of a language, with 'question' taken from an aligned file, the second one.",
+    summary="XCOPA JSON lines of one language, with 'question' taken from an aligned file, the second one.",
     options={"columns": COLUMNS},
 )

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness import DataError
 from harness.data.readers.structured import parse_json
 from harness.data.readers.text import whole_text
-from harness.errors import DataError
 from harness_xtreme_r.readers.member import member
 
 __all__ = ["Paragraph", "Question", "passage_text", "read_paragraphs"]
 
 _PARQUET = b"PAR1"
-_HINT = "Give xquad-r/LANG.json of google-research-datasets/lareqa; the Hub's xquad_r lacks the breaks."
+_HINT = "Give xquad-r/LANG.json of google-research-datasets/lareqa; the Hub's xquad_r has no breaks."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,9 @@ def passage_text(sentence: str, paragraph: str) -> str:
 
 
 def read_paragraphs(paths: Sequence[Path]) -> Iterator[tuple[Path, Paragraph]]:
-    """Yield the paragraphs of files in their order; articles are counted on from file to file.
+    """Yield the paragraphs of files in their order; article numbers continue from file to file.
 
-    Raises `DataError` for what is not XQuAD-R, and for a question id that stands twice.
+    Raises `DataError` for what is not XQuAD-R, and for a duplicate question id.
     """
     first_article = 0
     seen: dict[str, str] = {}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.data.readers.reader import Reader
-from harness.data.records import Row
+from harness import Reader, Row
 from harness_xtreme_r.readers.xquad_r_paragraph import read_paragraphs
 
 __all__ = ["XQUAD_R_QUESTIONS"]

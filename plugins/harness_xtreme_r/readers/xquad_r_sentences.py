@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.data.readers.reader import Reader, choice
-from harness.data.records import Row
-from harness.errors import DataError
+from harness import DataError, Reader, Row
+from harness.data.readers.reader import choice
 from harness_xtreme_r.readers.member import required_option
 from harness_xtreme_r.readers.offset import cuts_character
 from harness_xtreme_r.readers.xquad_r_paragraph import Paragraph, Question, passage_text, read_paragraphs
@@ -22,7 +21,7 @@ _HINT = (
 
 
 def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
-    """Yield one row a sentence; equal sentences stay distinct, as their places tell them apart."""
+    """Yield one row per sentence; equal sentences have different ids."""
     language = required_option(options, "language", _NAME)
     lengths_only = choice(options, "check_breaks", ("true", "length")) == "length"
     lengths_only |= language in options.get("shifted", "").split()

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from harness.errors import UsageError
+from harness import UsageError
 from harness_xtreme_r.submission.format import write_text
 
 __all__ = ["app"]
@@ -52,9 +52,7 @@ def score(
 @app.command()
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
-    target: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Where TASK/test-LANG.EXT files are written.")
-    ],
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the TASK/test-LANG.EXT files.")],
     protocol: Annotated[
         str | None, typer.Option(help="Only cells of this protocol, where a task was run under several.")
     ] = None,
@@ -62,10 +60,10 @@ def export(
     """Write the predictions of a run as a submission."""
     from harness_xtreme_r.submission.run import export_run
 
-    written, left_out = export_run(run, target, protocol=protocol)
+    written, omitted = export_run(run, target, protocol=protocol)
     typer.echo(f"Wrote {len(written)} files below {target}.")
-    for reason in left_out:
-        _warn(f"left out {reason}")
+    for reason in omitted:
+        _warn(f"skipped {reason}")
 
 
 @app.command("import")
@@ -79,13 +77,13 @@ def import_(
         typer.Option("--data", "-d", help="Where the test data are: hub, sample, or folders."),
     ] = None,
 ) -> int:
-    """Make a run of a submission: scored, reported and compared like any other."""
+    """Make a run of a submission, to score, report and compare it like any other."""
     from harness.cli.display import show_run
     from harness_xtreme_r.submission.run import import_submission
 
-    _, left_out = import_submission(folder, data or [], output)
-    for reason in left_out:
-        _warn(f"left out {reason}")
+    _, omitted = import_submission(folder, data or [], output)
+    for reason in omitted:
+        _warn(f"skipped {reason}")
     return show_run(output)
 
 

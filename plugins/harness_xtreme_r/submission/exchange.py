@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.data.records import Prediction
-from harness.errors import DataError, UsageError
+from harness import DataError, Prediction, UsageError
 from harness_xtreme_r.submission.layout import SubmissionTask
 from harness_xtreme_r.submission.line_format import ChoiceFormat
 from harness_xtreme_r.submission.tatoeba import from_sorted_english_indices, to_sorted_english_indices
@@ -23,8 +22,8 @@ def content_of(
     """Return what ``task.format.write`` takes, from predictions in test order.
 
     Of a ranking the candidates are kept and not those after them. `english` gives Tatoeba the English sentence
-    of every pair. Raises `DataError` where a line-based format has no line for an unanswered item or an answer
-    is none of the choices, and `UsageError` where Tatoeba lacks the English sentences.
+    of every pair. Raises `DataError` where a line-based format has no line for an unanswered item or for
+    an unknown answer, and `UsageError` for Tatoeba without the English sentences.
     """
     outputs = [prediction.output for prediction in predictions]
     if task.kind == "span_extraction":
@@ -53,9 +52,9 @@ def predictions_of(
 ) -> list[Prediction]:
     """Return one prediction for each id, in the order of `ids`, which is the test order.
 
-    An id that a file with ids lacks becomes an unparsed prediction without an answer, which scores 0. Scores
+    An id that is missing from a file with ids becomes an unparsed prediction without an answer, which scores 0. Scores
     and offsets, which no submission file holds, are absent. Raises `DataError` where a line-based file has
-    another number of items than `ids`, and `UsageError` where Tatoeba lacks the English sentences.
+    another number of items than `ids`, and `UsageError` for Tatoeba without the English sentences.
     """
     if task.kind == "span_extraction":
         return [

@@ -1,4 +1,4 @@
-"""What a submission file format is, and the text files under all of them."""
+"""The protocol of a submission file format, and the text files that all formats use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.errors import DataError, UsageError
+from harness import DataError, UsageError
 
 __all__ = ["FileFormat", "FilePair", "PairedItems", "read_lines", "read_text", "write_text"]
 
@@ -31,11 +31,11 @@ class PairedItems:
     extra: tuple[str, ...] = ()
     """Ids of predictions without a gold item; they do not count."""
     note: str = ""
-    """What looks wrong although the format allows it."""
+    """A suspicious finding that the format allows."""
 
 
 class FileFormat(Protocol):
-    """How the files of a task are read, written and laid beside each other."""
+    """How the files of a task are read, written and paired."""
 
     @property
     def extension(self) -> str:
@@ -51,7 +51,7 @@ class FileFormat(Protocol):
         """Write what `read_predictions` returns, creating the folder; raises `DataError` or `UsageError`."""
 
     def pair(self, predictions: Any, gold: Any, files: FilePair) -> PairedItems:
-        """Return predictions beside gold; raises `DataError` where lines or sentences do not match."""
+        """Return predictions paired with gold; raises `DataError` where lines or sentences do not match."""
 
 
 def read_text(path: Path) -> str:

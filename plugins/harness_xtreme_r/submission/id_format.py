@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import DataError
+from harness import DataError
 from harness.metrics.retrieval import CUT_OFF
 from harness_xtreme_r.submission.format import FilePair, PairedItems, read_text, write_text
 
@@ -83,7 +83,7 @@ class AnswerFormat:
         return content
 
     def read_gold(self, path: Path) -> list[GoldItem]:
-        """Return id and gold texts of every question, in file order; raises `DataError` where it has none.
+        """Return id and gold texts of every question, in file order; raises `DataError` without questions.
 
         A SQuAD file may ask the same id twice; as in the published scorers both count.
         """
@@ -98,7 +98,7 @@ class AnswerFormat:
         _write_object(path, content)
 
     def pair(self, predictions: Mapping[str, str], gold: Sequence[GoldItem], files: FilePair) -> PairedItems:
-        """Return answers beside gold texts in gold order; a question without an answer gets None."""
+        """Return answers and gold texts in gold order; a question without an answer gets None."""
         return _pair_by_id(predictions, gold, None)
 
 
@@ -106,8 +106,8 @@ class AnswerFormat:
 class RankingFormat:
     """An object of mention id and a list of entity ids, best first; gold lists hold exactly one entity.
 
-    A list has at most 20 ids and none twice: the published scorer would drop what comes after and count a
-    repeated id at its first rank, so that either is a fault of whatever wrote the list.
+    A list has at most 20 ids and none twice: the published scorer drops further ids and counts a
+    repeated id at its first rank, so both are reported as faults.
     """
 
     extension: str = "json"
@@ -118,7 +118,7 @@ class RankingFormat:
         return {key: _ranking(ids, f"{path}: id {key!r}") for key, ids in content.items()}
 
     def read_gold(self, path: Path) -> list[GoldItem]:
-        """Return id and entity of every mention; raises `DataError` where it has not exactly one."""
+        """Return id and entity of every mention; raises `DataError` unless each has exactly one."""
         rankings = self.read_predictions(path)
         if not rankings:
             raise DataError(f"{path}:1: expected at least one mention, found none.")
@@ -134,7 +134,7 @@ class RankingFormat:
     def pair(
         self, predictions: Mapping[str, Sequence[str]], gold: Sequence[GoldItem], files: FilePair
     ) -> PairedItems:
-        """Return rankings beside gold entities in gold order; a mention without one gets an empty ranking."""
+        """Return rankings and gold entities in gold order; a mention without one gets an empty ranking."""
         return _pair_by_id(predictions, gold, [])
 
 

@@ -1,4 +1,4 @@
-"""The layout of a submission: a folder a task, and in it one file ``test-LANG.EXT`` a language.
+"""The layout of a submission: one folder per task, with one file ``test-LANG.EXT`` per language.
 
 Source: google-research/xtreme ``README.md`` and ``evaluate.py`` (READER_FUNCTION, METRIC_FUNCTION,
 get_suffix).
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from harness.errors import UnknownNameError, UsageError
+from harness import UnknownNameError, UsageError
 from harness.metrics import chunk, classification, mlqa, retrieval, squad
 from harness.metrics.metric import MetricFunction
 from harness_xtreme_r.submission.format import FileFormat
@@ -45,7 +45,7 @@ class SubmissionTask:
     """The metrics that the benchmark's scorer prints, by the names it prints."""
 
     def path(self, root: Path, language: str) -> Path:
-        """Return where the file of a language lies below `root`; raises `UsageError` for what is no code."""
+        """Return the file of a language below `root`; raises `UsageError` for an invalid code."""
         if not re.fullmatch(_LANGUAGE, language):
             raise UsageError(f"Expected a language code such as 'sw' in a file name, found {language!r}.")
         return root / self.name / f"test-{language}.{self.format.extension}"
@@ -96,7 +96,7 @@ class LanguageFiles:
     paths: Mapping[str, Path]
     """The file of every language, by language code in alphabetical order."""
     ignored: tuple[Path, ...]
-    """What does not follow ``test-LANG.EXT``."""
+    """Files that are not named ``test-LANG.EXT``."""
 
 
 def find_languages(root: Path, task: SubmissionTask) -> LanguageFiles:

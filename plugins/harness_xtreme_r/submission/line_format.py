@@ -1,4 +1,4 @@
-"""The submission files that hold one item a line, in test order: labels, choices, indices and tags."""
+"""The submission files that hold one item per line, in test order: labels, choices, indices and tags."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from harness.errors import DataError, near_names
+from harness import DataError, near_names
 from harness_xtreme_r.submission.format import FilePair, PairedItems, read_lines, write_text
 
 __all__ = [
@@ -55,7 +55,7 @@ def _pair_lines(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelFormat:
-    """One label a line; a gold file may have other columns before the label."""
+    """One label per line; a gold file may have other columns before the label."""
 
     labels: tuple[str, ...]
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class LabelFormat:
     extension: str = "tsv"
 
     def read_predictions(self, path: Path) -> list[str]:
-        """Return the label of every line; raises `DataError` at a line that is none of the labels."""
+        """Return the label of every line; raises `DataError` for an unknown label."""
         return [
             self._label(line, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1)
         ]
@@ -74,7 +74,7 @@ class LabelFormat:
         return [self._label(line.rpartition("\t")[2], f"{path}:{number}") for number, line in lines]
 
     def write(self, path: Path, content: Sequence[str]) -> None:
-        """Write one label a line; raises `DataError` where an item has none of the labels."""
+        """Write one label per line; raises `DataError` for an unknown label."""
         labels = [self._label(label, f"{path}:{number}") for number, label in enumerate(content, start=1)]
         write_text(path, "".join(f"{label}\n" for label in labels))
 
@@ -93,7 +93,7 @@ class LabelFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceFormat:
-    """One JSON object a line whose ``label`` is the 0-based number of a choice; other keys are left alone."""
+    """One JSON object per line whose ``label`` is the 0-based number of a choice; other keys are ignored."""
 
     choices: tuple[str, ...] = ("choice1", "choice2")
     """What the predictions of the harness call the choices, in the order in which they are numbered."""
@@ -110,7 +110,7 @@ class ChoiceFormat:
         return self.read_predictions(path)
 
     def write(self, path: Path, content: Sequence[int]) -> None:
-        """Write one ``{"label": choice}`` a line; raises `DataError` for a number that is no choice."""
+        """Write one ``{"label": choice}`` per line; raises `DataError` for a number that is no choice."""
         lines = [json.dumps({"label": choice}) for choice in content]
         for number, line in enumerate(lines, start=1):
             self._choice(line, f"{path}:{number}")
@@ -134,12 +134,12 @@ class ChoiceFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexFormat:
-    """One 0-based integer a line."""
+    """One 0-based integer per line."""
 
     extension: str = "tsv"
 
     def read_predictions(self, path: Path) -> list[int]:
-        """Return the integer of every line; raises `DataError` at a line that is none."""
+        """Return the integer of every line; raises `DataError` for another line."""
         return [
             self._index(line, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1)
         ]
@@ -149,7 +149,7 @@ class IndexFormat:
         return self.read_predictions(path)
 
     def write(self, path: Path, content: Sequence[int]) -> None:
-        """Write one integer a line; raises `DataError` for a negative one."""
+        """Write one integer per line; raises `DataError` for a negative one."""
         for number, index in enumerate(content, start=1):
             self._index(str(index), f"{path}:{number}")
         write_text(path, "".join(f"{index}\n" for index in content))
@@ -174,7 +174,7 @@ class IndexFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagFormat:
-    """One tag a line and a blank line between sentences; words are not repeated."""
+    """One tag per line and a blank line between sentences; words are not repeated."""
 
     is_tag: Callable[[str], bool]
     expected: str
@@ -182,7 +182,7 @@ class TagFormat:
     extension: str = "tsv"
 
     def read_predictions(self, path: Path) -> list[list[str]]:
-        """Return the tags of every sentence; raises `DataError` at a line that is no tag."""
+        """Return the tags of every sentence; raises `DataError` for an unknown tag."""
         return self._read(path, columns=1)
 
     def read_gold(self, path: Path) -> list[list[str]]:
@@ -190,7 +190,7 @@ class TagFormat:
         return self._read(path, columns=None)
 
     def write(self, path: Path, content: Sequence[Sequence[str]]) -> None:
-        """Write one tag a line; raises `DataError` at what is no tag, and at an empty last sentence."""
+        """Write one tag per line; raises `DataError` for an unknown tag and for an empty last sentence."""
         if not content or not content[-1]:
             raise DataError(f"{path}: expected at least one sentence, the last one with a tag, to write.")
         lines = "\n\n".join("\n".join(sentence) for sentence in content).split("\n")

@@ -1,4 +1,4 @@
-"""A submission as a model: its predictions are looked up in its files, so that a run can be made of it."""
+"""A submission as a model: its predictions are looked up in its files, to make a run of it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.data.records import BitextExample, Prediction
-from harness.errors import MissingDataError, UsageError
-from harness.kinds.methods import Method, MethodContext
-from harness.models.capabilities import Capability, ModelDescription
-from harness.models.options import AdapterOptions
+from harness import (
+    AdapterOptions,
+    BitextExample,
+    Capability,
+    Method,
+    MethodContext,
+    MissingDataError,
+    ModelDescription,
+    Prediction,
+    UsageError,
+)
 from harness_xtreme_r.submission.exchange import read_predictions
 from harness_xtreme_r.submission.layout import TASKS, SubmissionTask
 
 __all__ = ["METHODS", "SubmissionModel", "SubmissionOptions", "describe", "open_submission", "public_task"]
 
 FOLDERS = {"wikiann": "panx", "tydiqa_goldp": "tydiqa", "mewsli_x": "mewslix"}
-"""Public folder names of tasks that are called otherwise here."""
+"""Public folder names of tasks that have another name here."""
 
 
 class SubmissionOptions(AdapterOptions):
@@ -45,7 +51,7 @@ class SubmissionModel:
     def predictions(self, task: SubmissionTask, language: str, examples: Sequence[Any]) -> list[Prediction]:
         """Return a prediction for each example of a whole test set, in its order.
 
-        Raises `MissingDataError` where the submission lacks the file, `DataError` where it does not fit.
+        Raises `MissingDataError` where the file is missing, `DataError` where it does not fit.
         """
         path = task.path(self.folder, language)
         if not path.is_file():
@@ -55,16 +61,16 @@ class SubmissionModel:
 
 
 def public_task(name: str) -> SubmissionTask | None:
-    """Return the public format of a task of ours, or None where it has none."""
+    """Return the public format of a task, or None without one."""
     folder = FOLDERS.get(name, name)
     return TASKS.get(folder)
 
 
 def describe(ref: str, options: AdapterOptions) -> ModelDescription:
-    """Return what a submission offers: predictions that exist already; raises `UsageError` where it is no folder."""
+    """Return what a submission offers: recorded predictions; raises `UsageError` unless it is a folder."""
     if not Path(ref).is_dir():
         raise UsageError(
-            f"The submission {ref!r} is no folder.", hint="Expected TASK/test-LANG.EXT files in it."
+            f"The submission {ref!r} is not a folder.", hint="Expected TASK/test-LANG.EXT files in it."
         )
     return ModelDescription(adapter="submission", ref=ref, offers=frozenset({Capability.PREDICTS}))
 

@@ -1,4 +1,4 @@
-"""From a run to a submission folder, and from a submission folder to a run."""
+"""Converts a run to a submission folder, and a submission folder to a run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.api import Session, data_options, evaluate, open_session
-from harness.data.records import BitextExample, Prediction
+from harness import (
+    BitextExample,
+    DataError,
+    HarnessError,
+    Prediction,
+    ReadContext,
+    Run,
+    Session,
+    UsageError,
+    evaluate,
+    open_session,
+    read_examples,
+)
 from harness.data.resolve import DataOptions
 from harness.data.sources import DataFinder, data_ref
-from harness.errors import DataError, HarnessError, UsageError
-from harness.kinds.kind import ReadContext, read_examples
-from harness.running.fit_store import cache_folder
-from harness.storage.run_folder import Run
+from harness.running.session import data_options
+from harness.storage.files import cache_folder
 from harness_xtreme_r.submission.exchange import write_predictions
 from harness_xtreme_r.submission.layout import TASKS, SubmissionTask, find_languages
 from harness_xtreme_r.submission.model import FOLDERS, public_task
@@ -24,14 +33,14 @@ OWN_NAMES = {folder: name for name, folder in FOLDERS.items()}
 
 
 def export_run(folder: Path, target: Path, *, protocol: str | None = None) -> tuple[list[Path], list[str]]:
-    """Write the predictions of a run in the public layout; return the files and what was left out, with reasons.
+    """Write the predictions of a run in the public layout; return the files, and the skipped cells with reasons.
 
-    A cell is left out when its task has no public format, when it was limited or failed, or when `protocol`
+    A cell is skipped when its task has no public format, when it was limited or failed, or when `protocol`
     names another one. Raises `UsageError` where two cells would write the same file.
     """
     run = Run(folder)
     chosen: dict[Path, Mapping[str, Any]] = {}
-    left_out: list[str] = []
+    omitted: list[str] = []
     skipped = 0
     for cell in run.cells:
         task = public_task(cell["task"])
@@ -39,23 +48,23 @@ def export_run(folder: Path, target: Path, *, protocol: str | None = None) -> tu
         if cell["status"] == "skipped":
             skipped += 1
         elif task is None or reason:
-            left_out.append(f"{cell['task']}:{cell['language']}: {reason}")
+            omitted.append(f"{cell['task']}:{cell['language']}: {reason}")
         else:
             path = task.path(target, cell["language"])
             if path in chosen:
                 raise UsageError(
                     f"Two cells of the run would write {path.name!r} of {task.name!r} ({_how(chosen[path])} and "
                     f"{_how(cell)}).",
-                    hint="Choose with --protocol, and export one seed and one variant a run.",
+                    hint="Choose with --protocol, and export one seed and one variant per run.",
                 )
             chosen[path] = cell
     if skipped:
-        left_out.append(f"{skipped} cells that the run skipped; 'harness report {folder}' says why")
+        omitted.append(f"{skipped} cells that the run skipped; 'harness report {folder}' says why")
     if not chosen:
-        raise HarnessError(f"Nothing of the run {str(folder)!r} can be exported: {'; '.join(left_out[:3])}.")
+        raise HarnessError(f"Nothing of the run {str(folder)!r} can be exported: {'; '.join(omitted[:3])}.")
     for chosen_cell in chosen.values():
         _write(run, chosen_cell, target)
-    return list(chosen), left_out
+    return list(chosen), omitted
 
 
 def _write(run: Run, cell: Mapping[str, Any], target: Path) -> None:
@@ -101,7 +110,7 @@ def _test_examples(session: Session, cell: Mapping[str, Any], options: DataOptio
     code = cell["language"]
     source = entry.spec.source(code, "test")
     if source is None:
-        raise DataError(f"Task {cell['task']!r} has no test split in {code!r} any more.")
+        raise DataError(f"Task {cell['task']!r} no longer has a test split in {code!r}.")
     finder = DataFinder(options, session.registry, cache_folder() / "data")
     language = entry.languages.get(code)
     ref = data_ref(
@@ -118,31 +127,31 @@ def _test_examples(session: Session, cell: Mapping[str, Any], options: DataOptio
 
 
 def import_submission(folder: Path, data: Sequence[str], output: Path) -> tuple[Run, list[str]]:
-    """Return a run made of a submission folder, scored on the test data that `data` names, and what was left out.
+    """Return a run made of a submission folder, scored on the test data that `data` names, and the skipped parts.
 
     Raises `UsageError` where the folder holds no file of a task that is installed here.
     """
     session = open_session()
-    patterns, left_out = [], []
+    patterns, omitted = [], []
     for public, task in TASKS.items():
         name = OWN_NAMES.get(public, public)
         found = find_languages(folder, task).paths
         if not found:
             continue
         if name not in session.catalog.names("task"):
-            left_out.append(f"{name}: no task of this name is installed")
+            omitted.append(f"{name}: no task of this name is installed")
             continue
         known = set(session.catalog.languages_of(name))
-        left_out += [f"{name}:{code}: the task has no such language" for code in sorted(set(found) - known)]
+        omitted += [f"{name}:{code}: the task has no such language" for code in sorted(set(found) - known)]
         codes = [code for code in found if code in known]
         if codes:
             patterns.append(f"{name}:{'+'.join(codes)}")
     if not patterns:
         raise UsageError(
-            f"The folder {str(folder)!r} holds no predictions that can be imported. {' '.join(left_out)}".strip(),
+            f"The folder {str(folder)!r} holds no predictions that can be imported. {' '.join(omitted)}".strip(),
             hint=f"Expected TASK/test-LANG.EXT with TASK among {', '.join(sorted(TASKS))}.",
         )
     mode = data_options(data)
     places = ["sample"] if mode.mode == "sample" else [str(path) for path in mode.folders] or "hub"
     run = evaluate(patterns, f"submission:{folder}", data=places, protocols=("frozen",), output=output)
-    return run, left_out
+    return run, omitted

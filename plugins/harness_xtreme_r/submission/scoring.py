@@ -1,7 +1,7 @@
 """Scores a folder of submission files against a folder of gold files, as the benchmark's own scorer does.
 
 Source: ``evaluate_one_task`` and ``evaluate`` in google-research/xtreme ``evaluate.py``. Unlike there, the
-languages are those whose files exist, and everything that was left out is reported.
+languages are those whose files exist, and everything that was skipped is reported.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from harness.errors import DataError, MissingDataError, UsageError, near_names
-from harness.metrics.metric import MetricContext
+from harness import DataError, MetricContext, MissingDataError, UsageError, near_names
 from harness_xtreme_r.submission.format import FilePair
 from harness_xtreme_r.submission.layout import TASKS, LanguageFiles, SubmissionTask, find_languages
 
@@ -43,7 +42,7 @@ class TaskScore:
     task: SubmissionTask
     languages: Mapping[str, LanguageScore]
     missing: tuple[str, ...]
-    """Languages with gold but without predictions; the mean leaves them out."""
+    """Languages with gold but without predictions; the mean skips them."""
     without_gold: tuple[str, ...]
     """Languages with predictions but without gold."""
 
@@ -60,7 +59,7 @@ class SubmissionScore:
 
     tasks: Mapping[str, TaskScore]
     warnings: tuple[str, ...]
-    """One sentence for each thing that was left out or looks wrong."""
+    """One sentence for each thing that was skipped or looks wrong."""
 
     def as_json(self) -> dict[str, Any]:
         """Return ``{task: {"languages": {language: {metric: points}}, "mean": {metric: points}}}``.
@@ -115,7 +114,7 @@ def score_submission(predictions: Path, gold: Path) -> SubmissionScore:
     faults: list[DataError] = []
     for task in TASKS.values():
         found, expected = find_languages(predictions, task), find_languages(gold, task)
-        warnings += _left_out(task, found, expected)
+        warnings += _skipped(task, found, expected)
         score = _score_task(task, found, expected, faults)
         warnings += [
             line for language, part in score.languages.items() for line in _notes(task, language, part)
@@ -166,7 +165,7 @@ def _unknown_folders(predictions: Path) -> Iterator[str]:
             yield f"{folder} was not scored: no task of that name has a public file format.{suggestion}"
 
 
-def _left_out(task: SubmissionTask, found: LanguageFiles, expected: LanguageFiles) -> Iterator[str]:
+def _skipped(task: SubmissionTask, found: LanguageFiles, expected: LanguageFiles) -> Iterator[str]:
     pattern = f"test-LANG.{task.format.extension}"
     for path in (*found.ignored, *expected.ignored):
         yield f"{path} was not read: expected the name {pattern}."

@@ -21,7 +21,7 @@ _ONLY_MEAN: Final = frozenset({"precision", "recall"})
 
 
 def score_table(score: SubmissionScore, width: int) -> Table:
-    """Return one row a task and metric: the mean, the number of languages, and the languages' points."""
+    """Return one row per task and metric: the mean, the number of languages, and the languages' points."""
     table = Table(
         box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title="XTREME-R submission (points)", title_justify="left"
     )

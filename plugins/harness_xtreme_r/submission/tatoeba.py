@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.errors import DataError
+from harness import DataError
 
 __all__ = ["from_sorted_english_indices", "sorted_english_order", "to_sorted_english_indices"]
 

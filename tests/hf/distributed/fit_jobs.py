@@ -21,15 +21,15 @@ from harness.data.records import (
     TextPair,
 )
 from harness.models.capabilities import FitOptions, Head, HeadSpec, TrainingSettings
-from harness_hf.description import describe
-from harness_hf.encoder import open_encoder
+from harness_hf.encoder.description import describe
+from harness_hf.encoder.heads import open_encoder
 from harness_hf.options import EncoderOptions
-from harness_hf.seq2seq import open_seq2seq
-from harness_hf.seq2seq_description import describe_seq2seq
-from harness_hf.seq2seq_options import Seq2SeqOptions
-from harness_hf.training import TrainingRun
-from harness_hf.training_checkpoint import CheckpointFolder
-from harness_hf.training_step import TrainingStep
+from harness_hf.seq2seq.adapter import open_seq2seq
+from harness_hf.seq2seq.description import describe_seq2seq
+from harness_hf.seq2seq.options import Seq2SeqOptions
+from harness_hf.training.checkpoint import CheckpointFolder
+from harness_hf.training.loop import TrainingRun
+from harness_hf.training.step import TrainingStep
 
 SPECS = {
     "classification": HeadSpec(head=Head.CLASSIFICATION, labels=("bad", "good"), inputs=("text",)),
@@ -137,7 +137,7 @@ def _rank() -> int:
 
 
 def main(path: Path) -> None:
-    """Fit all jobs of a file, and write beside it what happened in this process."""
+    """Fit all jobs of a file, and write what happened in this process next to the file."""
     from accelerate import PartialState
 
     torch.set_num_threads(1)

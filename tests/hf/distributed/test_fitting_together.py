@@ -1,7 +1,8 @@
-"""Fits by 1, 2 and 4 processes, killed and gone on with: the same steps, and the same weights but for rounding."""
+"""Fits by 1, 2 and 4 processes, killed and resumed: the same steps, and the same weights but for rounding."""
 
 from __future__ import annotations
 
+import re
 import runpy
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -105,7 +106,7 @@ def test_two_processes(
     """All heads in one start, with one process failing, stopping or out of memory where the job says so."""
     jobs = [job(head) for head in HEADS]
     stopped = job(stop_at=3, rank=1)
-    # The second process alone can take a single example; the job before the last goes on from step 3.
+    # The second process alone can take a single example; the job before the last resumes from step 3.
     short = job(rows=1, rank=1)
     short_dual = job("dual_encoder", rows=1, rank=1)
     failing = job(fail_at=1, rank=1)
@@ -129,9 +130,9 @@ def test_two_processes(
     assert [one["record"]["resumed_at"] for one in second] == [[3]] * 2
     assert [one["steps"] for one in second] == [reference["steps"][3:]] * 2
     assert difference(again, reference_job) < TOLERANCE
-    notice = "Fine-tuning ran out of memory at {} examples at once and went on with 1; the effective batch stayed 8."
-    assert [one["notices"] for one in third] == [[notice.format(4)]] * 2
-    assert [one["notices"] for one in fourth] == [[notice.format(8)]] * 2
+    for reports, tried in ((third, "4"), (fourth, "8")):
+        numbers = [re.findall(r"\d+", notice) for one in reports for notice in one["notices"]]
+        assert numbers == [[tried, "1", "8"]] * 2
     assert [one["record"]["micro_batch"] for one in [*third, *fourth]] == [1] * 4
     still_alone = fit_alone({**still, "directory": still["directory"] + " alone"})
     assert 0 < still_alone["record"]["best_score"] < 1

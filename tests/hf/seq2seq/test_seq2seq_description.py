@@ -12,11 +12,12 @@ import torch
 from transformers import AutoModel, ByT5Tokenizer, T5Config, T5ForConditionalGeneration
 
 from harness.errors import AdapterError, CapabilityError, UsageError
-from harness.models.capabilities import EmbedOptions, GenerateOptions, Head, LikelihoodRequest
+from harness.models.capabilities import EmbedOptions, Head
 from harness.models.options import parse_options
+from harness.models.requests import GenerateOptions, LikelihoodRequest
 from harness_hf import harness_register_adapters
-from harness_hf.seq2seq_description import SEQ2SEQ_OFFERS, describe_seq2seq
-from harness_hf.seq2seq_options import Seq2SeqOptions
+from harness_hf.seq2seq.description import SEQ2SEQ_OFFERS, describe_seq2seq
+from harness_hf.seq2seq.options import Seq2SeqOptions
 
 Open = Callable[..., Any]
 OPTIONS = Seq2SeqOptions()
@@ -54,7 +55,7 @@ def test_what_is_offered(seq2seq_folders: dict[str, Path], family: str) -> None:
         ),
     ],
 )
-def test_other_models_are_refused_by_name(tmp_path: Path, config: dict[str, Any], words: list[str]) -> None:
+def test_other_models_are_rejected_by_name(tmp_path: Path, config: dict[str, Any], words: list[str]) -> None:
     ref = write_config(tmp_path / "model", **config)
     with pytest.raises(CapabilityError) as caught:
         describe_seq2seq(ref, OPTIONS)
@@ -64,7 +65,7 @@ def test_other_models_are_refused_by_name(tmp_path: Path, config: dict[str, Any]
 @pytest.mark.parametrize(
     "config", [{"model_type": "quasar"}, {"model_type": "whisper", "is_encoder_decoder": True}]
 )
-def test_unknown_types_are_refused(tmp_path: Path, config: dict[str, Any]) -> None:
+def test_unknown_types_are_rejected(tmp_path: Path, config: dict[str, Any]) -> None:
     with pytest.raises(AdapterError, match=config["model_type"]):
         describe_seq2seq(write_config(tmp_path / "model", **config), OPTIONS)
 
@@ -75,7 +76,7 @@ def test_another_pooling_is_no_option() -> None:
         parse_options(entry, {"pooling": "cls"})
 
 
-def test_missing_weights_are_refused(
+def test_missing_weights_are_rejected(
     seq2seq_folders: dict[str, Path], open_seq2seq_folder: Open, tmp_path: Path
 ) -> None:
     """The encoder's weights alone, under a config that promises a decoder."""
@@ -85,7 +86,7 @@ def test_missing_weights_are_refused(
     encoder.save_pretrained(tmp_path / "half")
     config = json.loads((seq2seq_folders["mt5"] / "config.json").read_text())
     (tmp_path / "half" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(AdapterError, match=r"lack 'decoder\."):
+    with pytest.raises(AdapterError, match=r"'decoder\."):
         open_seq2seq_folder(tmp_path / "half")
 
 
@@ -97,7 +98,7 @@ def test_a_closed_model_says_so(t5: Any) -> None:
 
 
 def test_languages_need_a_tokenizer_that_knows_them(t5: Any, open_seq2seq_folder: Open) -> None:
-    with pytest.raises(UsageError, match="knows no languages, so 'de_DE' cannot be set"):
+    with pytest.raises(UsageError, match="'de_DE'"):
         open_seq2seq_folder(t5._session.folder, source_language="de_DE")
 
 
@@ -148,6 +149,6 @@ def test_vectors_follow_the_options(t5: Any, open_seq2seq_folder: Open) -> None:
     for pooling in ("cls", "last", "pooler"):
         with pytest.raises(UsageError, match=f"embeds with pooling 'mean', not '{pooling}'"):
             t5.embed(["cat"], side="query", options=EmbedOptions(pooling=pooling))
-    with pytest.raises(UsageError, match="layers 0 to 2; layer 3"):
+    with pytest.raises(UsageError, match=r"0 to 2\b.*\b3\b"):
         t5.embed(["cat"], side="query", options=EmbedOptions(layer=3))
     assert t5.embed([], side="query").shape == (0, 32)

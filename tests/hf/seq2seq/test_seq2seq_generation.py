@@ -11,9 +11,9 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from harness.errors import CapabilityError, UsageError
-from harness.models.capabilities import Generated, GenerateOptions, LikelihoodRequest, Turn
-from harness_hf import seq2seq_generation
-from harness_hf.seq2seq_generation import _sample
+from harness.models.requests import Generated, GenerateOptions, LikelihoodRequest, Turn
+from harness_hf.seq2seq import generation as seq2seq_generation
+from harness_hf.seq2seq.generation import _sample
 
 Open = Callable[..., Any]
 PROMPTS = ["The cat sat on the warm mat", "yes", "Der Hund schläft neben der Tür, die Katze", ""]
@@ -142,7 +142,7 @@ def test_choices_are_ranked_as_complete_answers(seq2seq: Any, open_seq2seq_folde
     assert {answer.text for answer in alone} <= set(choices[:3])
 
 
-REFUSED: list[tuple[type[Exception], dict[str, Any]]] = [
+REJECTED: list[tuple[type[Exception], dict[str, Any]]] = [
     (CapabilityError, {"regex": "a+"}),
     (CapabilityError, {"json_schema": {}}),
     (CapabilityError, {"choices": ("a",), "temperature": 1.0}),
@@ -153,8 +153,8 @@ REFUSED: list[tuple[type[Exception], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("error", "options"), REFUSED)
-def test_what_it_cannot_do_is_refused(t5: Any, error: type[Exception], options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("error", "options"), REJECTED)
+def test_what_it_cannot_do_is_rejected(t5: Any, error: type[Exception], options: dict[str, Any]) -> None:
     with pytest.raises(error) as caught:
         write(t5, ["yes"], GenerateOptions(**options))
     assert type(caught.value) is error

@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from harness.errors import AdapterError, UsageError
-from harness.models.capabilities import LikelihoodRequest
-from harness.models.requests import Call
-from harness_hf import seq2seq_scoring
+from harness.models.requests import Call, LikelihoodRequest
+from harness_hf.seq2seq import scoring as seq2seq_scoring
 
 Open = Callable[..., Any]
 PAIRS = [
@@ -162,13 +161,13 @@ def test_a_context_that_is_cut_says_so(t5: Any, open_seq2seq_folder: Open, side:
     assert t5.context_length() == 1024
 
 
-def test_a_continuation_without_a_token_is_refused(seq2seq: Any) -> None:
+def test_a_continuation_without_a_token_is_rejected(seq2seq: Any) -> None:
     for text in ("", "  "):
         with pytest.raises(UsageError, match="has no token that can be scored"):
             seq2seq.loglikelihood(requests(("The cat", text)))
 
 
-def test_a_continuation_longer_than_the_positions_is_refused(
+def test_a_continuation_longer_than_the_positions_is_rejected(
     seq2seq_folders: dict[str, Path], open_seq2seq_folder: Open
 ) -> None:
     bart = open_seq2seq_folder(seq2seq_folders["bart"])
@@ -177,7 +176,7 @@ def test_a_continuation_longer_than_the_positions_is_refused(
         bart.loglikelihood(requests(("The cat", "猫" * 90)))
 
 
-def test_numbers_that_are_not_finite_are_refused(t5: Any) -> None:
+def test_numbers_that_are_not_finite_are_rejected(t5: Any) -> None:
     with torch.no_grad():
         t5._session.network.get_output_embeddings().weight.fill_(float("nan"))
     with pytest.raises(AdapterError, match="not finite"):

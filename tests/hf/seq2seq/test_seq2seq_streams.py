@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -9,8 +10,7 @@ import numpy as np
 import pytest
 
 from harness.errors import AdapterError, UsageError
-from harness.models.capabilities import GenerateOptions, LikelihoodRequest
-from harness.models.requests import Call, Streams
+from harness.models.requests import Call, GenerateOptions, LikelihoodRequest, Streams
 from harness.testing.probe import agree
 
 Open = Callable[..., Any]
@@ -56,19 +56,17 @@ def test_too_little_memory_changes_no_answer(
 ) -> None:
     model = open_seq2seq_folder(seq2seq_folders[family])
     expected, session = ask(model), model._session
-    with scarce(session.encoder, 3) as refused:
+    with scarce(session.encoder, 3) as rejected:
         found = ask(model)
-        first = len(refused)
+        first = len(rejected)
         assert 0 < first < 12
         ask(model)
-        assert len(refused) == first
+        assert len(rejected) == first
     assert all(agree(one, other, tolerance=1e-5) for one, other in zip(expected, found, strict=True))
     (notice,) = model.notices()
     name = {"rank": "generate"}.get(ask.__name__, ask.__name__)
-    assert (
-        notice
-        == f"Out of memory with batches of 1,024 pieces ({name}); went on with {session.budget.tokens}."
-    )
+    assert re.findall(r"[\d,]*\d", notice) == ["1,024", f"{session.budget.tokens}"]
+    assert f"({name})" in notice
     assert model.block_characters(name) == 32 * 1024
     with scarce(session.encoder, 0), pytest.raises(AdapterError, match=r"one sequence of \d+ pieces"):
         ask(model)
@@ -77,9 +75,9 @@ def test_too_little_memory_changes_no_answer(
 def test_too_little_memory_of_the_decoder(t5: Any, scarce: Scarce) -> None:
     """One encoder batch stays, the outputs that go through the decoder become fewer."""
     expected = loglikelihood(t5)
-    with scarce(t5._session.network.get_decoder(), 2) as refused:
+    with scarce(t5._session.network.get_decoder(), 2) as rejected:
         found = loglikelihood(t5)
-    assert refused
+    assert rejected
     assert all(agree(one, other, tolerance=1e-5) for one, other in zip(expected, found, strict=True))
 
 

@@ -13,20 +13,15 @@ import torch
 
 from harness.data.records import TextPair
 from harness.errors import AdapterError, CapabilityError, DataError, TrainingError
-from harness.models.capabilities import (
-    FitOptions,
-    GenerateOptions,
-    Head,
-    HeadSpec,
-    LikelihoodRequest,
-    TrainingSettings,
-)
+from harness.models.capabilities import FitOptions, Head, HeadSpec, TrainingSettings
 from harness.models.options import parse_options
-from harness_hf import harness_register_adapters, training
+from harness.models.requests import GenerateOptions, LikelihoodRequest
+from harness_hf import harness_register_adapters
 from harness_hf.fit_record import read_record
-from harness_hf.seq2seq_description import describe_seq2seq
-from harness_hf.seq2seq_options import Seq2SeqOptions
-from harness_hf.seq2seq_training import prepare_pairs, token_loss
+from harness_hf.seq2seq.description import describe_seq2seq
+from harness_hf.seq2seq.fitting import prepare_pairs, token_loss
+from harness_hf.seq2seq.options import Seq2SeqOptions
+from harness_hf.training import loop
 
 Open = Callable[..., Any]
 Options = Callable[..., FitOptions]
@@ -161,7 +156,7 @@ def test_sources_and_targets_are_cut_and_keep_their_end(t5: Any) -> None:
     assert (list(nothing.sequences[0].input_ids), nothing.targets["labels"]) == ([1], [1])
 
 
-def test_a_target_without_a_token_is_refused(t5: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_without_a_token_is_rejected(t5: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(t5._session, "target_affixes", replace(t5._session.target_affixes, after=()))
     settings = TrainingSettings(learning_rate=1e-3, epochs=1, batch_size=4)
     with pytest.raises(DataError, match="The pair 'x' has no token in its target ''"):
@@ -173,15 +168,15 @@ def test_schedule_and_optimiser_are_those_of_the_settings(
 ) -> None:
     seen = []
 
-    real = training.TrainingRun.take_step
+    real = loop.TrainingRun.take_step
 
-    def watched(run: training.TrainingRun) -> float:
+    def watched(run: loop.TrainingRun) -> float:
         loss = real(run)
         optimizer = run.optimization.optimizer
         seen.append((type(optimizer).__name__, optimizer.param_groups[0]["lr"]))
         return loss
 
-    monkeypatch.setattr(training.TrainingRun, "take_step", watched)
+    monkeypatch.setattr(loop.TrainingRun, "take_step", watched)
     constant = {"lr_schedule": "constant", "optimizer": "adafactor", "learning_rate": 1e-3}
     t5.fit(phrases, [], SPEC, fit_options("a", max_steps=3, **constant))
     t5.fit(phrases, [], SPEC, fit_options("b", max_steps=2, learning_rate=1e-3))
@@ -231,7 +226,7 @@ def test_the_scheme_hf_opens_a_fitted_folder(t5: Any, phrases: list[TextPair], f
     assert len(ended.token_logprobs) == len(plain.token_logprobs) + 1
 
 
-def test_what_cannot_be_fitted_or_read_is_refused(
+def test_what_cannot_be_fitted_or_read_is_rejected(
     t5: Any, phrases: list[TextPair], fit_options: Options, tmp_path: Path
 ) -> None:
     with pytest.raises(

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from harness.languages.table import known_languages
-from harness.metrics.aggregation import aggregate_tasks
 from harness.storage.records import ItemRecord
 from harness.storage.run_folder import Run, RunFolder
+from tests import builders
 
 WriteRun = Callable[..., Run]
 LABELS = ("contradiction", "entailment", "neutral")
@@ -49,37 +49,17 @@ def make_record(number: int, *, right: bool, premise: str = "A cat sleeps.", **c
 def make_cell(language: str, value: float | None = 0.5, **fields: Any) -> dict[str, Any]:
     """Return a cell of a classification task."""
     score = {"value": value, "se": 0.03, "ci": [0.4, 0.6], "ci_method": "t"}
-    return {
-        "task": "xnli",
-        "version": 1,
-        "language": language,
-        "split": "test",
-        "stands_in": False,
-        "protocol": "zero_shot_transfer",
-        "fit": "f" * 16,
-        "method": "head",
-        "view": {},
-        "seed": 42,
-        "prompt": None,
-        "digest": "0" * 12,
-        "data": {
-            "origin": "local",
-            "revision": None,
-            "pinned": True,
-            "note": "",
-            "digest": "d" * 64,
-            "files": "a.tsv",
-        },
-        "n": 100,
-        "size": 100,
-        "status": "ok",
-        "reason": "",
-        "metrics": {} if value is None else {"accuracy": score},
-        "truncated": 0,
-        "unparsed": 0,
-        "seconds": 2.0,
-        **fields,
+    data = {
+        "origin": "local",
+        "revision": None,
+        "pinned": True,
+        "note": "",
+        "digest": "d" * 64,
+        "files": "a.tsv",
     }
+    usual = {"fit": "f" * 16, "prompt": None, "data": data, "n": 100, "size": 100, "seconds": 2.0}
+    metrics = {} if value is None else {"accuracy": score}
+    return builders.make_shown_cell("xnli", language, metrics, **{**usual, **fields})
 
 
 @pytest.fixture
@@ -95,7 +75,6 @@ def write_run(tmp_path: Path) -> WriteRun:
         **results: Any,
     ) -> Run:
         folder = tmp_path / f"run-{next(numbers)}"
-        folder.mkdir()
         spec = {
             "kind": "sequence_classification",
             "metrics": ["accuracy"],
@@ -109,32 +88,20 @@ def write_run(tmp_path: Path) -> WriteRun:
             "languages": LANGUAGES,
         }
         specs = {task: spec for task in dict.fromkeys(each["task"] for each in cells)}
-        content = {
-            "schema": 1,
-            "run": {
-                "id": folder.name,
-                "data": data,
-                "created": "2026-01-01",
-                "harness": "0.1.0",
-                "seconds": 1.0,
-            },
-            "model": {"adapter": "hf", "ref": "models/mine"},
-            "fits": {},
-            "notes": [],
-            "cells": list(cells),
-            "tasks": aggregate_tasks(cells, specs),
-            "suites": [],
-            **results,
-        }
-        manifest = {"model": model, "tasks": specs, "suites": [], "command": ["harness", "eval"]}
-        (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-        (folder / "results.json").write_text(json.dumps(content), encoding="utf-8")
+        written = builders.write_run(
+            folder,
+            cells,
+            specs,
+            run={"data": data, "created": "2026-01-01", "harness": "0.1.0", "seconds": 1.0},
+            manifest={"model": model, "command": ["harness", "eval"]},
+            **{"model": {"adapter": "hf", "ref": "models/mine"}, **results},
+        )
         for each in cells:
             own = (records or {}).get(each["language"])
             if own is not None:
                 writer = RunFolder(folder)
                 writer.write_records(writer.records_path(each["task"], each["language"], each["digest"]), own)
-        return Run(folder)
+        return written
 
     return write
 

@@ -244,9 +244,9 @@ def test_a_baseline_that_is_named_itself_is_compared(tmp_path: Path, monkeypatch
     run = harness.evaluate(
         "xnli:en", "baseline:char-ngram", data="sample", with_baselines=True, output=tmp_path / "run"
     )
-    beside = with_baselines(run)
+    both_runs = with_baselines(run)
     own = Run(run.path / "baselines" / "majority")
-    assert [given.path for given in read_material(beside).runs] == [run.path]
-    both = read_material([own, *beside])
+    assert [given.path for given in read_material(both_runs).runs] == [run.path]
+    both = read_material([own, *both_runs])
     assert [given.path for given in both.runs] == [own.path, run.path]
-    assert len(both.every) == len(beside)
+    assert len(both.every) == len(both_runs)

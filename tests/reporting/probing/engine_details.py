@@ -1,6 +1,6 @@
 """What the probing engine says of made-up states of made-up models, in the form that the method keeps.
 
-Every layer tells the classes apart as well as its separation says; treebanks without lexical help have lower ones.
+The separation of a layer decides how well it distinguishes the classes; treebanks without lexical help have lower ones.
 ``probed.json`` holds these results, since training gives other last digits on other machines:
 ``HARNESS_UPDATE_GOLDEN=1 python -m pytest tests/reporting/probing/test_engine_details.py`` makes it anew.
 """

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from harness.reporting.probing.console import Sparkline
-from harness.reporting.probing.curve import ASCII, BLOCKS, curves, sparkline
-from harness.reporting.probing.probe import read_probes
 from harness.storage.run_folder import Run
+from harness_probing.reporting.console import Sparkline
+from harness_probing.reporting.curve import ASCII, BLOCKS, curves, sparkline
+from harness_probing.reporting.probe import read_probes
 from tests.reporting.probing.conftest import kept_details
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
@@ -52,8 +52,8 @@ def test_a_console_gets_characters_that_it_can_show(encoding: str, levels: str) 
     with io.TextIOWrapper(raw, encoding=encoding, write_through=True) as file:
         console = Console(file=file, width=40, color_system=None, legacy_windows=False)
         console.print(Sparkline(points=((0, 0.0), (1, 0.5), (2, 1.0)), limits=(0.0, 1.0)))
-        told = raw.getvalue().decode(encoding)
-    assert told.strip() == levels[0] + levels[4] + levels[7]
+        printed = raw.getvalue().decode(encoding)
+    assert printed.strip() == levels[0] + levels[4] + levels[7]
 
 
 def test_a_curve_has_the_scores_of_its_layers(vyakarana: Run) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness_probing.reporting.section import read_probing
 from harness_probing.settings import ProbeSettings
 from tests.reporting.probing.conftest import PROBED, kept_details
 from tests.reporting.probing.engine_details import all_details, make_details
@@ -51,8 +52,7 @@ def test_the_engine_gives_the_form_of_the_kept_results() -> None:
 
 
 def test_the_published_preset_can_be_reported(write_probes: Any) -> None:
-    from harness.reporting.console import render_probes, render_text
-    from harness.reporting.summary import summarise
+    from harness.reporting.console import render_text
     from tests.reporting.probing.conftest import make_cells
 
     settings = ProbeSettings.preset("paper", max_epochs=2)
@@ -72,4 +72,6 @@ def test_the_published_preset_can_be_reported(write_probes: Any) -> None:
         )
     ]
     assert row.split()[4:] == ["-"] * 5, "no random encoder, layer 0, control, code or mix"
-    assert render_probes(summarise([write_probes(*cells)]), width=80)
+    section = read_probing([write_probes(*cells)])
+    assert section is not None
+    assert section.render_console(80, whole=True)

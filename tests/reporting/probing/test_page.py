@@ -21,7 +21,7 @@ def _section(runs: Sequence[Run]) -> Node:
     return found
 
 
-def test_tables_and_curves_stand_in_the_page(vyakarana: Run) -> None:
+def test_tables_and_curves_are_in_the_page(vyakarana: Run) -> None:
     section = _section([vyakarana])
     tables = {table.all("caption")[0].text: table for table in section.all("table") if table.all("caption")}
     assert len(tables) == 6
@@ -38,7 +38,7 @@ def test_tables_and_curves_stand_in_the_page(vyakarana: Run) -> None:
         assert sum("dotted" in stroke for stroke in strokes) == 3, "random encoders"
 
 
-def test_models_stand_in_one_chart_by_depth(vyakarana: Run, other_vyakarana: Run) -> None:
+def test_models_are_in_one_chart_by_depth(vyakarana: Run, other_vyakarana: Run) -> None:
     section = _section([vyakarana, other_vyakarana])
     [chart] = [
         figure

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.reporting.contrast import Estimate
-from harness.reporting.probing.probe import Probe, read_probes
-from harness.reporting.probing.progression import (
+from harness.storage.run_folder import Run
+from harness_probing.reporting.probe import Probe, read_probes
+from harness_probing.reporting.progression import (
     Progression,
     average,
     difference_table,
     progressions,
     score_table,
 )
-from harness.storage.run_folder import Run
+from tests.builders import released_data
 from tests.reporting.probing.conftest import WriteProbes, kept_details, make_cells
 
 Row = Mapping[str, str]
@@ -33,11 +32,9 @@ ROUNDING = 0.5e-4 + 1e-9
 
 @pytest.fixture(scope="session")
 def published_rows() -> list[Row]:
-    """Tables 4 and 5 of Patil et al. (2021), beside the folder that HARNESS_TEST_DATA names."""
-    root = os.environ.get("HARNESS_TEST_DATA")
-    if root is None:
-        pytest.skip("HARNESS_TEST_DATA names no folder with data")
-    path = Path(root).parent / "golden" / "vyakarana" / "tables_4_5.tsv"
+    """Tables 4 and 5 of Patil et al. (2021), next to the folder that HARNESS_TEST_DATA names."""
+    root = released_data()
+    path = root.parent / "golden" / "vyakarana" / "tables_4_5.tsv"
     if not path.is_file():
         pytest.skip(f"{path.name} is not there")
     with path.open(encoding="utf-8", newline="") as file:

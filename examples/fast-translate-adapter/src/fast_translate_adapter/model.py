@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fast_translate_adapter.engine import LONGEST, Engine, engine_version
-from harness import ModelDescription
-from harness.errors import CapabilityError
-from harness.models.capabilities import Generated, GenerateOptions, Prompt
-from harness.models.options import AdapterOptions
+from harness import AdapterOptions, CapabilityError, Generated, GenerateOptions, ModelDescription, Prompt
 
 
 class FastTranslateModel:

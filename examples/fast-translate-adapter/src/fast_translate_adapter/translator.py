@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from fast_translate_adapter.declaration import DIRECTIONS
 from fast_translate_adapter.engine import LICENCE, LONGEST, Engine, engine_version
-from harness.data.translation.translators import Translation, TranslatorContext, TranslatorInfo
-from harness.errors import UsageError
+from harness import Translation, TranslatorContext, TranslatorInfo, UsageError
 
 
 class FastTranslateTranslator:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from harness import AdapterEntry, Method, Metric, hookimpl
 
 if TYPE_CHECKING:
-    from harness.kinds.kind import TaskKind
+    from harness import TaskKind
 
 COPY = AdapterEntry(
     name="copy",
     target="machine_translation.copying:Copy",
     describe="machine_translation.declaration:describe",
-    options="harness.models.options:AdapterOptions",
+    options="harness:AdapterOptions",
     summary="The prompt itself: what a translation must beat.",
     examples=("copy:prompt",),
 )

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness import ModelDescription
-from harness.errors import CapabilityError
-from harness.models.capabilities import Generated, GenerateOptions, Prompt
-from harness.models.options import AdapterOptions
+from harness import AdapterOptions, CapabilityError, Generated, GenerateOptions, ModelDescription, Prompt
 
 
 class Copy:

@@ -1,10 +1,8 @@
-"""What the baseline can do, told without opening it."""
+"""What the baseline can do; it is not opened."""
 
 from __future__ import annotations
 
-from harness import Capability, ModelDescription
-from harness.errors import UnknownNameError
-from harness.models.options import AdapterOptions
+from harness import AdapterOptions, Capability, ModelDescription, UnknownNameError
 
 
 def describe(ref: str, options: AdapterOptions) -> ModelDescription:

@@ -6,15 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness import Capability, Method
-from harness.data.records import Example, Prediction, Row
-from harness.errors import DataError
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, meta_of, text_of
-from harness.kinds.methods import MethodContext
-from harness.models.capabilities import Generates
-from harness.prompts.asking import generate_answers
-from harness.prompts.preset import PromptItem
-from harness.specs.schema import Code, TaskSpec
+from harness import (
+    Capability,
+    Code,
+    DataError,
+    Example,
+    Generates,
+    Method,
+    MethodContext,
+    Prediction,
+    PromptItem,
+    ReadContext,
+    Row,
+    TaskKind,
+    TaskSpec,
+    cluster_of,
+    generate_answers,
+    group_of,
+    meta_of,
+    text_of,
+)
 
 NAME = "machine_translation"
 

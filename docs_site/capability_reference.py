@@ -1,0 +1,94 @@
+"""The reference page of all capabilities, from ``harness/models/capabilities.py``."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from types import ModuleType
+from typing import Any
+
+from docs_site.markdown import GENERATED_NOTE, field_comments, prose, table
+from harness.models import capabilities, requests
+from harness.models.capabilities import HEAD_CAPABILITY, Capability, capability_protocols
+
+__all__ = ["capability_page"]
+
+INTRODUCTION = """\
+# Capabilities
+
+{note}
+
+A capability is one thing that a model can do. An adapter lists the capabilities of a model in its `ModelDescription`,
+before the model is loaded. Each is a protocol of `harness.models.capabilities` with the methods below. Every method
+keeps the order of its inputs and returns one answer per request. [Add a model adapter](../add-an-adapter.md) has a
+complete example.
+"""
+
+
+def capability_page() -> str:
+    """Return the page: heads, one section per capability, and their records."""
+    heads = [
+        (f"`{head}`", f"[`{capability}`](#{capability.lower()})")
+        for head, capability in HEAD_CAPABILITY.items()
+    ]
+    parts = [
+        INTRODUCTION.format(note=GENERATED_NOTE).strip(),
+        "## Heads\n\nThe heads that `Fits` can train, and the capability of the fitted model:",
+        table(["head", "capability"], heads),
+        *(_section(capability) for capability in Capability),
+        "## Records",
+        *(_record(record) for module in (capabilities, requests) for record in _records(module)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(capability: Capability) -> str:
+    protocol = capability_protocols().get(capability)
+    if protocol is None:
+        return f"## {capability}\n\nThe predictions exist already, as in a submission; there are no methods."
+    methods = [
+        member for name, member in vars(protocol).items() if inspect.isfunction(member) and name[0] != "_"
+    ]
+    parts = [f"## {capability}", prose(protocol.__doc__)]
+    for method in methods:
+        parts += [f"```python\n{_signature(method)}\n```", prose(method.__doc__)]
+    return "\n\n".join(parts)
+
+
+def _signature(method: Any) -> str:
+    inspected = inspect.signature(method)
+    written = [str(one).replace("'", "") for one in inspected.parameters.values()]
+    line = f"def {method.__name__}({', '.join(written)}) -> {inspected.return_annotation}: ..."
+    return (
+        line
+        if len(line) <= 100
+        else line.replace("(self, ", "(\n    self,\n    ", 1).replace(") ->", ",\n) ->")
+    )
+
+
+def _records(module: ModuleType) -> list[type]:
+    """Return the dataclasses that a module makes public."""
+    found = [getattr(module, name) for name in module.__all__]
+    return [one for one in found if isinstance(one, type) and dataclasses.is_dataclass(one)]
+
+
+def _record(record: type) -> str:
+    """Return a section about a record: its docstring, and a table of its fields with their docstrings."""
+    said = field_comments(record)
+    rows = [
+        (f"`{one.name}`", f"`{one.type}`", _default(one), said.get(one.name, ""))
+        for one in dataclasses.fields(record)
+    ]
+    return f"### {record.__name__}\n\n{prose(record.__doc__)}\n\n" + table(
+        ["field", "type", "default", "description"], rows
+    )
+
+
+def _default(one: dataclasses.Field[Any]) -> str:
+    if one.default is not dataclasses.MISSING:
+        value = one.default
+    elif one.default_factory is not dataclasses.MISSING:
+        value = one.default_factory()
+    else:
+        return ""
+    return "a function" if callable(value) and not isinstance(value, type) else f"`{value!r}`"

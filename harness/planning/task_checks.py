@@ -1,0 +1,65 @@
+"""What a plugin declares to check tasks on their data, and what its checks get to work with."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from harness.errors import BrokenPluginError
+
+if TYPE_CHECKING:
+    from harness.data.sources import DataFinder
+    from harness.planning.lock_file import LockFile
+    from harness.planning.task_audit import TaskAudit
+    from harness.planning.translations import VariantPlanner
+    from harness.registry.registry import Registry
+    from harness.specs.catalog import Catalog
+    from harness.specs.task_entry import TaskEntry
+
+__all__ = ["CheckSetting", "TaskChecker", "TaskChecks"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSetting:
+    """The plugins, specs and data that tasks are checked with."""
+
+    registry: Registry
+    catalog: Catalog
+    finder: DataFinder
+    locked: LockFile | None = None
+    """The data must be those of this lock file."""
+    planner: VariantPlanner | None = None
+    """Makes translated versions of the items, which are checked as well."""
+
+
+class TaskChecker(Protocol):
+    """Checks the tasks of one setting, one after the other."""
+
+    def check(self, entry: TaskEntry, *, only: Sequence[str] = ()) -> TaskAudit:
+        """Return what is found of a task; faults of its data are findings, not errors.
+
+        Findings that are about no language of `only` are skipped; empty means all languages.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskChecks:
+    """Checks of tasks on their data; their code is named, and imported when ``harness tasks validate`` runs them."""
+
+    name: str
+    target: str
+    """``module:callable``, called as ``callable(setting)`` with a `CheckSetting`; returns a `TaskChecker`."""
+    summary: str
+
+    def open(self) -> Callable[[CheckSetting], TaskChecker]:
+        """Return the callable; raises `BrokenPluginError` where it cannot be imported."""
+        module, _, name = self.target.partition(":")
+        try:
+            make: Callable[[CheckSetting], TaskChecker] = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise BrokenPluginError(
+                f"The task checks {self.name!r} cannot be loaded from {self.target!r}: {error}."
+            ) from error
+        return make

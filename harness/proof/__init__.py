@@ -1,1 +1,0 @@
-"""Proves tasks on their data: what answers of known worth score, and what is wrong with data, prompts and words."""

@@ -1,0 +1,60 @@
+"""The sections that plugins add to reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.registry.discovery import discover
+from harness.registry.plugin import describe_fault
+from harness.registry.registry import Registry
+from harness.reporting.formats import ReportSection, SectionReport
+from harness.storage.run_folder import Run
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["installed_sections", "read_sections"]
+
+
+class _BrokenSection(SectionReport):
+    """One sentence about a section that raised."""
+
+    def __init__(self, sentence: str) -> None:
+        self._sentence = sentence
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return [self._sentence]
+
+    def render_console(self, width: int, *, whole: bool = False) -> Sequence[RenderableType]:
+        from rich.text import Text
+
+        return [Text(self._sentence)]
+
+    def render_markdown(self) -> Sequence[str]:
+        return ["", self._sentence]
+
+
+def installed_sections() -> tuple[ReportSection, ...]:
+    """Return the sections of the installed plugins, by name."""
+    return tuple(Registry(discover()).report_sections)
+
+
+def read_sections(
+    runs: Sequence[Run], sections: Sequence[ReportSection]
+) -> dict[ReportSection, SectionReport]:
+    """Return what sections show of runs, without the sections that have nothing to show.
+
+    A section that raises is replaced with one sentence, so that the scores are still printed.
+    """
+    found = ((section, _read(section, runs)) for section in sections)
+    return {section: report for section, report in found if report is not None}
+
+
+def _read(section: ReportSection, runs: Sequence[Run]) -> SectionReport | None:
+    try:
+        return section.read(runs)
+    except Exception as error:  # noqa: BLE001, RUF100  a plugin's section may raise anything
+        fault, _ = describe_fault(error, f"the section {section.name!r}")
+        return _BrokenSection(f"The report section {section.name!r} is missing: {fault}.")

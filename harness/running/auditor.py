@@ -1,0 +1,104 @@
+"""Runs all registered checks of tasks on one set of data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.data.sources import DataFinder
+from harness.data.translation.guards import translation_notes
+from harness.errors import UnknownNameError, UsageError
+from harness.planning.lock_file import read_lock
+from harness.planning.task_audit import TaskAudit, join_audits
+from harness.planning.task_checks import CheckSetting, TaskChecker
+from harness.planning.translations import MACHINE_VARIANTS, VariantPlanner
+from harness.running.session import Session, data_options
+from harness.specs.catalog import Catalog
+from harness.specs.folder import read_entry
+from harness.specs.task_entry import TaskEntry
+from harness.storage.files import cache_folder
+
+__all__ = ["Auditor", "audited_entry", "open_auditor"]
+
+
+class Auditor:
+    """Checks tasks with the checks of all plugins, each opened once."""
+
+    def __init__(self, setting: CheckSetting) -> None:
+        """Open the registered checks; raises `UsageError` where there are none."""
+        table = setting.registry.task_checks
+        if not table.names:
+            raise UsageError(
+                "No plugin checks tasks on data.",
+                hint="Enable the plugin 'audit', or omit --data to check only the specs.",
+            )
+        self._finder = setting.finder
+        self._checkers: list[TaskChecker] = [table.get(name).open()(setting) for name in table.names]
+
+    def audit(self, entry: TaskEntry, *, only: Sequence[str] = ()) -> TaskAudit:
+        """Return what all checks find of a task, in the languages of `only`; empty means all."""
+        audits = [checker.check(entry, only=only) for checker in self._checkers]
+        return join_audits(entry.spec.task, audits)
+
+    def translation_notes(self) -> list[str]:
+        """Return what the guards find of all translations that were looked at, in sentences."""
+        return translation_notes(self._finder.translations)
+
+
+def open_auditor(
+    session: Session,
+    data: Sequence[str | Path],
+    locked: Path | None = None,
+    *,
+    variants: Sequence[str] = (),
+    translators: Sequence[str] = (),
+    limit: int | None = None,
+) -> Auditor:
+    """Return the registered checks on data; raises `UsageError` for data or a lock file that cannot be used.
+
+    Args:
+        session: The plugins and specs.
+        data: Where data are looked for.
+        locked: A lock file that the data must be those of.
+        variants: Of `tt`, `te` and `bt`: also check the items that translators make.
+        translators: Values of ``--translator``.
+        limit: At most so many items per language are translated.
+    """
+    for name in variants:
+        if name not in MACHINE_VARIANTS:
+            raise UnknownNameError(
+                "variant that a translator makes",
+                name,
+                MACHINE_VARIANTS,
+                hint="The variants that a spec names are always checked.",
+            )
+    if translators and not variants:
+        raise UsageError("--translator translates what --variants names: add --variants tt,te or bt.")
+    lock = None if locked is None else read_lock(locked)
+    pins = {} if lock is None else lock.pins
+    finder = DataFinder(data_options(data), session.registry, cache_folder() / "data", pins=pins)
+    planner = None
+    if variants:
+        planner = VariantPlanner(variants, translators, session.registry, finder, limit=limit)
+    setting = CheckSetting(
+        registry=session.registry, catalog=session.catalog, finder=finder, locked=lock, planner=planner
+    )
+    return Auditor(setting)
+
+
+def audited_entry(catalog: Catalog, sort: str, name: str, source: str) -> TaskEntry | None:
+    """Return the task that a validated document is about, read from its own file; None for other documents."""
+    if sort not in {"task", "extends"}:
+        return None
+    if sort == "task" and name in catalog.names("task"):
+        installed = catalog.task(name)
+        if installed.document.source == source:
+            return installed
+    path = Path(source)
+    if not path.is_file():
+        return None
+    entry = read_entry(source, path, path.parent)
+    if sort == "task":
+        return catalog.joined(entry, catalog.validate_task(entry))
+    extended = catalog.entry("task", name)
+    return catalog.joined(extended, catalog.validate_task(extended), further=[entry])

@@ -1,0 +1,81 @@
+"""The manifest of a run: its configuration, plan, versions and machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.planning.plan import Plan, RunConfig
+from harness.planning.resolution import resolve_plan
+from harness.registry.registry import Registry
+from harness.registry.requirement import installed_version
+from harness.running.summaries import suite_summaries, task_summaries
+from harness.specs.catalog import Catalog
+
+__all__ = ["new_manifest", "planned_entries", "published_documents"]
+
+
+def new_manifest(
+    config: RunConfig, plan: Plan, registry: Registry, catalog: Catalog, created: str
+) -> dict[str, Any]:
+    """Return the manifest of a new run."""
+    return {
+        "schema": 1,
+        "created": created,
+        "command": sys.argv,
+        "config": json.loads(json.dumps(_plain(config), default=str)),
+        "model": str(plan.model.reference),
+        "adapter": plan.model.description.adapter,
+        "options": plan.model.options.model_dump(mode="json"),
+        "suites": (suites := suite_summaries(plan)),
+        "published": published_documents(catalog, suites) if config.with_published else [],
+        **planned_entries(plan, resolve_plan(plan, catalog).model_dump(mode="json")),
+        "resumed": [],
+        "versions": {
+            name: installed_version(name)
+            for name in ("multilingual-harness", "numpy", "torch", "transformers")
+        },
+        "plugins": {item.name: f"{item.distribution} {item.version}" for item in registry.plugins.loaded},
+        "hardware": {
+            "machine": platform.machine(),
+            "system": platform.system(),
+            "python": platform.python_version(),
+            "cpus": os.cpu_count(),
+            "host": socket.gethostname(),
+        },
+    }
+
+
+def planned_entries(plan: Plan, resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a manifest says of the plan."""
+    specs = {cell.spec.task: cell.spec for cell in plan.cells}
+    return {
+        "tasks": task_summaries(plan),
+        "specs": {name: spec.model_dump(mode="json", exclude_defaults=True) for name, spec in specs.items()},
+        "cells": [{**cell.identity(), "digest": cell.digest} for cell in plan.cells],
+        "resolved": resolved,
+        "fits": [fit.title for fit in plan.fits],
+    }
+
+
+def published_documents(catalog: Catalog, suites: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the documents of the systems that were published on a run's suites."""
+    return [
+        spec.model_dump(mode="json") for suite in suites for spec in catalog.published_for(suite["suite"])
+    ]
+
+
+def _plain(config: RunConfig) -> dict[str, Any]:
+    folders = [str(folder.absolute()) for folder in config.data.folders]
+    return {name: getattr(config, name) for name in config.__slots__ if name != "data"} | {
+        "data": {"mode": config.data.mode, "folders": folders},
+        "tasks_from": [str(path.absolute()) for path in config.tasks_from],
+        "reuse": [str(path.absolute()) for path in config.reuse],
+        "locked": None if config.locked is None else str(config.locked.absolute()),
+        "gold": None if config.gold is None else str(config.gold.absolute()),
+    }

@@ -1,0 +1,3 @@
+"""The adapter of decoders."""
+
+from __future__ import annotations

@@ -1,0 +1,225 @@
+"""Log-probabilities of continuations: shared beginnings run once, logits at scored positions only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness import AdapterError, LikelihoodAnswer, Prompt
+from harness.models.requests import Call
+from harness_hf.causal.prefix import PrefixGroup, pack_groups, share_prefixes
+from harness_hf.causal.session import CausalSession
+from harness_hf.causal.tokens import ScoredTokens
+from harness_hf.inference.token_budget import BatchPlan
+
+__all__ = ["Continuations", "score_continuations"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuations:
+    """Contexts and continuations as the model reads them."""
+
+    texts: Sequence[str]
+    tokens: Sequence[ScoredTokens]
+
+    @classmethod
+    def encode(
+        cls, session: CausalSession, contexts: Sequence[Prompt], continuations: Sequence[str]
+    ) -> Continuations:
+        """Return the tokens; raises `AdapterError` where one has none, or more than the context window."""
+        return cls(texts=continuations, tokens=session.tokens.encode_requests(contexts, continuations))
+
+
+def score_continuations(
+    session: CausalSession, asked: Continuations, call: Call
+) -> Iterator[tuple[list[int], list[LikelihoodAnswer]]]:
+    """Yield (numbers of continuations, their token log-probabilities) after every batch.
+
+    Raises `AdapterError` for numbers that are not finite.
+    """
+    scores = _Scores(asked.tokens)
+    for done in _Scorer(session, asked.tokens, scores).run(call):
+        yield done, [scores.answer(number, asked.texts[number], session) for number in done]
+
+
+class _Scores:
+    """Log-probabilities as they come in, by request and token."""
+
+    def __init__(self, scored: Sequence[ScoredTokens]) -> None:
+        self._scored = scored
+        self._offsets = np.cumsum([0, *(len(one.ids) - one.start for one in scored)])
+        self._logprobs = np.full(int(self._offsets[-1]), np.nan, dtype=np.float64)
+        self._greedy = np.zeros(int(self._offsets[-1]), dtype=np.bool_)
+
+    def slot(self, request: int, token: int) -> int:
+        """Return where the number of a request's token at the index `token` belongs."""
+        return int(self._offsets[request]) + token - self._scored[request].start
+
+    def fill(self, slots: Any, logprobs: Any, greedy: Any) -> None:
+        self._logprobs[slots] = logprobs
+        self._greedy[slots] = greedy
+
+    def answer(self, request: int, continuation: str, session: CausalSession) -> LikelihoodAnswer:
+        one = self._scored[request]
+        own = slice(int(self._offsets[request]), int(self._offsets[request + 1]))
+        if not np.isfinite(self._logprobs[own]).all():
+            raise AdapterError(
+                f"The model {session.ref!r} returned log-probabilities that are not finite, in {session.dtype}.",
+                hint="Pass -o dtype=float32.",
+            )
+        return LikelihoodAnswer(
+            token_logprobs=tuple(self._logprobs[own].tolist()),
+            is_greedy=bool(self._greedy[own].all()),
+            byte_length=len(continuation.encode("utf-8")),
+            truncated=one.truncated,
+            straddles=one.straddles,
+        )
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """Positions of one run of the network whose logits are needed, and the tokens read off them."""
+
+    rows: list[int] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    """For every number to read: which of the positions it is read at."""
+    targets: list[int] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+    _known: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def add(self, row: int, column: int, target: int, slot: int) -> None:
+        position = self._known.setdefault((row, column), len(self.rows))
+        if position == len(self.rows):
+            self.rows.append(row)
+            self.columns.append(column)
+        self.positions.append(position)
+        self.targets.append(target)
+        self.slots.append(slot)
+
+
+class _Scorer:
+    """Runs the distinct texts of many requests, and reads the scored tokens off the logits."""
+
+    def __init__(self, session: CausalSession, scored: Sequence[ScoredTokens], scores: _Scores) -> None:
+        self._session = session
+        self._scored = scored
+        self._scores = scores
+        # The last token is predicted, never read: choices of one token after one context are one text.
+        self._requests: dict[tuple[int, ...], list[int]] = {}
+        for request, one in enumerate(scored):
+            self._requests.setdefault(tuple(one.ids[:-1]), []).append(request)
+        self._texts = list(self._requests)
+
+    def run(self, call: Call) -> Iterator[list[int]]:
+        """Yield the requests that are scored completely, after every batch."""
+        session = self._session
+        share = session.options.share_prefixes and session.caches_rows
+        plan: BatchPlan[PrefixGroup] = BatchPlan(
+            ability=call.ability,
+            pack=lambda groups, tokens: pack_groups(groups, self._texts, tokens),
+            size=lambda group: group.longest,
+            stopping=call.stopping,
+        )
+        groups = share_prefixes(self._texts, share=share)
+        for batch, _ in session.budget.run(groups, self._run_batch, plan):
+            members = [member for group in batch for member in group.members]
+            yield [request for member in members for request in self._requests[self._texts[member]]]
+
+    def _run_batch(self, batch: list[PrefixGroup]) -> None:
+        """Run the shared beginnings, then the rest of every text after the cached beginning of its group."""
+        branches = [
+            (row, member)
+            for row, group in enumerate(batch)
+            for member in group.members
+            if len(self._texts[member]) > group.stem
+        ]
+        width = max(group.stem for group in batch)
+        # Shared beginnings end at the same column, so that runs can continue from their caches.
+        pads = [width - group.stem if branches else 0 for group in batch]
+        wanted = _Wanted()
+        for row, group in enumerate(batch):
+            for member in group.members:
+                self._want(wanted, member, row, pads[row], range(group.stem))
+        stems = [self._texts[group.members[0]][: group.stem] for group in batch]
+        inputs = _padded(stems, width, pads, self._session.pad_id, masked=any(pads))
+        blocks, cache = self._session.forward(inputs, wanted.rows, wanted.columns, keep_cache=bool(branches))
+        self._read(wanted, blocks)
+        if branches:
+            self._run_branches(batch, branches, pads, width, cache)
+
+    def _run_branches(
+        self,
+        batch: list[PrefixGroup],
+        branches: list[tuple[int, int]],
+        pads: list[int],
+        width: int,
+        cache: Any,
+    ) -> None:
+        session = self._session
+        rows = [row for row, _ in branches]
+        cache.batch_select_indices(torch.tensor(rows, device=session.index_device))
+        wanted = _Wanted()
+        rest = []
+        for number, (row, member) in enumerate(branches):
+            text, stem = self._texts[member], batch[row].stem
+            self._want(wanted, member, number, -stem, range(stem, len(text)))
+            rest.append(text[stem:])
+        longest = max(len(one) for one in rest)
+        inputs = _padded(rest, longest, [0] * len(rest), session.pad_id, masked=True)
+        before = torch.ones((len(rows), width), dtype=torch.int64)
+        for number, row in enumerate(rows):
+            before[number, : pads[row]] = 0
+        stems = torch.tensor([[batch[row].stem] for row in rows])
+        inputs["position_ids"] = stems + torch.arange(longest)
+        # Past the end of a text positions may exceed the window; their outputs are never read.
+        inputs["position_ids"].clamp_(max=session.limit - 1)
+        inputs["attention_mask"] = torch.cat([before, inputs["attention_mask"]], dim=1)
+        blocks, _ = session.forward(inputs, wanted.rows, wanted.columns, past=cache, keep_cache=True)
+        self._read(wanted, blocks)
+
+    def _want(self, wanted: _Wanted, member: int, row: int, shift: int, within: range) -> None:
+        """Ask for the scored tokens of a text that are predicted at positions `within` of it."""
+        for request in self._requests[self._texts[member]]:
+            one = self._scored[request]
+            first, last = max(one.start - 1, within.start), min(len(one.ids) - 1, within.stop)
+            for position in range(first, last):
+                slot = self._scores.slot(request, position + 1)
+                wanted.add(row, position + shift, one.ids[position + 1], slot)
+
+    def _read(self, wanted: _Wanted, blocks: Any) -> None:
+        """Read the log-probabilities off blocks of logits; the softmax is over float32."""
+        positions = np.asarray(wanted.positions, dtype=np.int64)
+        targets, slots = np.asarray(wanted.targets, np.int64), np.asarray(wanted.slots, np.int64)
+        for start, logits in blocks:
+            here = np.flatnonzero((positions >= start) & (positions < start + len(logits)))
+            if not here.size:
+                continue
+            row = torch.from_numpy(positions[here] - start).to(logits.device)
+            target = torch.from_numpy(targets[here]).to(logits.device)
+            logprobs = logits[row, target] - torch.logsumexp(logits, dim=-1)[row]
+            greedy = logits.argmax(dim=-1)[row] == target
+            self._scores.fill(slots[here], logprobs.double().cpu().numpy(), greedy.cpu().numpy())
+
+
+def _padded(
+    texts: Sequence[Sequence[int]], width: int, pads: Sequence[int], pad_id: int, *, masked: bool
+) -> dict[str, torch.Tensor]:
+    """Return the inputs of texts that begin at the columns `pads`, with a mask where something precedes them.
+
+    Without a mask, what follows a text is padding that a decoder's earlier positions do not see.
+    """
+    ids = np.full((len(texts), width), pad_id, dtype=np.int64)
+    mask = np.zeros((len(texts), width), dtype=np.int64)
+    for row, (text, pad) in enumerate(zip(texts, pads, strict=True)):
+        ids[row, pad : pad + len(text)] = text
+        mask[row, pad : pad + len(text)] = 1
+    inputs = {"input_ids": torch.from_numpy(ids)}
+    if masked:
+        inputs["attention_mask"] = torch.from_numpy(mask)
+        inputs["position_ids"] = torch.from_numpy(np.maximum(mask.cumsum(axis=1) - 1, 0))
+    return inputs

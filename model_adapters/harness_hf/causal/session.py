@@ -1,0 +1,209 @@
+"""An opened decoder: its tokenizer, its network, and logits at chosen positions."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+from harness import AdapterError, UsageError
+from harness_hf.causal.options import CausalOptions
+from harness_hf.causal.tokens import CausalTokens
+from harness_hf.identity import folder_identity, library_versions
+from harness_hf.inference.batching import Encoded, pad_batch
+from harness_hf.inference.session import Inputs, ModelSession, drawn_weights
+from harness_hf.inference.template import Template
+from harness_hf.loading import first_line, open_network, open_tokenizer, require_weights
+from harness_hf.placement import placing
+
+__all__ = ["CausalSession"]
+
+ANSWER_OPTIONS = (
+    "max_length",
+    "pooling",
+    "layer",
+    "query_prefix",
+    "passage_prefix",
+    "attn_implementation",
+)
+"""Options that change answers, and so belong to the identity."""
+
+TEXT_FILES = ("generation_config.json", "chat_template.jinja", "chat_template.json")
+"""Files besides those of any model that change what a decoder reads and writes."""
+
+LOGITS_AT_ONCE = 2**25
+"""Numbers of one block of logits: 128 MiB in float32, 134 positions of a vocabulary of 250,000."""
+
+CROPPED = (DynamicLayer, DynamicSlidingWindowLayer)
+"""Kinds of cache whose rows can be chosen; others (recurrent states) are not shared between texts."""
+
+BLOCK_FACTOR = 32
+"""As for encoders, and larger: the more prompts there are, the more beginnings are shared."""
+
+
+class CausalSession(ModelSession):
+    """Owns the tokenizer and the network of a decoder."""
+
+    options: CausalOptions
+    block_factor = BLOCK_FACTOR
+
+    def __init__(self, *, ref: str, folder: Path, options: CausalOptions) -> None:
+        tokenizer = open_tokenizer(
+            folder, ref, options, reason="the boundary of a continuation needs offsets"
+        )
+        self._template = _read_template(options.chat_template)
+        network, information = open_network(
+            transformers.AutoModelForCausalLM, folder, ref, options, placing(options)
+        )
+        require_weights(ref, sorted(information["missing_keys"]))
+        super().__init__(
+            ref=ref, folder=folder, options=options, tokenizer=tokenizer, network=network, has_pooler=False
+        )
+        self.window = self.length_limit()
+        """The most tokens that the model reads at once."""
+        self.tokens = CausalTokens(
+            ref=ref,
+            tokenizer=tokenizer,
+            tokenizing=self.tokenizing,
+            limit=self.window,
+            chat_template=self._template,
+        )
+        self.single = Template(
+            before=tuple(self.tokens.before),
+            between=(),
+            after=(),
+            before_types=(0,) * len(self.tokens.before),
+            between_types=(),
+            after_types=(),
+            first_type=0,
+            second_type=0,
+        )
+        # The layers of a cache lie on the devices of theirs; all of them take an index from the CPU.
+        self.index_device = torch.device("cpu") if options.device_map else self.device
+        names = (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id, 0)
+        size = int(network.config.vocab_size)
+        # A tokenizer may have been given a padding token for which the network has no row.
+        self.pad_id = next(int(token) for token in names if token is not None and token < size)
+        self._takes_positions = "position_ids" in inspect.signature(network.forward).parameters
+        self.caches_rows = self._probe()
+
+    def identity(self) -> Mapping[str, str]:
+        """Return digests, precision, versions and options as text."""
+        texts = [self.folder / name for name in TEXT_FILES if (self.folder / name).is_file()]
+        read = b"".join(file.name.encode() + b"\0" + file.read_bytes() for file in texts)
+        chosen = {f"option.{name}": str(getattr(self.options, name)) for name in ANSWER_OPTIONS}
+        return {
+            "adapter": "hf-causal",
+            "device": self.device.type,
+            "dtype": self.dtype,
+            **folder_identity(self.folder),
+            "text_files": hashlib.sha256(read + (self._template or "").encode()).hexdigest(),
+            **library_versions(),
+            **chosen,
+            **drawn_weights(self.random_seed),
+        }
+
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> list[Encoded]:
+        """Return the tokens of texts, the ends cut off above `max_length`."""
+        assert pairs is None
+        return [Encoded(ids[:max_length]) for ids in self.tokens.encode(texts)]
+
+    def pad(self, batch: Sequence[Encoded]) -> Inputs:
+        """Return the model inputs of a batch, padded on the right to its longest sequence."""
+        return pad_batch(batch, self.pad_id, self._inputs)
+
+    def end_tokens(self) -> frozenset[int]:
+        """Return the tokens that end a text: those of the generation config and of the tokenizer."""
+        declared = self.network.generation_config.eos_token_id
+        several = declared if isinstance(declared, list) else [declared]
+        return frozenset(int(token) for token in (*several, self.tokenizer.eos_token_id) if token is not None)
+
+    def forward(
+        self,
+        inputs: Mapping[str, torch.Tensor],
+        rows: Sequence[int],
+        columns: Sequence[int],
+        *,
+        past: Any = None,
+        keep_cache: bool = False,
+    ) -> tuple[Iterator[tuple[int, torch.Tensor]], Any]:
+        """Run the network once; return its logits at the positions (rows, columns), and its cache.
+
+        The logits come as (number of the first position, float32 block of shape (positions, vocabulary)), at
+        most `LOGITS_AT_ONCE` numbers each. They are what the network itself computes: its own output layer is
+        given the chosen positions only, so scaling and capping after it are the model's.
+        """
+        given = {name: tensor.to(self.device) for name, tensor in inputs.items()}
+        if not self._takes_positions:
+            given.pop("position_ids", None)
+        if past is not None:
+            given["past_key_values"] = past
+        chosen: list[torch.Tensor] = []
+        at_once = max(1, LOGITS_AT_ONCE // int(self.network.config.vocab_size))
+        index = (
+            torch.tensor(rows, device=self.index_device),
+            torch.tensor(columns, device=self.index_device),
+        )
+
+        def choose(module: Any, arguments: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+            states = arguments[0]
+            chosen.append(states[index] if rows else states.reshape(-1, states.shape[-1])[:0])
+            return (chosen[0][None, :at_once],)
+
+        output = self._with_head(choose, given, keep_cache)
+        first = output.logits[0]
+        cache = output.get("past_key_values")
+        return self._blocks(first, chosen[0], at_once, given["input_ids"][:1, :1]), cache
+
+    def _blocks(
+        self, first: torch.Tensor, states: torch.Tensor, at_once: int, token: torch.Tensor
+    ) -> Iterator[tuple[int, torch.Tensor]]:
+        """Yield the logits of the first positions, then those of the others.
+
+        These come through a run over a single token whose output layer is given the waiting states instead.
+        """
+        yield 0, first.float()
+        del first
+        for start in range(at_once, len(states), at_once):
+            block = states[None, start : start + at_once]
+            output = self._with_head(lambda *_, block=block: (block,), {"input_ids": token}, False)
+            yield start, output.logits[0].float()
+
+    def _with_head(self, change: Callable[..., Any], inputs: Mapping[str, Any], keep_cache: bool) -> Any:
+        """Run the network with `change` applied to what its output layer is given."""
+        hook = self.network.get_output_embeddings().register_forward_pre_hook(change)
+        try:
+            return self.network(**inputs, use_cache=keep_cache, return_dict=True)
+        finally:
+            hook.remove()
+
+    def _probe(self) -> bool:
+        """Return whether caches can be shared; raises `AdapterError` for an output layer of another shape."""
+        if self.network.get_output_embeddings() is None:
+            raise AdapterError(f"The model {self.ref!r} has no output layer, so it gives no probabilities.")
+        token = {"input_ids": torch.tensor([[self.pad_id]])}
+        try:
+            with torch.inference_mode():
+                blocks, cache = self.forward(token, [0, 0], [0, 0], keep_cache=True)
+                shapes = [tuple(block.shape) for _, block in blocks]
+        except Exception as error:
+            raise AdapterError(f"The model {self.ref!r} cannot be run: {first_line(error)}") from error
+        if [len(shape) for shape in shapes] != [2] * len(shapes) or sum(shape[0] for shape in shapes) != 2:
+            raise AdapterError(f"The output layer of {self.ref!r} is not one that this adapter knows.")
+        return cache is not None and all(type(layer) in CROPPED for layer in getattr(cache, "layers", [None]))
+
+
+def _read_template(file: Path | None) -> str | None:
+    """Return the chat template in a file; raises `UsageError` where it cannot be read."""
+    if file is None:
+        return None
+    try:
+        return file.expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The chat template {str(file)!r} cannot be read: {error}.") from error

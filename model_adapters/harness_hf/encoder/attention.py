@@ -1,0 +1,217 @@
+"""The attention that the pieces of texts get, joined over layers and heads while the network runs.
+
+Only one row of scores per text is kept: a hook on every layer joins that layer's weights into the row and drops
+them. In networks that let the attention function be chosen, the function below computes the first row and leaves
+the rest to PyTorch's fused kernel, so that no matrix of length x length is made; in others one layer's matrix at a time
+exists ("eager").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import AttentionInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+
+from harness import AttentionOptions, CapabilityError, TextAttention, TextInput
+from harness.models.requests import SegmentAttention
+from harness_hf.encoder.session import EncoderSession
+from harness_hf.inference.batching import Encoded
+from harness_hf.inference.session import CHUNK, Inputs
+from harness_hf.inference.text_vectors import require_finite
+
+__all__ = ["FIRST_ROW", "stream_attentions"]
+
+FIRST_ROW = "harness_first_row"
+"""The name under which transformers knows our attention function."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Located:
+    """The pieces of an input, and their places in its texts."""
+
+    encoded: Encoded
+    positions: tuple[tuple[int, ...], ...]
+    """By segment: the position of every piece in the sequence."""
+    spans: tuple[tuple[tuple[int, int], ...], ...]
+    """By segment: the offsets of every piece."""
+    truncated: bool
+
+
+def stream_attentions(
+    session: EncoderSession, inputs: Sequence[TextInput], options: AttentionOptions
+) -> Iterator[tuple[int, TextAttention]]:
+    """Yield (index of the input, its pieces' scores), in any order.
+
+    Inputs are cut at the model's own limit, or ``-o max_length``, the longer text of a pair first. Raises
+    `CapabilityError` where the network does not return its attention.
+    """
+    classes = _attention_class(session)
+    for start in range(0, len(inputs), CHUNK):
+        located = _locate(session, inputs[start : start + CHUNK], session.length_limit())
+
+        def forward(batch: Inputs) -> Any:
+            return _joined_rows(session, batch, classes, options)
+
+        for rows, scores in session.run([one.encoded for one in located], forward, ability="attentions"):
+            require_finite(scores, "attentions", session)
+            for row, number in enumerate(rows):
+                yield start + number, _answer(located[number], scores[row].tolist())
+
+
+def _answer(located: _Located, scores: Sequence[float]) -> TextAttention:
+    segments = [
+        SegmentAttention(
+            starts=tuple(start for start, _ in spans),
+            ends=tuple(end for _, end in spans),
+            scores=tuple(scores[position] for position in positions),
+        )
+        for positions, spans in zip(located.positions, located.spans, strict=True)
+    ]
+    return TextAttention(segments=tuple(segments), truncated=located.truncated)
+
+
+def _locate(session: EncoderSession, inputs: Sequence[TextInput], limit: int) -> list[_Located]:
+    located: list[_Located] = []
+    with session.tokenizing:
+        for one in inputs:
+            # Offsets take many times the memory of pieces; one input at a time lets them go.
+            texts = (one.text,) if one.text_pair is None else (one.text, one.text_pair)
+            found = session.tokenizer(
+                *texts,
+                truncation="longest_first",
+                max_length=limit,
+                return_attention_mask=False,
+                return_token_type_ids=True,
+                return_offsets_mapping=True,
+            )
+            segments, offsets = found.sequence_ids(0), found["offset_mapping"]
+            positions = tuple(
+                tuple(place for place, segment in enumerate(segments) if segment == number)
+                for number in range(len(texts))
+            )
+            located.append(
+                _Located(
+                    encoded=Encoded(found["input_ids"], found["token_type_ids"]),
+                    positions=positions,
+                    spans=tuple(tuple(tuple(offsets[place]) for place in own) for own in positions),
+                    truncated=bool(found.encodings[0].overflowing),
+                )
+            )
+    return located
+
+
+# The network ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True)
+class _RunningRow:
+    """The scores of a batch, shape (batch, length), joined layer by layer."""
+
+    options: AttentionOptions
+    mask: torch.Tensor
+    """Shape (batch, length): 1 where a position is no padding."""
+    joined: torch.Tensor | None = None
+    layers: int = 0
+
+    def add(self, weights: torch.Tensor) -> None:
+        """Take the weights of a layer, of shape (batch, heads, rows, length); the first row may be the only one."""
+        if self.options.row == "first":
+            rows = weights[:, :, 0].float()
+        else:
+            asked = self.mask[:, None, :, None].to(torch.float32)
+            rows = (weights.float() * asked).sum(dim=2) / asked.sum(dim=2)
+        own = rows.amax(dim=1) if self.options.over == "max" else rows.mean(dim=1)
+        self.layers += 1
+        if self.joined is None:
+            self.joined = own
+        else:
+            self.joined = torch.maximum(self.joined, own) if self.options.over == "max" else self.joined + own
+
+    def scores(self) -> torch.Tensor:
+        """Return the scores over all layers."""
+        assert self.joined is not None
+        return self.joined if self.options.over == "max" else self.joined / self.layers
+
+
+def _joined_rows(
+    session: EncoderSession, batch: Inputs, target: type[torch.nn.Module], options: AttentionOptions
+) -> Any:
+    backbone = session.backbone
+    running = _RunningRow(options=options, mask=batch["attention_mask"])
+    modules = [module for module in backbone.modules() if isinstance(module, target)]
+
+    def take(module: Any, given: Any, output: Any) -> None:
+        running.add(output[1])
+
+    with _implementation(session, options):
+        hooks = [module.register_forward_hook(take) for module in modules]
+        try:
+            backbone(**batch)
+        finally:
+            for hook in hooks:
+                hook.remove()
+    return running.scores().cpu().numpy()
+
+
+def _attention_class(session: EncoderSession) -> type[torch.nn.Module]:
+    """Return the class of the modules that return attention weights; raises `CapabilityError` where none is known."""
+    backbone = session.backbone
+    recorded = (getattr(backbone, "_can_record_outputs", None) or {}).get("attentions")
+    found: Any = recorded if isinstance(recorded, type) else getattr(recorded, "target_class", None)
+    if found is None or sum(isinstance(module, found) for module in backbone.modules()) != session.depth:
+        raise CapabilityError(
+            f"The model {session.ref!r} ({backbone.config.model_type}) does not return its attention in a way that "
+            "this adapter knows.",
+            hint="Use an encoder such as BERT, XLM-R or mBERT.",
+        )
+    target: type[torch.nn.Module] = found
+    return target
+
+
+@contextmanager
+def _implementation(session: EncoderSession, options: AttentionOptions) -> Iterator[None]:
+    """Let the network answer with attention weights, and afterwards run as before."""
+    backbone = session.backbone
+    before = backbone.config._attn_implementation
+    fused = (
+        options.row == "first"
+        and bool(backbone._supports_attention_backend)
+        and bool(backbone._supports_sdpa)
+    )
+    backbone.set_attn_implementation(FIRST_ROW if fused else "eager")
+    try:
+        yield
+    finally:
+        backbone.set_attn_implementation(before)
+
+
+def _first_row_attention(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **further: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the output of fused attention and the weights of the first row, of shape (batch, heads, 1, length)."""
+    output, _ = sdpa_attention_forward(
+        module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **further
+    )
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    scores = torch.matmul(query[:, :, :1], key.transpose(2, 3)).float() * scale
+    if attention_mask is not None:
+        own = attention_mask[:, :, :1]
+        scores = scores.masked_fill(~own, -torch.inf) if own.dtype == torch.bool else scores + own
+    return output, torch.softmax(scores, dim=-1)
+
+
+AttentionInterface.register(FIRST_ROW, _first_row_attention)
+AttentionMaskInterface.register(FIRST_ROW, sdpa_mask)

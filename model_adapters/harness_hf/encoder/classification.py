@@ -1,0 +1,150 @@
+"""Sequence classification: one label for a text or a pair of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness import (
+    AttentionOptions,
+    CapabilityError,
+    ClassificationExample,
+    DataError,
+    FloatArray,
+    HeadSpec,
+    TextAttention,
+    TextInput,
+    TrainingError,
+)
+from harness.models.requests import Call
+from harness_hf.encoder.adapter import Encoder
+from harness_hf.encoder.attention import stream_attentions
+from harness_hf.encoder.session import EncoderSession
+from harness_hf.inference.answer_stream import Procedure
+from harness_hf.inference.session import CHUNK, Inputs
+from harness_hf.inference.text_vectors import row_procedure
+from harness_hf.training.head_training import Feature, HeadTraining, collate_with
+
+__all__ = ["Classifier", "match_labels", "prepare_classification"]
+
+
+class Classifier(Encoder):
+    """An encoder with a sequence classification head."""
+
+    def classify(self, inputs: Sequence[TextInput], labels: Sequence[str]) -> FloatArray:
+        """Return log-probabilities of shape (inputs, labels).
+
+        The head's outputs are found by the names of its labels, never by their position. Raises
+        `CapabilityError` where the names are not those in `labels`. Pairs that are too long lose pieces of the
+        longer text first.
+        """
+        call = Call(ability="classify", arguments={"labels": labels})
+        return self._rows(call, inputs, CHUNK, len(labels))
+
+    def attentions(
+        self, inputs: Sequence[TextInput], options: AttentionOptions | None = None
+    ) -> Iterator[tuple[int, TextAttention]]:
+        """Yield (index of the input, its pieces' scores); see `harness_hf.encoder.attention.stream_attentions`."""
+        return stream_attentions(self._session, inputs, options or AttentionOptions())
+
+    def procedure(self, call: Call) -> Procedure:
+        """Return how a call's requests are answered."""
+        if call.ability != "classify":
+            return super().procedure(call)
+        session = self._session
+        columns = match_labels(call.arguments["labels"], _head_labels(session), session.ref)
+        limit = session.length_limit(self._record.max_length if self._record else None)
+
+        def forward(batch: Inputs) -> FloatArray:
+            logits = session.network(**batch).logits.float()
+            scores: FloatArray = torch.log_softmax(logits, dim=-1)[:, columns].cpu().numpy()
+            return scores
+
+        return row_procedure(session, call, lambda block: _encode(session, block, limit), forward, "scores")
+
+
+def match_labels(asked: Sequence[str], known: Sequence[str], ref: str) -> list[int]:
+    """Return the index in `known` of every asked label, by name without regard to case.
+
+    Raises `CapabilityError` that lists both unless the two are the same names.
+    """
+    by_name = {label.casefold(): index for index, label in enumerate(known)}
+    wanted = [label.casefold() for label in asked]
+    if len(by_name) != len(known) or len(set(wanted)) != len(wanted) or set(wanted) != set(by_name):
+        raise CapabilityError(
+            f"The model {ref!r} has the labels {', '.join(map(repr, known))}; "
+            f"the task asks for {', '.join(map(repr, asked))}.",
+            hint="Rename them in id2label of its config.json, or fine-tune a bare encoder.",
+        )
+    return [by_name[label] for label in wanted]
+
+
+def prepare_classification(
+    session: EncoderSession,
+    train: Sequence[ClassificationExample],
+    validation: Sequence[ClassificationExample],
+    spec: HeadSpec,
+    max_length: int,
+) -> HeadTraining:
+    """Return what training a classification head needs; raises `TrainingError` or `DataError`."""
+    if len(spec.labels) < 2 or len(spec.inputs) not in (1, 2):
+        raise TrainingError(
+            f"A classification head needs two labels and one or two input fields; "
+            f"it got labels {spec.labels!r} and inputs {spec.inputs!r}."
+        )
+    return HeadTraining(
+        train=_features(session, train, spec, max_length),
+        validation=_features(session, validation, spec, max_length),
+        collate=collate_with(session.pad, ["labels"]),
+        label_names=("labels",),
+        decide=lambda logits, _: logits.argmax(dim=-1),
+        score=lambda predicted, gold: float(np.mean(np.asarray(predicted) == np.asarray(gold))),
+        metric="accuracy",
+    )
+
+
+def _features(
+    session: EncoderSession, examples: Sequence[ClassificationExample], spec: HeadSpec, max_length: int
+) -> list[Feature]:
+    index = {label: number for number, label in enumerate(spec.labels)}
+    inputs: list[TextInput] = []
+    for example in examples:
+        missing = [name for name in spec.inputs if name not in example.inputs]
+        if missing:
+            raise DataError(
+                f"The example {example.id!r} has no field {missing[0]!r}; it has {list(example.inputs)}."
+            )
+        if example.label not in index:
+            raise DataError(
+                f"The example {example.id!r} has the label {example.label!r}; "
+                f"expected one of {list(spec.labels)}."
+            )
+        texts = [example.inputs[name] for name in spec.inputs]
+        inputs.append(TextInput(text=texts[0], text_pair=texts[1] if len(texts) > 1 else None))
+    targets: list[dict[str, Any]] = [{"labels": index[str(example.label)]} for example in examples]
+    encoded = _encode(session, inputs, max_length)
+    return [Feature((one,), target) for one, target in zip(encoded, targets, strict=True)]
+
+
+def _encode(session: EncoderSession, inputs: Sequence[TextInput], limit: int) -> list[Any]:
+    """Return the pieces of texts and pairs; the two may be mixed."""
+    single = [number for number, one in enumerate(inputs) if one.text_pair is None]
+    paired = [number for number, one in enumerate(inputs) if one.text_pair is not None]
+    result: list[Any] = [None] * len(inputs)
+    texts = session.encode([inputs[number].text for number in single], None, limit)
+    pairs = session.encode(
+        [inputs[number].text for number in paired],
+        [inputs[number].text_pair or "" for number in paired],
+        limit,
+    )
+    for number, encoded in zip([*single, *paired], [*texts, *pairs], strict=True):
+        result[number] = encoded
+    return result
+
+
+def _head_labels(session: EncoderSession) -> list[str]:
+    names = session.network.config.id2label
+    return [str(names[index]) for index in range(len(names))]

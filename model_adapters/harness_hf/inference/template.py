@@ -1,0 +1,82 @@
+"""The special pieces that a tokenizer puts around one text and around a pair of texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from harness import AdapterError
+from harness_hf.inference.batching import Encoded
+
+__all__ = ["Template", "read_templates"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """Special pieces before, between and after the texts, with the segment of each piece."""
+
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
+    before_types: tuple[int, ...]
+    between_types: tuple[int, ...]
+    after_types: tuple[int, ...]
+    first_type: int
+    second_type: int
+
+    @property
+    def size(self) -> int:
+        """The number of special pieces."""
+        return len(self.before) + len(self.between) + len(self.after)
+
+    def wrap(self, first: list[int], second: list[int] | None = None) -> Encoded:
+        """Return the pieces of the texts with the special pieces around them."""
+        second = second if second is not None else []
+        return Encoded(
+            [*self.before, *first, *self.between, *second, *self.after],
+            [
+                *self.before_types,
+                *[self.first_type] * len(first),
+                *self.between_types,
+                *[self.second_type] * len(second),
+                *self.after_types,
+            ],
+        )
+
+    def second_start(self, first_length: int) -> int:
+        """Return the index of the second text's first piece."""
+        return len(self.before) + first_length + len(self.between)
+
+
+def read_templates(tokenizer: Any) -> tuple[Template, Template]:
+    """Return the templates of one text and of a pair, found by encoding a probe with and without them."""
+    probe = tokenizer("a", add_special_tokens=False)["input_ids"] or [tokenizer.unk_token_id]
+    single = tokenizer("a", return_token_type_ids=True)
+    pair = tokenizer("a", "a", return_token_type_ids=True)
+    return (
+        _parse(single["input_ids"], single["token_type_ids"], probe, texts=1),
+        _parse(pair["input_ids"], pair["token_type_ids"], probe, texts=2),
+    )
+
+
+def _parse(ids: list[int], types: list[int], probe: list[int], *, texts: int) -> Template:
+    """Split encoded texts at the pieces of the probe."""
+    starts = [i for i in range(len(ids)) if ids[i : i + len(probe)] == probe]
+    if len(starts) < texts:
+        raise AdapterError(
+            "The tokenizer changes a text when special pieces are added, so it cannot be used here."
+        )
+    first, second = starts[0], starts[-1] if texts == 2 else len(ids)
+    first_end = first + len(probe)
+    after = second + len(probe) if texts == 2 else first_end
+    middle = slice(first_end, second if texts == 2 else first_end)
+    return Template(
+        before=tuple(ids[:first]),
+        between=tuple(ids[middle]),
+        after=tuple(ids[after:]),
+        before_types=tuple(types[:first]),
+        between_types=tuple(types[middle]),
+        after_types=tuple(types[after:]),
+        first_type=types[first],
+        second_type=types[second] if texts == 2 else types[first],
+    )

@@ -1,0 +1,3 @@
+"""The adapter of sequence-to-sequence models, and the translator."""
+
+from __future__ import annotations

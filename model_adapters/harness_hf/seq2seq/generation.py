@@ -1,0 +1,207 @@
+"""Let a sequence-to-sequence model write, greedily, by seeded sampling, or one of a few given texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+
+from harness import CapabilityError, Generated, GenerateOptions, Prompt, UsageError
+from harness.models.requests import Call
+from harness_hf.inference.answer_stream import Parts
+from harness_hf.loading import quiet_transformers
+from harness_hf.seq2seq.scoring import Target, score_targets
+from harness_hf.seq2seq.session import Seq2SeqSession, Source
+
+__all__ = ["Writings", "encode_prompts", "write_texts"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writings:
+    """Prompts as the model reads them, with their options, and the choices of the prompts that have some."""
+
+    sources: Sequence[Source]
+    options: Sequence[GenerateOptions]
+    choices: Sequence[str]
+    targets: Sequence[Target]
+    """One per choice, its end token included."""
+
+
+def encode_prompts(
+    session: Seq2SeqSession, prompts: Sequence[Prompt], options: Sequence[GenerateOptions]
+) -> Writings:
+    """Return the tokens of prompts; see `harness_hf.seq2seq.adapter.Seq2Seq.generate` for the errors."""
+    for option in options:
+        _require_possible(session, option)
+    asked = [(number, text) for number, option in enumerate(options) for text in option.choices or ()]
+    tokens = session.target_tokens([text for _, text in asked])
+    return Writings(
+        sources=session.prompt_sources(prompts, session.length_limit()),
+        options=options,
+        choices=[text for _, text in asked],
+        targets=[
+            Target(source=number, tokens=[*ids, *session.ends[:1]])
+            for (number, _), ids in zip(asked, tokens, strict=True)
+        ],
+    )
+
+
+def write_texts(
+    session: Seq2SeqSession, writings: Writings, call: Call
+) -> Iterator[tuple[list[int], list[Generated]]]:
+    """Yield (numbers of prompts, what the model writes for them) after every batch."""
+    sources, options = writings.sources, writings.options
+    groups: dict[int, list[int]] = {}
+    for number, option in enumerate(options):
+        if option.choices is None:
+            groups.setdefault(_room(session, option.max_tokens), []).append(number)
+    for room, numbers in sorted(groups.items(), reverse=True):
+        lengths = [len(sources[number].encoded) + room for number in numbers]
+
+        def write(batch: list[int], numbers: list[int] = numbers, room: int = room) -> list[Generated]:
+            rows = [numbers[one] for one in batch]
+            return _write(session, [sources[row] for row in rows], [options[row] for row in rows], room)
+
+        for batch, texts in session.run(lengths, write, call):
+            yield [numbers[one] for one in batch], texts
+    yield from _choose(session, writings, call)
+
+
+def _require_possible(session: Seq2SeqSession, option: GenerateOptions) -> None:
+    for name in ("regex", "json_schema"):
+        if getattr(option, name) is not None:
+            raise CapabilityError(f"The adapter 'hf-seq2seq' cannot constrain a text by {name}.")
+    if option.choices is not None and option.temperature > 0:
+        raise CapabilityError("The adapter 'hf-seq2seq' ranks choices; it cannot sample one of them.")
+    if option.choices is not None and not option.choices:
+        raise UsageError(f"The list of choices for {session.ref!r} is empty; expected at least one.")
+    if option.max_tokens < 1 or option.temperature < 0 or not 0 < option.top_p <= 1:
+        raise UsageError(
+            f"Expected max_tokens >= 1, temperature >= 0 and top_p in (0, 1]; got {option.max_tokens}, "
+            f"{option.temperature:g} and {option.top_p:g}."
+        )
+
+
+def _room(session: Seq2SeqSession, wanted: int) -> int:
+    """Return how many tokens the decoder can write: the last one is not read again."""
+    limit = session.target_limit
+    return wanted if limit is None else min(wanted, limit - len(session.prefix) + 1)
+
+
+def _choose(
+    session: Seq2SeqSession, writings: Writings, call: Call
+) -> Iterator[tuple[list[int], list[Generated]]]:
+    """Yield the likeliest of the choices of each item, the end token after it included, the first at ties."""
+    targets = writings.targets
+    own: dict[int, list[int]] = {}
+    for number, target in enumerate(targets):
+        own.setdefault(target.source, []).append(number)
+    # Only inputs that have choices are encoded.
+    places = {source: place for place, source in enumerate(own)}
+    asked = [Target(source=places[target.source], tokens=target.tokens) for target in targets]
+    parts = Parts([target.source for target in targets], len(writings.sources))
+    totals: dict[int, float] = {}
+    for numbers, scores in score_targets(session, [writings.sources[one] for one in own], asked, call):
+        totals.update((number, sum(one.logprobs)) for number, one in zip(numbers, scores, strict=True))
+        complete = parts.finish(numbers)
+        best = [max(own[source], key=totals.__getitem__) for source in complete]
+        yield (
+            complete,
+            [
+                Generated(
+                    text=writings.choices[number],
+                    tokens=len(targets[number].tokens),
+                    finished=True,
+                    truncated=writings.sources[targets[number].source].truncated,
+                )
+                for number in best
+            ],
+        )
+
+
+def _write(
+    session: Seq2SeqSession, sources: Sequence[Source], options: Sequence[GenerateOptions], room: int
+) -> list[Generated]:
+    inputs = session.pad([source.encoded for source in sources])
+    prefix = torch.tensor([session.prefix] * len(sources), device=session.device)
+    stops = StopText(session, len(session.prefix), [option.stop for option in options])
+    with quiet_transformers():
+        rows = session.network.generate(
+            **inputs,
+            decoder_input_ids=prefix,
+            max_new_tokens=room,
+            logits_processor=LogitsProcessorList([SeededChoice(options)]),
+            stopping_criteria=StoppingCriteriaList([stops]),
+        )
+    return [
+        _read(session, ids[len(session.prefix) :], stops.lengths[number], options[number], source)
+        for number, (ids, source) in enumerate(zip(rows.tolist(), sources, strict=True))
+    ]
+
+
+def _read(
+    session: Seq2SeqSession, ids: list[int], stopped: int | None, option: GenerateOptions, source: Source
+) -> Generated:
+    """Return what one row of a batch says, without the padding that waited for longer rows."""
+    end = next((place for place, token in enumerate(ids[:stopped]) if token in session.ends), None)
+    text = session.decode(ids[: stopped if end is None else end])
+    places = [place for stop in option.stop if (place := text.find(stop)) >= 0]
+    return Generated(
+        text=text[: min(places)] if places else text,
+        tokens=len(ids[:stopped]) if end is None else end + 1,
+        finished=end is not None or stopped is not None,
+        truncated=source.truncated,
+    )
+
+
+class SeededChoice(LogitsProcessor):
+    """Leaves one token to the rows that are sampled; what it is depends on the row's own seed and scores."""
+
+    def __init__(self, options: Sequence[GenerateOptions]) -> None:
+        self._options = options
+        self._random = [torch.Generator().manual_seed(option.seed) for option in options]
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        """Return the scores, where sampled rows have one token that is not impossible."""
+        for row, (option, random) in enumerate(zip(self._options, self._random, strict=True)):
+            if option.temperature > 0:
+                token = _sample(scores[row], option, random)
+                scores[row] = float("-inf")
+                scores[row, token] = 0.0
+        return scores
+
+
+def _sample(scores: torch.Tensor, option: GenerateOptions, random: torch.Generator) -> int:
+    """Return a token drawn from the nucleus: the likeliest tokens whose share reaches `top_p`."""
+    shares = torch.softmax(scores.double().cpu() / option.temperature, dim=-1)
+    ordered, tokens = torch.sort(shares, descending=True, stable=True)
+    sums = ordered.cumsum(dim=0)
+    kept = int((sums - ordered < option.top_p).sum())
+    point = torch.rand(1, generator=random, dtype=torch.float64) * sums[kept - 1]
+    return int(tokens[min(int(torch.searchsorted(sums, point, right=True)), kept - 1)])
+
+
+class StopText(StoppingCriteria):
+    """Ends every row whose text holds one of its own stop strings."""
+
+    def __init__(self, session: Seq2SeqSession, start: int, stops: Sequence[tuple[str, ...]]) -> None:
+        self._session = session
+        self._start = start
+        self._stops = stops
+        self.lengths: list[int | None] = [None] * len(stops)
+        """Tokens of a row when its stop string appeared."""
+
+    def __call__(
+        self, input_ids: torch.LongTensor, scores: torch.FloatTensor, **kwargs: Any
+    ) -> torch.BoolTensor:
+        """Return which rows have ended, of shape (rows,)."""
+        for row, stops in enumerate(self._stops):
+            if stops and self.lengths[row] is None:
+                text = self._session.decode(input_ids[row, self._start :].tolist())
+                if any(stop in text for stop in stops):
+                    self.lengths[row] = input_ids.shape[1] - self._start
+        ended = [length is not None for length in self.lengths]
+        return torch.tensor(ended, device=input_ids.device)  # type: ignore[return-value]

@@ -1,0 +1,345 @@
+"""An opened sequence-to-sequence model: its tokenizer, its network, and how texts become their tokens."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import transformers
+
+from harness import AdapterError, CapabilityError, Head, Prompt, UsageError
+from harness.models.requests import Call
+from harness_hf.fit_record import FitRecord
+from harness_hf.identity import folder_identity, library_versions
+from harness_hf.inference.batching import Encoded, pad_batch
+from harness_hf.inference.network import HeldNetwork
+from harness_hf.inference.session import batch_tokens, drawn_weights
+from harness_hf.inference.token_budget import BatchPlan, TokenBudget, by_length
+from harness_hf.loading import quiet_transformers
+from harness_hf.placement import load_placed
+from harness_hf.seq2seq.options import Seq2SeqOptions
+
+__all__ = ["Affixes", "Seq2SeqSession", "Source"]
+
+USUAL_LIMIT = 1024
+"""Tokens that an input is cut at where neither option, fit, tokenizer nor config names a limit."""
+NO_LIMIT = 1_000_000
+"""Tokenizers without a limit name a number far above this one."""
+
+FURTHER_FILES = (
+    "generation_config.json",
+    "chat_template.jinja",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "source.spm",
+    "target.spm",
+)
+ANSWER_OPTIONS = (
+    "max_length",
+    "truncation_side",
+    "score_eos",
+    "source_language",
+    "target_language",
+    "layer",
+    "query_prefix",
+    "passage_prefix",
+    "attn_implementation",
+    "mixed_precision",
+    "train_batch_tokens",
+    "train_parts",
+)
+"""Options that change answers, and so belong to the identity."""
+KEPT_GENERATION = ("bad_words_ids", "suppress_tokens", "begin_suppress_tokens")
+"""What a checkpoint's generation config forbids; its beams, penalties and lengths are not used."""
+
+BLOCK_FACTOR = 32
+"""Characters of a block of requests for every token of a batch."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affixes:
+    """The special tokens that a tokenizer puts around a text."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    def __len__(self) -> int:
+        """Return the number of special tokens."""
+        return len(self.before) + len(self.after)
+
+    def wrap(self, ids: Sequence[int]) -> list[int]:
+        """Return the tokens of a text with the special ones around them."""
+        return [*self.before, *ids, *self.after]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The tokens of one encoder input."""
+
+    encoded: Encoded
+    truncated: bool
+
+
+class Seq2SeqSession(HeldNetwork):
+    """Owns the tokenizer and the network of one sequence-to-sequence model folder."""
+
+    options: Seq2SeqOptions
+
+    def __init__(
+        self, *, ref: str, folder: Path, options: Seq2SeqOptions, record: FitRecord | None = None
+    ) -> None:
+        tokenizer = _load_tokenizer(folder, ref, options)
+        network, _ = load_placed(folder, ref, Head.TEXT_TO_TEXT, options)
+        super().__init__(network, ref=ref, options=options)
+        self.folder = folder
+        self.record = record
+        self.tokenizer = tokenizer
+        self.tokenizing = threading.RLock()
+        """Held during every use of the tokenizer, because other threads use it too."""
+        self.budget = TokenBudget(ref, batch_tokens(options, self.device))
+        self.source_affixes = _affixes(self.tokenizer, "text")
+        self.target_affixes = _affixes(self.tokenizer, "text_target")
+        self.ends = _end_tokens(network, self.tokenizer)
+        self.prefix = (_start_token(network, ref), *self.target_affixes.before)
+        """What the decoder reads before the first token of an answer."""
+        self.vocabulary = int(network.get_output_embeddings().weight.shape[0])
+        self.depth = _encoder_depth(network.config)
+        """The number of transformer layers of the encoder."""
+        self.source_limit = _position_limit(network.config, "encoder")
+        """The most tokens of an input, None for relative positions."""
+        self.target_limit = _position_limit(network.config, "decoder")
+        """The most tokens that the decoder reads, None for relative positions."""
+        network.generation_config = _greedy(network.generation_config, self.prefix[0], self.ends, self.pad_id)
+
+    @property
+    def encoder(self) -> Any:
+        """The encoder of the network."""
+        return self.network.get_encoder()
+
+    @property
+    def pad_id(self) -> int:
+        """The token that batches are padded with."""
+        return int(self.tokenizer.pad_token_id)
+
+    def identity(self) -> Mapping[str, str]:
+        """Return digests, precision, versions and options as text."""
+        chosen = {f"option.{name}": str(getattr(self.options, name)) for name in ANSWER_OPTIONS}
+        return {
+            "adapter": "hf-seq2seq",
+            "head": Head.TEXT_TO_TEXT.value if self.record is not None else "none",
+            "device": self.device.type,
+            "dtype": self.dtype,
+            **folder_identity(self.folder, FURTHER_FILES),
+            **library_versions(),
+            **chosen,
+            **drawn_weights(self.random_seed),
+        }
+
+    def length_limit(self, wanted: int | None = None) -> int:
+        """Return at how many tokens an input is cut.
+
+        The first that is given: `wanted`, the option, what a fit was trained with, the tokenizer's limit, the
+        position limit, 1,024; never more than the network has positions for.
+        """
+        fitted = self.record.max_length if self.record is not None else None
+        declared = int(self.tokenizer.model_max_length)
+        usual = declared if declared < NO_LIMIT else self.source_limit or USUAL_LIMIT
+        return self.within_positions(wanted or self.options.max_length or fitted or usual)
+
+    def within_positions(self, length: int) -> int:
+        """Return `length`, or the encoder's number of positions where that is smaller."""
+        return min(length, self.source_limit or length)
+
+    def source_tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of encoder inputs, special tokens included, uncut."""
+        return [self.source_affixes.wrap(ids) for ids in self._tokens("text", texts)]
+
+    def target_tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of decoder outputs without special tokens."""
+        return self._tokens("text_target", texts)
+
+    def sources(self, texts: Sequence[str], limit: int) -> list[Source]:
+        """Return encoder inputs, cut to `limit` tokens at the side that the option says."""
+        room = limit - len(self.source_affixes)
+        if room < 1:
+            raise UsageError(f"An input of {limit} tokens has no room for a text next to its special tokens.")
+        return [
+            self._source(self.source_affixes.wrap(self._cut(ids, room)), truncated=len(ids) > room)
+            for ids in self._tokens("text", texts)
+        ]
+
+    def prompt_sources(self, prompts: Sequence[Prompt], limit: int) -> list[Source]:
+        """Return the encoder inputs of texts and conversations; raises `CapabilityError` without a template."""
+        texts = iter(self.sources([prompt for prompt in prompts if isinstance(prompt, str)], limit))
+        return [
+            next(texts)
+            if isinstance(prompt, str)
+            else self._source(self._cut(ids := self.chat_tokens(prompt), limit), truncated=len(ids) > limit)
+            for prompt in prompts
+        ]
+
+    def chat_tokens(self, conversation: Prompt) -> list[int]:
+        """Return the tokens of a conversation, written by the chat template."""
+        if self.tokenizer.chat_template is None:
+            raise CapabilityError(
+                f"The model {self.ref!r} has no chat template, so it takes texts, not conversations."
+            )
+        messages = [
+            {"role": turn.role, "content": turn.text} for turn in conversation if not isinstance(turn, str)
+        ]
+        try:
+            text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        except Exception as error:
+            raise UsageError(
+                f"The chat template of {self.ref!r} rejects a conversation of {len(messages)} turns: {error}."
+            ) from error
+        # The template writes the special tokens itself.
+        return self._tokens("text", [text])[0]
+
+    def pad(self, rows: Sequence[Encoded]) -> dict[str, torch.Tensor]:
+        """Return ids and mask of shape (rows, longest), padded on the right, on the device."""
+        batch = pad_batch(rows, self.pad_id, ("input_ids", "attention_mask"))
+        return {name: tensor.to(self.device) for name, tensor in batch.items()}
+
+    @property
+    def block_characters(self) -> int:
+        """How many characters of text make a block of requests."""
+        return BLOCK_FACTOR * self.budget.initial
+
+    def run(
+        self, lengths: Sequence[int], forward: Callable[[list[int]], Result], call: Call
+    ) -> Iterator[tuple[list[int], Result]]:
+        """Yield (indices, what `forward` returned for them) for batches within the token budget.
+
+        See `TokenBudget.run` for what happens where memory is short.
+        """
+        plan = BatchPlan(
+            ability=call.ability, pack=by_length(lengths), size=lengths.__getitem__, stopping=call.stopping
+        )
+        return self.budget.run(range(len(lengths)), forward, plan)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens, without special ones; waits while another thread uses the tokenizer."""
+        with self.tokenizing:
+            text = self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return str(text)
+
+    def _tokens(self, side: str, texts: Sequence[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        encoded = self.tokenizer(
+            **{side: list(texts)}, add_special_tokens=False, return_attention_mask=False, verbose=False
+        )
+        rows: list[list[int]] = encoded["input_ids"]
+        return rows
+
+    def _cut(self, ids: list[int], room: int) -> list[int]:
+        if len(ids) <= room:
+            return ids
+        return ids[-room:] if self.options.truncation_side == "left" else ids[:room]
+
+    def _source(self, ids: list[int], *, truncated: bool) -> Source:
+        # An encoder needs something to read, and not every tokenizer ends an empty text with a token.
+        return Source(encoded=Encoded(ids or [self.pad_id]), truncated=truncated)
+
+
+def _load_tokenizer(folder: Path, ref: str, options: Seq2SeqOptions) -> Any:
+    """Return the tokenizer, fast or not, with its languages set; raises `AdapterError` or `UsageError`."""
+    try:
+        with quiet_transformers():
+            tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
+                folder, trust_remote_code=options.trust_remote_code
+            )
+    except Exception as error:
+        raise AdapterError(
+            f"The tokenizer of {ref!r} cannot be opened: {type(error).__name__}: {error}."
+        ) from error
+    if tokenizer.pad_token_id is None:
+        raise AdapterError(f"The tokenizer of {ref!r} has no padding token.")
+    languages = (("src_lang", options.source_language), ("tgt_lang", options.target_language))
+    for name, code in languages:
+        if code is None:
+            continue
+        if not hasattr(tokenizer, name):
+            raise UsageError(
+                f"The tokenizer of {ref!r} knows no languages, so {code!r} cannot be set.",
+                hint="Omit -o source_language and -o target_language.",
+            )
+        try:
+            setattr(tokenizer, name, code)
+            known = tokenizer.convert_tokens_to_ids(code) != tokenizer.unk_token_id
+        except (KeyError, ValueError, TypeError):
+            known = False
+        if not known and f"__{code}__" not in tokenizer.get_vocab():
+            raise UsageError(f"The tokenizer of {ref!r} has no language {code!r}.")
+    return tokenizer
+
+
+def _affixes(tokenizer: Any, side: str) -> Affixes:
+    """Return the special tokens around an input (side ``text``) or an output (``text_target``)."""
+    plain = tokenizer(**{side: "a"}, add_special_tokens=False)["input_ids"]
+    full = tokenizer(**{side: "a"})["input_ids"]
+    for start in range(len(full) - len(plain) + 1):
+        if full[start : start + len(plain)] == plain:
+            return Affixes(before=tuple(full[:start]), after=tuple(full[start + len(plain) :]))
+    raise AdapterError(
+        "The tokenizer changes a text when special tokens are added, so it cannot be used here."
+    )
+
+
+def _start_token(network: Any, ref: str) -> int:
+    for owner in (network.generation_config, network.config):
+        start = getattr(owner, "decoder_start_token_id", None)
+        if start is None:
+            start = getattr(owner, "bos_token_id", None)
+        if start is not None:
+            return int(start)
+    raise AdapterError(
+        f"The config.json of {ref!r} names no decoder_start_token_id, which the decoder begins with."
+    )
+
+
+def _end_tokens(network: Any, tokenizer: Any) -> tuple[int, ...]:
+    for owner in (network.generation_config, network.config, tokenizer):
+        ends = getattr(owner, "eos_token_id", None)
+        if ends is not None:
+            return tuple(ends) if isinstance(ends, list | tuple) else (int(ends),)
+    return ()
+
+
+def _encoder_depth(config: Any) -> int:
+    encoder = getattr(config, "encoder", None) or config
+    return int(getattr(encoder, "encoder_layers", None) or encoder.num_hidden_layers)
+
+
+def _position_limit(config: Any, part: str) -> int | None:
+    own = getattr(config, part, None)
+    for owner, name in (
+        (config, f"max_{part}_position_embeddings"),
+        (own, "max_position_embeddings"),
+        (config, "max_position_embeddings"),
+    ):
+        limit = getattr(owner, name, None)
+        if limit is not None:
+            return int(limit)
+    return None
+
+
+def _greedy(own: Any, start: int, ends: tuple[int, ...], pad: int) -> Any:
+    """Return a generation config that takes the likeliest token, and keeps what the checkpoint forbids."""
+    kept = {name: value for name in KEPT_GENERATION if (value := getattr(own, name, None)) is not None}
+    make: Any = transformers.GenerationConfig  # untyped
+    return make(
+        decoder_start_token_id=start,
+        eos_token_id=list(ends) or None,
+        pad_token_id=pad,
+        num_beams=1,
+        do_sample=False,
+        **kept,
+    )

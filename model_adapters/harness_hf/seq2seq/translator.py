@@ -1,0 +1,176 @@
+"""The translator ``hf-seq2seq``: NLLB, M2M100, MADLAD and mBART behind the adapter of sequence-to-sequence models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness import (
+    AdapterError,
+    GenerateOptions,
+    Translation,
+    TranslatorContext,
+    TranslatorInfo,
+    UsageError,
+    parse_options,
+)
+from harness.languages.table import Language
+from harness_hf.identity import folder_identity, library_versions
+from harness_hf.model_folder import read_config, resolve_folder
+from harness_hf.seq2seq.adapter import Seq2Seq
+from harness_hf.seq2seq.options import Seq2SeqOptions
+from harness_hf.seq2seq.session import Seq2SeqSession
+
+__all__ = ["SCHEMES", "Seq2SeqTranslator", "open_translator"]
+
+MOST_TOKENS = 512
+"""Longest output; NLLB was trained on sentences."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheme:
+    """How a family of models names languages."""
+
+    name: str
+    code: Any
+    """Language -> its token."""
+    is_prefix: bool = False
+    """Whether the target's token is written before the text (MADLAD); otherwise the tokenizer knows the languages."""
+
+
+SCHEMES = (
+    Scheme(name="FLORES-200 (NLLB)", code=lambda language: language.flores),
+    Scheme(name="M2M100", code=lambda language: f"__{language.code}__"),
+    Scheme(name="MADLAD-400", code=lambda language: f"<2{language.code}>", is_prefix=True),
+)
+"""The first one whose token for English the vocabulary has is the model's."""
+
+
+class Seq2SeqTranslator:
+    """Opens the model for one direction at a time: its tokenizer has to know both languages."""
+
+    def __init__(self, ref: str, options: Seq2SeqOptions, context: TranslatorContext) -> None:
+        found = read_config(ref, options)
+        self._ref = ref
+        self._options = options
+        self._languages = context.languages
+        self._folder = resolve_folder(ref, options, found.revision)
+        self._revision = found.revision
+        self._open: Seq2Seq | None = None
+        self._pair: tuple[str, str] | None = None
+        self._vocabulary, self._tokens = self._read_vocabulary()
+        self._scheme = next(
+            (scheme for scheme in SCHEMES if scheme.code(context.languages.get("en")) in self._vocabulary),
+            None,
+        )
+        if self._scheme is None:
+            raise AdapterError(
+                f"The model {ref!r} has no language tokens that are known here; expected one of "
+                f"{', '.join(repr(scheme.code(context.languages.get('en'))) for scheme in SCHEMES)}.",
+                hint="Take an NLLB, M2M100 or MADLAD checkpoint, or write a translator plugin.",
+            )
+        self._identity = self._describe()
+
+    def info(self) -> TranslatorInfo:
+        """Return digests, versions and the settings of the decoding, which is greedy."""
+        return self._identity
+
+    def supports(self, source: str, target: str) -> bool:
+        """Whether the vocabulary has tokens for both languages (MADLAD: for the target)."""
+        assert self._scheme is not None
+        asked = (target,) if self._scheme.is_prefix else (source, target)
+        return all(code in self._languages and self._token(code) in self._vocabulary for code in asked)
+
+    def translate(self, segments: Sequence[str], source: str, target: str) -> list[Translation]:
+        """Return what the model writes; a segment that is longer than its input is cut, which counts as truncated."""
+        assert self._scheme is not None
+        model = self._opened(source, target)
+        prefix = f"{self._token(target)} " if self._scheme.is_prefix else ""
+        prompts = [prefix + segment for segment in segments]
+        answers = model.generate(prompts, [GenerateOptions(max_tokens=MOST_TOKENS)] * len(prompts))
+        return [
+            Translation(
+                text=answer.text.strip(),
+                finish="stop" if answer.finished and not answer.truncated else "length",
+                target_tokens=answer.tokens,
+            )
+            for answer in answers
+        ]
+
+    def close(self) -> None:
+        """Free the model; a second call does nothing."""
+        if self._open is not None:
+            self._open.close()
+        self._open, self._pair = None, None
+
+    def _token(self, code: str) -> str:
+        assert self._scheme is not None
+        language: Language = self._languages.get(code)
+        return str(self._scheme.code(language))
+
+    def _opened(self, source: str, target: str) -> Seq2Seq:
+        assert self._scheme is not None
+        pair = ("", "") if self._scheme.is_prefix else (source, target)
+        if self._open is None or self._pair != pair:
+            self.close()
+            named: Mapping[str, str] = (
+                {}
+                if self._scheme.is_prefix
+                else {
+                    "source_language": self._tokens.get(self._token(source), self._token(source)),
+                    "target_language": self._tokens.get(self._token(target), self._token(target)),
+                }
+            )
+            options = self._options.model_copy(update=dict(named))
+            self._open = Seq2Seq(Seq2SeqSession(ref=self._ref, folder=self._folder, options=options))
+            self._pair = pair
+        return self._open
+
+    def _read_vocabulary(self) -> tuple[frozenset[str], Mapping[str, str]]:
+        """Return the tokens of the vocabulary, and what the tokenizer calls those of languages (``__en__``: ``en``)."""
+        from transformers import AutoTokenizer
+
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(self._folder, trust_remote_code=False)
+        except Exception as error:
+            raise AdapterError(f"The tokenizer of {self._ref!r} cannot be opened: {error}.") from error
+        names = getattr(tokenizer, "lang_code_to_token", None) or {}
+        return (
+            frozenset(tokenizer.get_vocab()) | frozenset(names.values()),
+            {token: code for code, token in dict(names).items()},
+        )
+
+    def _describe(self) -> TranslatorInfo:
+        versions = library_versions()
+        return TranslatorInfo(
+            id=self._ref,
+            engine="transformers",
+            engine_version=versions.get("transformers", ""),
+            revision=self._revision,
+            decoding={
+                "strategy": "greedy",
+                "max_tokens": MOST_TOKENS,
+                "max_length": self._options.max_length,
+                **folder_identity(self._folder, ()),
+            },
+            precision=self._options.dtype,
+        )
+
+
+def open_translator(ref: str, context: TranslatorContext) -> Seq2SeqTranslator:
+    """Return the translator of a model folder or hub id; ``PATH?dtype=float16&device=cuda`` passes options on.
+
+    Raises `UsageError` for a model or option that is not there, `AdapterError` for one that is no translator.
+    """
+    path, _, query = ref.partition("?")
+    if not path:
+        raise UsageError(
+            "The translator 'hf-seq2seq' needs a model.",
+            hint="Such as: hf-seq2seq:facebook/nllb-200-distilled-600M",
+        )
+    given = dict(part.partition("=")[::2] for part in query.split("&") if part)
+    entry = context.adapters.get("hf-seq2seq")
+    options = parse_options(entry, given)
+    assert isinstance(options, Seq2SeqOptions)
+    return Seq2SeqTranslator(path, options, context)

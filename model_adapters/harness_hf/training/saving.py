@@ -1,0 +1,134 @@
+"""Train a network and save it as a finished folder; encoders and sequence-to-sequence models share it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+import transformers
+
+from harness import FitOptions, HeadSpec, TrainingError
+from harness_hf.fit_record import FitRecord, read_record, write_record
+from harness_hf.loading import quiet_transformers
+from harness_hf.options import EncoderOptions
+from harness_hf.training.head_training import HeadTraining
+from harness_hf.training.loop import (
+    Outcome,
+    freeze_embeddings,
+    remove_checkpoints,
+    train_network,
+    training_digest,
+)
+from harness_hf.training.processes import TrainingProcesses, training_device
+
+__all__ = ["fit_and_save", "require_examples"]
+
+
+class Trainee(Protocol):
+    """The session of the model that training starts from."""
+
+    ref: str
+    tokenizer: Any
+    device: torch.device
+
+    @property
+    def options(self) -> EncoderOptions:
+        """The options of its adapter."""
+
+    def identity(self) -> Mapping[str, str]:
+        """Return what makes the model what it is."""
+
+
+def fit_and_save(
+    session: Trainee,
+    data: HeadTraining,
+    load: Callable[[], Any],
+    spec: HeadSpec,
+    options: FitOptions,
+    *,
+    limits: Mapping[str, Any],
+    examples: tuple[int, int],
+    copy_files: Callable[[], None] = lambda: None,
+) -> None:
+    """Train what `load` returns, and save it with its tokenizer, `copy_files`, and last its record.
+
+    Where the folder already holds this result, nothing is done. All processes call it; the main one writes.
+    `limits` are the fields of the record about texts, `examples` the numbers of examples to train on and of the
+    dev set. Raises `TrainingError` where the folder holds another fit, and where there is no example to train on.
+    """
+    base = dict(session.identity())
+    digest = training_digest(spec, data, options, session.options, base)
+    processes = TrainingProcesses(training_device(session.device))
+    finished = read_record(options.directory)
+    if finished is not None and finished.digest != digest:
+        raise TrainingError(f"The folder {str(options.directory)!r} already holds a fitted model.")
+    require_examples(data.train, spec, options, session.ref)
+    if finished is None:
+        transformers.set_seed(options.seed)
+        network = load()
+        if options.settings.freeze_embeddings:
+            freeze_embeddings(network)
+        outcome = train_network(
+            network,
+            data,
+            options,
+            encoder_options=session.options,
+            device=session.device,
+            what=_title(spec, options, session.ref),
+            digest=digest,
+        )
+        record = FitRecord(
+            head=spec.head,
+            labels=spec.labels,
+            inputs=spec.inputs,
+            settings=options.settings,
+            **limits,
+            seed=options.seed,
+            train_examples=examples[0],
+            validation_examples=examples[1],
+            metric=data.metric,
+            base=base,
+            digest=digest,
+            **_course(outcome),
+        )
+    with processes.together():
+        if processes.is_main:
+            if finished is None:
+                _save(outcome.network, session, options, record, copy_files)
+            remove_checkpoints(options)
+
+
+def _course(outcome: Outcome) -> dict[str, Any]:
+    """Return the fields of a record that say how training went."""
+    return {
+        "steps": outcome.steps,
+        "best_score": outcome.best_score,
+        "micro_batch": outcome.micro_batch,
+        "ran_out_at": outcome.ran_out_at,
+        "resumed_at": outcome.resumed_at,
+    }
+
+
+def require_examples(train: Sequence[Any], spec: HeadSpec, options: FitOptions, ref: str) -> None:
+    """Raise `TrainingError` where there is nothing to train on."""
+    if not train:
+        raise TrainingError(
+            f"There are no training examples for {_title(spec, options, ref)}.",
+            hint="Check --train-limit and the data.",
+        )
+
+
+def _title(spec: HeadSpec, options: FitOptions, ref: str) -> str:
+    return options.describe or f"{spec.head.value} on {ref}"
+
+
+def _save(
+    network: Any, session: Trainee, options: FitOptions, record: FitRecord, copy_files: Callable[[], None]
+) -> None:
+    options.directory.mkdir(parents=True, exist_ok=True)
+    with quiet_transformers():
+        network.save_pretrained(options.directory)
+        session.tokenizer.save_pretrained(options.directory)
+    copy_files()
+    write_record(options.directory, record)

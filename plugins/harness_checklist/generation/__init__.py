@@ -1,0 +1,1 @@
+"""Cases drawn from the templates of a suite."""

@@ -1,0 +1,1 @@
+"""Faults of suites and of generated cases."""

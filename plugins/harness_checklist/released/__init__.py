@@ -1,0 +1,1 @@
+"""The templates and cases that were released with XTREME-R and CheckList."""

@@ -1,0 +1,193 @@
+"""The cross products of the released generator, and how they become one declared template.
+
+The released generator builds a test as one product, or as the sum of several: one for every state, profession, animal
+or group of adjectives, each with its own contexts, questions and fill-ins. `join` writes the sum as one template; parts
+that only some of the products have get a condition.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from harness_checklist.released.sheet import Cell
+from harness_checklist.suites.suite import (
+    Condition,
+    ContextTemplate,
+    Entry,
+    FillIn,
+    Form,
+    ListedFillIn,
+    QuestionTemplate,
+    TestTemplate,
+)
+
+__all__ = ["CHOICE", "Product", "Value", "choice", "english_id", "join", "listed", "template_text", "values"]
+
+CHOICE: Final = "variant"
+"""The slot that chooses between variants, where no fill-in distinguishes them."""
+_Thing = TypeVar("_Thing", bound=Hashable)
+_ARTICLE: Final = ("a ", "an ")
+_WITH_ARTICLE: Final = ("obj", "profession", "animal", "vehicle")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A fill-in: its id, its aligned forms, and the cell that it comes from."""
+
+    id: str
+    texts: tuple[str, ...]
+    cell: Cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """Contexts x questions with the fill-ins that are drawn for them."""
+
+    contexts: tuple[Cell, ...]
+    pairs: tuple[tuple[Cell, Cell], ...]
+    """Questions with their answers."""
+    fills: Mapping[str, Sequence[Value]]
+
+
+def template_text(text: str) -> str:
+    """Return a template as we write it.
+
+    CheckList's ``{a:animal}`` puts an English article before the fill-in, here "a" as in the released suites.
+    """
+    return text.replace("{a:", "a {")
+
+
+def english_id(field: str, english: str) -> str:
+    """Return the id of a fill-in: its first English form, without its article where it has one (``guinea pig``)."""
+    first = english.split(", ", maxsplit=1)[0].strip()
+    if field in _WITH_ARTICLE:
+        for article in _ARTICLE:
+            first = first.removeprefix(article)
+    return first
+
+
+def values(field: str, cells: Iterable[Cell], separator: str | None = None) -> list[Value]:
+    """Return the fill-ins of cells; the second of a row is ``id/2``, and so on."""
+    seen: Counter[str] = Counter()
+    found = []
+    for cell in cells:
+        name = english_id(field, cell.english)
+        seen[name] += 1
+        texts = (cell.text,) if separator is None else tuple(cell.text.split(separator))
+        number = seen[name]
+        found.append(Value(id=name if number == 1 else f"{name}/{number}", texts=texts, cell=cell))
+    return found
+
+
+def listed(entries: Iterable[Value]) -> ListedFillIn:
+    """Return values as a fill-in without conditions."""
+    return ListedFillIn(
+        entries=tuple(Entry(id=value.id, forms=(_form(value, {}),)) for value in entries),
+    )
+
+
+def choice(ids: Iterable[str]) -> ListedFillIn:
+    """Return a fill-in that only conditions name."""
+    return ListedFillIn(entries=tuple(Entry(id=name, forms=(Form(texts=(name,)),)) for name in ids))
+
+
+def _form(value: Value, when: Condition) -> Form:
+    return Form(texts=value.texts, when=when, place=value.cell.place)
+
+
+class _Chooser:
+    """Selects products by a condition: on the fill-ins of `key`, or on `CHOICE` where these overlap."""
+
+    def __init__(self, products: Sequence[Product], key: str) -> None:
+        ids = [frozenset(value.id for value in product.fills[key]) for product in products]
+        self.disjoint = sum(map(len, ids)) == len(frozenset().union(*ids))
+        self.slot = key if self.disjoint else CHOICE
+        self.ids = ids if self.disjoint else [frozenset({str(number)}) for number in range(1, len(ids) + 1)]
+
+    def when(self, members: Iterable[int], slot: str = "") -> Condition:
+        """Return the condition that selects these products; an empty one for the slot that chooses."""
+        chosen = frozenset(members)
+        if slot == self.slot or len(chosen) == len(self.ids):
+            return {}
+        return {self.slot: frozenset().union(*(self.ids[member] for member in chosen))}
+
+
+def _members(
+    lists: Sequence[Sequence[_Thing]], where: Callable[[_Thing], tuple[int, ...]]
+) -> dict[tuple[_Thing, int], list[int]]:
+    """Return the items of all lists with the lists that have them; an item that a list has twice comes twice."""
+    members: dict[tuple[_Thing, int], list[int]] = {}
+    for index, things in enumerate(lists):
+        seen: Counter[_Thing] = Counter()
+        for thing in things:
+            seen[thing] += 1
+            members.setdefault((thing, seen[thing]), []).append(index)
+    return dict(sorted(members.items(), key=lambda item: (where(item[0][0]), item[0][1])))
+
+
+def _where(cell: Cell) -> tuple[int, ...]:
+    return (cell.place.line or 0, cell.place.column or 0)
+
+
+def join(products: Sequence[Product], key: str, *, male: bool, balance: str | None = None) -> TestTemplate:
+    """Return the template whose draws are those of all products together.
+
+    The fill-ins of `key` distinguish the products; where two products share a fill-in, a slot `CHOICE` is added,
+    and cases are drawn from its values in equal parts.
+    """
+    chooser = _Chooser(products, key)
+    contexts = _members([item.contexts for item in products], _where)
+    pairs = _members([item.pairs for item in products], lambda pair: _where(pair[0]))
+    slots = dict.fromkeys(slot for item in products for slot in item.fills)
+    fills: dict[str, FillIn] = {slot: _merged(products, slot, chooser) for slot in slots}
+    if not chooser.disjoint:
+        fills[CHOICE] = choice([str(number) for number in range(1, len(products) + 1)])
+    return TestTemplate(
+        contexts=tuple(
+            ContextTemplate(text=template_text(cell.text), when=chooser.when(members), place=cell.place)
+            for (cell, _), members in contexts.items()
+        ),
+        questions=tuple(
+            QuestionTemplate(
+                ask=template_text(ask.text),
+                answer=template_text(answer.text),
+                when=chooser.when(members),
+                place=ask.place,
+            )
+            for ((ask, answer), _), members in pairs.items()
+        ),
+        fills=fills,
+        names="male" if male else "any",
+        balance=balance if chooser.disjoint else CHOICE,
+    )
+
+
+def _first(
+    name: str, texts: Iterable[tuple[str, ...]], cells: Mapping[tuple[str, tuple[str, ...]], Value]
+) -> tuple[int, ...]:
+    return min(_where(cells[name, text].cell) for text in texts)
+
+
+def _merged(products: Sequence[Product], slot: str, chooser: _Chooser) -> ListedFillIn:
+    """Return the fill-ins of a slot, each with its forms in the products that have it."""
+    forms: dict[str, dict[tuple[str, ...], list[int]]] = {}
+    cells: dict[tuple[str, tuple[str, ...]], Value] = {}
+    for index, product in enumerate(products):
+        for value in product.fills[slot]:
+            forms.setdefault(value.id, {}).setdefault(value.texts, []).append(index)
+            cells.setdefault((value.id, value.texts), value)
+    return ListedFillIn(
+        entries=tuple(
+            Entry(
+                id=name,
+                forms=tuple(
+                    _form(cells[name, texts], chooser.when(members, slot))
+                    for texts, members in by_text.items()
+                ),
+            )
+            for name, by_text in sorted(forms.items(), key=lambda item: _first(item[0], item[1], cells))
+        )
+    )

@@ -1,0 +1,1 @@
+"""Scores of predictions on generated cases."""

@@ -1,0 +1,1 @@
+"""Translators' sheets: a suite's texts in a table, and the way back."""

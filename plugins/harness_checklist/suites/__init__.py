@@ -1,0 +1,1 @@
+"""Suites of templates: their parts in memory, suite folders, and the checks of templates."""

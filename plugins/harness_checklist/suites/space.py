@@ -1,0 +1,184 @@
+"""The space of draws of a test: which slots are drawn together, and from what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from math import prod
+
+from harness_checklist.suites.suite import (
+    NAME_SLOTS,
+    Condition,
+    Entry,
+    Form,
+    Gender,
+    ListedFillIn,
+    Names,
+    PairFillIn,
+    TestTemplate,
+)
+from harness_checklist.suites.template import parse, split_number
+
+__all__ = ["Group", "Option", "Space", "forms_behind", "slots_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One value of a group of slots."""
+
+    ids: Mapping[str, str]
+    """Condition key (``adj``, ``p.v1``) -> fill-in id; these are a case's `fills`."""
+    entries: Mapping[str, Entry]
+    """The same keys -> the fill-in whose forms are shown."""
+    gender: str | None = None
+    """Of a first name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Slots that are drawn together: one slot, or those of a zip."""
+
+    slots: tuple[str, ...]
+    family: str
+    """Groups of one family are numbered draws of the same fill-ins: they never take the same option."""
+    options: tuple[Option, ...]
+
+
+class Space:
+    """The product of all groups of a test.
+
+    Slots that no text, condition or form of the test names are not drawn.
+    """
+
+    def __init__(self, test: TestTemplate, names: Names) -> None:
+        self.groups = tuple(_groups(test, names))
+        self.group_of = {slot: number for number, group in enumerate(self.groups) for slot in group.slots}
+        self.size = prod(len(group.options) for group in self.groups)
+        self._sets: dict[tuple[str, frozenset[str]], tuple[int, frozenset[int]]] = {}
+
+    def options_where(self, key: str, allowed: frozenset[str]) -> tuple[int, frozenset[int]]:
+        """Return the number of the group that a condition key belongs to, and its options that meet it."""
+        if (key, allowed) not in self._sets:
+            number = self.group_of[key.partition(".")[0]]
+            met = (i for i, option in enumerate(self.groups[number].options) if _id(option, key) in allowed)
+            self._sets[key, allowed] = (number, frozenset(met))
+        return self._sets[key, allowed]
+
+    def value_of(self, key: str, number: int) -> str:
+        """Return the id under a key of an option of its group; a pair without attribute is its two fill-ins."""
+        option = self.groups[self.group_of[key.partition(".")[0]]].options[number]
+        found = _id(option, key)
+        return f"{option.ids[key + '.p1']} {option.ids[key + '.p2']}" if found is None else found
+
+    def is_met(self, when: Condition) -> bool:
+        """Whether a condition holds for any option of each group, numbered draws not compared."""
+        met: dict[int, frozenset[int]] = {}
+        for key, allowed in when.items():
+            number, options = self.options_where(key, allowed)
+            met[number] = met.get(number, options) & options
+        return all(met.values())
+
+
+def _id(option: Option, key: str) -> str | None:
+    return option.gender if key.endswith(".gender") else option.ids.get(key)
+
+
+def slots_of(test: TestTemplate) -> list[str]:
+    """Return the slots that texts, conditions and the forms they lead to name, in order of appearance."""
+    found: dict[str, None] = {}
+    for context in test.contexts:
+        _add(found, (context.text,), context.when, test)
+    for question in test.questions:
+        _add(found, (question.ask, question.answer), question.when, test)
+    return list(found)
+
+
+def _add(found: dict[str, None], texts: Iterable[str], when: Condition, test: TestTemplate) -> None:
+    named = [placeholder.key for text in texts if "{" in text for placeholder in parse(text).placeholders]
+    named += [key.partition(".")[0] for key in when]
+    for slot in named:
+        if slot not in found:
+            found[slot] = None
+            for form in forms_behind(split_number(slot)[0], test):
+                _add(found, form.texts, form.when, test)
+
+
+def forms_behind(name: str, test: TestTemplate) -> Iterator[Form]:
+    """Yield all forms that a slot of this fill-in can show; none for names and unknown slots."""
+    fill = test.fills.get(name)
+    listed = [fill]
+    if isinstance(fill, PairFillIn):
+        inner = (*fill.of, *(() if fill.named is None else (fill.named,)))
+        listed = [test.fills.get(other) for other in inner]
+    for item in listed:
+        if isinstance(item, ListedFillIn):
+            for entry in item.entries:
+                yield from entry.forms
+
+
+def _groups(test: TestTemplate, names: Names) -> Iterator[Group]:
+    slots = slots_of(test)
+    zipped = {name: members for members in test.zips for name in members}
+    done: set[str] = set()
+    for slot in slots:
+        if slot in done:
+            continue
+        name, number = split_number(slot)
+        suffix = "" if number is None else str(number)
+        members = [other + suffix for other in zipped.get(name, (name,)) if other + suffix in slots]
+        done.update(members)
+        family = "+".join(zipped.get(name, (name,)))
+        yield Group(slots=tuple(members), family=family, options=tuple(_options(members, test, names)))
+
+
+def _options(members: list[str], test: TestTemplate, names: Names) -> Iterator[Option]:
+    first = split_number(members[0])[0]
+    fill = test.fills.get(first)
+    if fill is None:
+        yield from _name_options(members[0], first, test.names, names)
+    elif isinstance(fill, PairFillIn):
+        yield from _pair_options(members[0], fill, test.fills)
+    else:
+        columns = [test.fills[split_number(slot)[0]] for slot in members]
+        listed = [column.entries for column in columns if isinstance(column, ListedFillIn)]
+        for row in zip(*listed, strict=True):
+            chosen = dict(zip(members, row, strict=True))
+            yield Option(ids={slot: entry.id for slot, entry in chosen.items()}, entries=chosen)
+
+
+def _name_options(slot: str, name: str, gender: Gender, names: Names) -> Iterator[Option]:
+    if name not in NAME_SLOTS:
+        raise KeyError(name)
+    lists: list[tuple[str | None, tuple[str, ...]]] = [(None, names.last)]
+    if name == "first_name":
+        both = {"male": names.male, "female": names.female}
+        lists = [(key, found) for key, found in both.items() if gender in (key, "any")]
+    seen: set[str] = set()
+    for key, found in lists:
+        for text in found:
+            # A name in both lists is drawn once: either agreement is right for it.
+            if text not in seen:
+                seen.add(text)
+                literal = text.replace("{", "{{").replace("}", "}}")
+                entry = Entry(id=text, forms=(Form(texts=(literal,)),))
+                yield Option(ids={slot: text}, entries={slot: entry}, gender=key)
+
+
+def _pair_options(
+    slot: str, fill: PairFillIn, fills: Mapping[str, ListedFillIn | PairFillIn]
+) -> Iterator[Option]:
+    named = fills.get(fill.named) if fill.named is not None else None
+    titles = {entry.id: entry for entry in named.entries} if isinstance(named, ListedFillIn) else {}
+    couples = combinations(fill.of, 2) if fill.ordered else permutations(fill.of, 2)
+    for p1, p2 in couples:
+        one, two = fills[p1], fills[p2]
+        if not (isinstance(one, ListedFillIn) and isinstance(two, ListedFillIn)):
+            raise KeyError(slot)
+        for v1 in one.entries:
+            for v2 in two.entries:
+                ids = {f"{slot}.p1": p1, f"{slot}.v1": v1.id, f"{slot}.p2": p2, f"{slot}.v2": v2.id}
+                entries = {f"{slot}.v1": v1, f"{slot}.v2": v2}
+                if titles:
+                    entries |= {f"{slot}.p1": titles[p1], f"{slot}.p2": titles[p2]}
+                yield Option(ids=ids, entries=entries)

@@ -1,0 +1,180 @@
+"""Template texts: ``{slot}``, ``{slot1}``, ``{adj[0]}``, ``{p.v1}``, ``{obj[1]|capitalise}``; ``{{`` is a brace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from operator import itemgetter
+
+from harness import UsageError
+
+__all__ = [
+    "TRANSFORMS",
+    "Placeholder",
+    "Template",
+    "TemplateError",
+    "TemplateFault",
+    "capitalise",
+    "parse",
+    "split_number",
+]
+
+_PLACEHOLDER = re.compile(
+    r"""\s* (?P<slot>[^\W\d]\w*?) (?P<number>[0-9]*)
+        (?: \[ (?P<first>[0-9]+) \] )? (?: \. (?P<attribute>\w+) )? (?: \[ (?P<second>[0-9]+) \] )?
+        (?: \s* \| \s* (?P<transform>\w+) )? \s*""",
+    re.VERBOSE,
+)
+_BRACE = re.compile(r"\{\{|\}\}|\{|\}")
+_INNER = re.compile(r"([^{}]*)\}")
+_DOTTED_I = frozenset({"az", "tr"})
+"""Languages that capitalise i to a dotted capital (Unicode SpecialCasing, section Language-Sensitive Mappings)."""
+
+
+def capitalise(text: str, language: str) -> str:
+    """Return the text with its first character as a title-case letter; Turkish i keeps its dot."""
+    head, rest = text[:1], text[1:]
+    if head == "i" and language in _DOTTED_I:
+        return "\u0130" + rest
+    return head.title() + rest
+
+
+TRANSFORMS: Mapping[str, Callable[[str, str], str]] = {"capitalise": capitalise}
+"""Name after the bar -> the function of a text and its language."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateFault:
+    """What is wrong with a template text, and where."""
+
+    message: str
+    column: int
+    """1-based position in the text."""
+
+
+class TemplateError(UsageError):
+    """A template text that cannot be parsed; all its faults."""
+
+    def __init__(self, text: str, faults: tuple[TemplateFault, ...]) -> None:
+        faults_text = "; ".join(f"column {fault.column}: {fault.message}" for fault in faults)
+        super().__init__(f"The template {text!r} cannot be read: {faults_text}.")
+        self.text = text
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placeholder:
+    """One placeholder of a template."""
+
+    slot: str
+    """The name without its number: that of the fill-in."""
+    number: int | None = None
+    index: int = 0
+    """Which of the aligned forms."""
+    attribute: str | None = None
+    transform: str | None = None
+    column: int = 1
+    """1-based position of its brace in the text."""
+
+    @property
+    def key(self) -> str:
+        """The slot with its number: equal keys are one draw."""
+        return self.slot if self.number is None else f"{self.slot}{self.number}"
+
+    @property
+    def reference(self) -> str:
+        """The canonical text between the braces: equal references have equal values in a draw."""
+        attribute = "" if self.attribute is None else f".{self.attribute}"
+        index = f"[{self.index}]" if self.index else ""
+        transform = "" if self.transform is None else f"|{self.transform}"
+        return f"{self.key}{attribute}{index}{transform}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """A parsed text: literals around placeholders, ``len(literals) == len(placeholders) + 1``."""
+
+    text: str
+    literals: tuple[str, ...]
+    placeholders: tuple[Placeholder, ...]
+
+    @property
+    def constant(self) -> str | None:
+        """The text it always gives, or None where it has placeholders."""
+        return None if self.placeholders else self.literals[0]
+
+    @cached_property
+    def references(self) -> tuple[str, ...]:
+        """The references of its placeholders in order."""
+        return tuple(placeholder.reference for placeholder in self.placeholders)
+
+    @cached_property
+    def _fill(self) -> Callable[[Mapping[str, str]], str]:
+        literals = [literal.replace("%", "%%") for literal in self.literals]
+        if not self.references:
+            only = self.literals[0]
+            return lambda values: only
+        pattern, get = "%s".join(literals), itemgetter(*self.references)
+        return lambda values: pattern % get(values)
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """Return the text with the values of all references; raises `KeyError` where one is missing."""
+        return self._fill(values)
+
+
+def split_number(name: str) -> tuple[str, int | None]:
+    """Return a slot name and the number at its end: ``first_name1`` -> ``("first_name", 1)``."""
+    bare = name.rstrip("0123456789")
+    return (bare, int(name[len(bare) :])) if bare and bare != name else (name, None)
+
+
+@lru_cache(maxsize=65536)
+def parse(text: str) -> Template:
+    """Return the parsed template; raises `TemplateError` with all faults and their columns."""
+    literals, placeholders, faults = [""], [], []
+    position = 0
+    while match := _BRACE.search(text, position):
+        start = match.start()
+        literals[-1] += text[position:start]
+        position = match.end()
+        if len(match.group()) == 2:
+            literals[-1] += match.group()[0]
+            continue
+        inner = None if match.group() == "}" else _INNER.match(text, position)
+        if inner is None:
+            what = "closes nothing" if match.group() == "}" else "is not closed"
+            message = f"{match.group()!r} {what}: write {match.group() * 2!r} for a brace"
+            faults.append(TemplateFault(message=message, column=start + 1))
+            continue
+        position = inner.end()
+        found = _placeholder(inner.group(1), start + 1)
+        if isinstance(found, TemplateFault):
+            faults.append(found)
+        else:
+            placeholders.append(found)
+            literals.append("")
+    literals[-1] += text[position:]
+    if faults:
+        raise TemplateError(text, tuple(faults))
+    return Template(text=text, literals=tuple(literals), placeholders=tuple(placeholders))
+
+
+def _placeholder(inner: str, column: int) -> Placeholder | TemplateFault:
+    match = _PLACEHOLDER.fullmatch(inner)
+    if match is None or (match["first"] and match["second"]) or (match["first"] and match["attribute"]):
+        shapes = "{slot}, {slot1}, {slot[1]}, {pair.v1} or {slot|capitalise}"
+        return TemplateFault(message=f"{{{inner}}} is no placeholder: expected {shapes}", column=column)
+    transform = match["transform"]
+    if transform is not None and transform not in TRANSFORMS:
+        known = ", ".join(TRANSFORMS)
+        return TemplateFault(message=f"no transformation named {transform!r}; known: {known}", column=column)
+    return Placeholder(
+        slot=match["slot"],
+        number=int(match["number"]) if match["number"] else None,
+        index=int(match["first"] or match["second"] or 0),
+        attribute=match["attribute"],
+        transform=transform,
+        column=column,
+    )

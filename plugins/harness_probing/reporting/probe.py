@@ -1,0 +1,197 @@
+"""The probes of runs, as ``results.json`` keeps them: one task of one model on one treebank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness import Run
+from harness.reporting.column import conditions_of
+from harness.reporting.system_name import system_names
+
+__all__ = [
+    "METRIC",
+    "TREEBANK_NAMES",
+    "Probe",
+    "at_layer",
+    "is_probed",
+    "ordered_treebanks",
+    "read_probes",
+]
+
+SCHEMA = 1
+METRIC = "weighted_f1"
+"""The published score (Patil et al. 2021)."""
+TREEBANK = "treebank"
+"""The axis whose values are shown side by side."""
+TREEBANK_NAMES = {"original": "original", "cg": "CG", "cscg": "csCG"}
+"""In the order of the paper, as it calls them; others follow under their own names."""
+
+Block = Mapping[str, Any]
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What the probes of one task found in the layers of one model, on one treebank."""
+
+    model: str
+    """What the report calls the run."""
+    task: str
+    view: str
+    """The conditions but the treebank: ``inputs=full``; empty where there are none."""
+    treebank: str
+    """Empty for a task without this axis."""
+    language: str
+    method: str
+    stands_in: bool
+    """Whether it was scored on another split than test."""
+    details: Mapping[str, Any]
+    """``details.probing`` of the cell."""
+    groups: Mapping[str, tuple[float, int]]
+    """Scores of gender variants with their numbers of observations: the mean over the cells of all seeds."""
+    counts: bool = True
+    """Whether it is in its suite's average; one of other inputs than the suite takes is not."""
+    data: str = "local"
+    """``sample`` where the scores say nothing about the model."""
+
+    @property
+    def title(self) -> str:
+        """The task with its view."""
+        return f"{self.task} {self.view}".rstrip()
+
+    @property
+    def treebank_name(self) -> str:
+        """What reports call the treebank."""
+        return TREEBANK_NAMES.get(self.treebank, self.treebank)
+
+    @property
+    def name(self) -> str:
+        """Model, task, view and treebank."""
+        return " ".join(part for part in (self.model, self.title, self.treebank_name) if part)
+
+    @property
+    def problem(self) -> Mapping[str, Any]:
+        """Its results, one of ``ProbeResult.problems``."""
+        found: Mapping[str, Any] = self.details["problem"]
+        return found
+
+    @property
+    def best(self) -> Block:
+        """The scores of the chosen layer; ``chosen_on`` says by which split."""
+        found: Block = self.problem["headline"]
+        return found
+
+    @property
+    def last(self) -> Block:
+        """The scores of the last layer."""
+        found: Block = self.problem["last"]
+        return found
+
+    @property
+    def layers(self) -> Sequence[Entry]:
+        """One entry per layer, in order: the layer curve."""
+        found: Sequence[Entry] = self.problem["layers"]
+        return found
+
+    @property
+    def random_layers(self) -> Sequence[Entry]:
+        """The layer curve of the encoder with random weights; empty where it was not run."""
+        kept = self.details.get("random_encoder")
+        found: Sequence[Entry] = kept["layers"] if kept else ()
+        return found
+
+    @property
+    def chosen(self) -> Entry | None:
+        """The entry of the chosen layer in the layer curve."""
+        return at_layer(self.layers, self.best["layer"])
+
+    @property
+    def depth(self) -> int:
+        """Number of the last layer."""
+        return int(self.last["layer"])
+
+
+def at_layer(entries: Sequence[Entry], layer: int) -> Entry | None:
+    """Return the entry of a layer in a layer curve, or None where it was not probed."""
+    return next((entry for entry in entries if entry["layer"] == layer), None)
+
+
+def is_probed(cell: Mapping[str, Any]) -> bool:
+    """Whether a cell of ``results.json`` holds probes that can be read."""
+    kept = _kept(cell)
+    return kept is not None and kept.get("schema") == SCHEMA
+
+
+def _kept(cell: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    if cell["status"] != "ok":
+        return None
+    found: Mapping[str, Any] | None = (cell.get("details") or {}).get("probing")
+    return found
+
+
+def read_probes(runs: Sequence[Run]) -> tuple[tuple[Probe, ...], tuple[str, ...]]:
+    """Return all probes of runs in the order of their cells, and a sentence for every run that cannot be read.
+
+    The cell of the first seed holds the results of all seeds.
+    """
+    # A run may be named twice, or as a baseline of another.
+    runs = list({run.path.resolve(): run for run in runs}.values())
+    probes: list[Probe] = []
+    notes: list[str] = []
+    for run, name in zip(runs, system_names(runs), strict=True):
+        for cell in run.cells:
+            kept = _kept(cell)
+            if kept is None:
+                continue
+            if not is_probed(cell):
+                notes.append(
+                    f"The probing results of {name} have the schema {kept.get('schema')!r}, not {SCHEMA}: "
+                    "another version of the harness wrote them, and they are not shown."
+                )
+                continue
+            probes.append(_probe(run, name, cell, kept))
+    return tuple(probes), tuple(dict.fromkeys(notes))
+
+
+def _probe(run: Run, name: str, cell: Mapping[str, Any], kept: Mapping[str, Any]) -> Probe:
+    view = {key: value for key, value in cell["view"].items() if key != TREEBANK}
+    return Probe(
+        model=name,
+        task=cell["task"],
+        view=conditions_of(view),
+        treebank=str(cell["view"].get(TREEBANK, "")),
+        language=cell["language"],
+        method=cell["method"],
+        stands_in=bool(cell["stands_in"]),
+        details=kept,
+        groups=_groups(run, cell),
+        counts=_counts(run, cell),
+        data=run.results["run"]["data"],
+    )
+
+
+def _counts(run: Run, cell: Mapping[str, Any]) -> bool:
+    fixed = [suite.get("views", {}).get(cell["task"], {}) for suite in run.manifest.get("suites", ())]
+    return all(cell["view"].get(key) == value for view in fixed for key, value in view.items())
+
+
+def _groups(run: Run, cell: Mapping[str, Any]) -> dict[str, tuple[float, int]]:
+    same = ("task", "language", "view", "method", "protocol")
+    found: dict[str, list[tuple[float, int]]] = {}
+    for other in run.cells:
+        if other["status"] == "ok" and all(other.get(key) == cell.get(key) for key in same):
+            for group, score in other["metrics"].get(METRIC, {}).get("groups", {}).items():
+                found.setdefault(group, []).append((score["value"], score["n"]))
+    return {
+        group: (sum(value for value, _ in scores) / len(scores), scores[0][1])
+        for group, scores in sorted(found.items())
+    }
+
+
+def ordered_treebanks(probes: Sequence[Probe]) -> tuple[str, ...]:
+    """Return the treebanks of probes, those of the paper first and in its order."""
+    found = dict.fromkeys(probe.treebank for probe in probes)
+    known = [name for name in TREEBANK_NAMES if name in found]
+    return (*known, *(name for name in found if name not in TREEBANK_NAMES))

@@ -1,0 +1,295 @@
+"""The main table: every task from the original treebank to the colorless-green and the code-switched one.
+
+As Tables 4 and 5 of Patil et al. (2021): the last layer, the best one with its number, and the average over the tasks
+of a treebank; with intervals, and with the differences between treebanks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+from typing import Literal
+
+from harness.reporting.contrast import Contrast, Estimate, contrast
+from harness.reporting.number import INTERVAL_LEGEND, NOTHING, percent, signed, uncertainty
+from harness.reporting.text_table import TextRow, TextTable
+from harness_probing.reporting.probe import METRIC, TREEBANK_NAMES, Probe, ordered_treebanks
+from harness_probing.reporting.task_rows import titled
+
+__all__ = [
+    "Progression",
+    "Step",
+    "average",
+    "difference_table",
+    "estimate_of",
+    "progressions",
+    "score_table",
+]
+
+Which = Literal["last", "best"]
+WHICH: tuple[Which, ...] = ("last", "best")
+HEADS = {**TREEBANK_NAMES, "original": "orig"}
+"""Short enough for a terminal of 80 columns."""
+AVERAGE = "Average"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The difference of one treebank to the one before it, in the last or the best layer."""
+
+    earlier: str
+    later: str
+    value: float
+    interval: Contrast | None
+    """None where one of the scores has no interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progression:
+    """The scores of one task (or the average over tasks) of one model on all treebanks."""
+
+    model: str
+    title: str
+    """The task with its view, or ``Average``."""
+    probes: Mapping[str, Probe]
+    """By treebank; empty for an average."""
+    scores: Mapping[tuple[str, Which], Estimate]
+    """By treebank, and whether of the last layer or of the best one."""
+    tasks: Mapping[str, int]
+    """Over how many tasks the score of a treebank is an average; empty for a task."""
+    steps: Mapping[tuple[str, Which], Step]
+    """By later treebank."""
+
+
+def estimate_of(block: Mapping[str, Mapping[str, float]]) -> Estimate:
+    """Return the score of a layer with its cluster interval."""
+    entry: Mapping[str, object] = block[METRIC]
+    value, se, ends = entry["value"], entry.get("se"), entry.get("ci")
+    assert isinstance(value, float | int)
+    return Estimate(
+        value=float(value),
+        se=se if isinstance(se, float) else None,
+        interval=(ends[0], ends[1]) if isinstance(ends, list | tuple) else None,
+    )
+
+
+def average(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the unweighted mean, as the rows named Average in Tables 4 and 5 of Patil et al. (2021).
+
+    The tasks of a treebank share its sentences, so that their errors go together: the interval is the mean of theirs,
+    the widest that they can make. Raises `ValueError` for none.
+    """
+    if not estimates:
+        raise ValueError("There is no average of no scores.")
+    ends = [own.interval for own in estimates if own.interval is not None]
+    errors = [own.se for own in estimates if own.se is not None]
+    whole = len(ends) == len(errors) == len(estimates)
+    return Estimate(
+        value=fmean(own.value for own in estimates),
+        se=fmean(errors) if whole else None,
+        interval=(fmean(low for low, _ in ends), fmean(high for _, high in ends)) if whole else None,
+    )
+
+
+def progressions(probes: Sequence[Probe]) -> list[Progression]:
+    """Return the tasks of every model in their order, each model's average after them where it has several tasks.
+
+    Args:
+        probes: Those of one language and method.
+    """
+    treebanks = ordered_treebanks(probes)
+    found: list[Progression] = []
+    for model in dict.fromkeys(probe.model for probe in probes):
+        by_title: dict[str, dict[str, Probe]] = {}
+        for probe in probes:
+            if probe.model == model:
+                by_title.setdefault(probe.title, {})[probe.treebank] = probe
+        own = [_of_task(model, title, by, treebanks) for title, by in by_title.items()]
+        tasks = {next(iter(one.probes.values())).task for one in own}
+        found += own
+        if len(tasks) > 1:
+            found.append(_average_of(model, own, treebanks))
+    return found
+
+
+def _of_task(model: str, title: str, probes: Mapping[str, Probe], treebanks: Sequence[str]) -> Progression:
+    scores: dict[tuple[str, Which], Estimate] = {}
+    for treebank, probe in probes.items():
+        scores[treebank, "last"] = estimate_of(probe.last)
+        scores[treebank, "best"] = estimate_of(probe.best)
+
+    def both(earlier: str, later: str, which: Which) -> tuple[Estimate, Estimate] | None:
+        pair = scores.get((earlier, which)), scores.get((later, which))
+        return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
+
+    steps = _steps(treebanks, both)
+    return Progression(model=model, title=title, probes=probes, scores=scores, tasks={}, steps=steps)
+
+
+def _average_of(model: str, own: Sequence[Progression], treebanks: Sequence[str]) -> Progression:
+    scores: dict[tuple[str, Which], Estimate] = {}
+    tasks: dict[str, int] = {}
+    for treebank in treebanks:
+        having = [one for one in own if treebank in one.probes]
+        for which in WHICH if having else ():
+            scores[treebank, which] = _over_tasks(having, treebank, which)
+        tasks[treebank] = len(_by_task(having))
+
+    def both(earlier: str, later: str, which: Which) -> tuple[Estimate, Estimate] | None:
+        having = [one for one in own if {earlier, later} <= one.probes.keys()]
+        if not having:
+            return None
+        return _over_tasks(having, earlier, which), _over_tasks(having, later, which)
+
+    steps = _steps(treebanks, both)
+    return Progression(model=model, title=AVERAGE, probes={}, scores=scores, tasks=tasks, steps=steps)
+
+
+def _over_tasks(own: Iterable[Progression], treebank: str, which: Which) -> Estimate:
+    """Return the mean over tasks; one that was run with several inputs counts once, with those that its suite takes.
+
+    Without a suite it counts by the mean over its inputs.
+    """
+    return average(
+        [average([one.scores[treebank, which] for one in views]) for views in _by_task(own).values()]
+    )
+
+
+def _by_task(own: Iterable[Progression]) -> dict[str, list[Progression]]:
+    found: dict[str, list[Progression]] = {}
+    for one in own:
+        found.setdefault(next(iter(one.probes.values())).task, []).append(one)
+    return {task: [one for one in views if _counts(one)] or views for task, views in found.items()}
+
+
+def _counts(one: Progression) -> bool:
+    return all(probe.counts for probe in one.probes.values())
+
+
+def _steps(
+    treebanks: Sequence[str], both: Callable[[str, str, Which], tuple[Estimate, Estimate] | None]
+) -> dict[tuple[str, Which], Step]:
+    """Return the differences of neighbouring treebanks that `both` has scores of."""
+    found: dict[tuple[str, Which], Step] = {}
+    for earlier, later in pairwise(treebanks):
+        for which in WHICH:
+            pair = both(earlier, later, which)
+            if pair is not None:
+                before, after = pair
+                found[later, which] = Step(
+                    earlier=earlier,
+                    later=later,
+                    value=after.value - before.value,
+                    interval=contrast(after, before),
+                )
+    return found
+
+
+def score_table(found: Sequence[Progression], probes: Sequence[Probe], title: str) -> TextTable:
+    """Return the scores: of every treebank the last layer, and the best one with its interval and number."""
+    treebanks = ordered_treebanks(probes)
+    heads = [f"{HEADS.get(name, name)}\n{which}".lstrip() for name in treebanks for which in WHICH]
+    models = list(dict.fromkeys(one.model for one in found))
+    rows: list[TextRow] = []
+    for model in models:
+        own = [
+            TextRow(
+                label=one.title,
+                fields=tuple(_score_text(one, name, which) for name in treebanks for which in WHICH),
+                level=1,
+            )
+            for one in found
+            if one.model == model
+        ]
+        rows += titled(model, own, alone=len(models) == 1)
+    return TextTable(
+        title=title, corner="task", heads=tuple(heads), rows=tuple(rows), notes=tuple(_notes(found, probes))
+    )
+
+
+def _score_text(one: Progression, treebank: str, which: Which) -> str:
+    score = one.scores.get((treebank, which))
+    if score is None:
+        return NOTHING
+    probe = one.probes.get(treebank)
+    most = max(one.tasks.values(), default=0)
+    mark = (
+        "*" if probe is not None and probe.stands_in else "~" if one.tasks.get(treebank, most) < most else ""
+    )
+    text = percent(score.value) + mark
+    if which == "last":
+        return text
+    if score.interval is not None:
+        interval = uncertainty(score.value, score.interval)
+        text += interval if interval.startswith("±") else f" {interval}"
+    return text if probe is None else f"{text} ({probe.best['layer']})"
+
+
+def _notes(found: Sequence[Progression], probes: Sequence[Probe]) -> Iterator[str]:
+    chosen = sorted({str(probe.best["chosen_on"]) for probe in probes})
+    seeds = sorted({len(probe.details["settings"]["seeds"]) for probe in probes})
+    yield (
+        f"Weighted F1 x100, mean over {' or '.join(map(str, seeds))} seed{'s' if seeds != [1] else ''} of the probes; "
+        f"{INTERVAL_LEGEND} (bootstrap over source sentences); (n) the best layer, chosen on "
+        f"{' or '.join(chosen)}."
+    )
+    if "test" in chosen:
+        yield "A layer that is chosen on test flatters: it is the published view, for comparison with the paper only."
+    if any(one.tasks for one in found):
+        yield (
+            "Average: unweighted over tasks, as in Tables 4 and 5 of Patil et al. (2021); a task that was run with "
+            "several inputs counts once, with those of its suite. Its interval is the mean of the tasks', since they "
+            "share sentences."
+        )
+    if any(len(set(one.tasks.values()) - {0}) > 1 for one in found):
+        yield "~ an average over fewer tasks than that of another treebank."
+    if any(probe.stands_in for probe in probes):
+        yield "* scored on another split than test, which was not found."
+
+
+def difference_table(found: Sequence[Progression], title: str) -> TextTable | None:
+    """Return the differences between neighbouring treebanks with their intervals; None where there is one treebank."""
+    models = list(dict.fromkeys(one.model for one in found))
+    rows: list[TextRow] = []
+    for model in models:
+        own: list[TextRow] = []
+        for one in found:
+            laters = dict.fromkeys(later for later, _ in one.steps) if one.model == model else {}
+            own += [TextRow(label=one.title, level=1)] if laters else []
+            for later in laters:
+                earlier = one.steps[later, "last"].earlier
+                name = f"{TREEBANK_NAMES.get(later, later)} - {TREEBANK_NAMES.get(earlier, earlier)}"
+                own.append(
+                    TextRow(
+                        label=name,
+                        fields=tuple(_step_text(one.steps[later, which]) for which in WHICH),
+                        level=2,
+                    )
+                )
+        rows += titled(model, own, alone=len(models) == 1)
+    if not rows:
+        return None
+    return TextTable(
+        title=title,
+        corner="task",
+        heads=("last", "best"),
+        rows=tuple(rows),
+        notes=(
+            "In brackets: the 95 % interval, which takes the two treebanks as independent (MOVER; Zou and Donner "
+            "2008). Where they share their source sentences, as CG and csCG do, it is rather too wide.",
+            *(
+                ["An average's difference is over the tasks that both treebanks have."]
+                if any(one.tasks for one in found)
+                else []
+            ),
+        ),
+    )
+
+
+def _step_text(step: Step) -> str:
+    text = signed(step.value)
+    if step.interval is None:
+        return text
+    return f"{text} [{signed(step.interval.low)}, {signed(step.interval.high)}]"

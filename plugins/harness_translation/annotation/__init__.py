@@ -1,0 +1,1 @@
+"""Annotation: sheets for annotators, their labels, and the agreement with the inherited labels."""

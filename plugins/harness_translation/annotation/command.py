@@ -1,0 +1,213 @@
+"""``harness annotate``: sheets for annotators, their labels, and the report on a test set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from harness import UsageError
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Let people relabel test items, and report how far they agree.",
+)
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that export wrote.")]
+Json = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
+Output = Annotated[Path, typer.Option("--output", "--out", help="A new folder for sheets and key.")]
+Tasks = Annotated[list[str] | None, typer.Option("--tasks", "-t", help="Tasks, as for eval.")]
+Languages = Annotated[list[str] | None, typer.Option("--languages", "-l", help="Their codes.")]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option("--variant", "--variants", help="Versions of the text; 'original' is the task's own."),
+]
+Runs = Annotated[list[Path] | None, typer.Option("--run", help="Use the items of this run, not data files.")]
+Data = Annotated[list[str] | None, typer.Option("--data", "-d", help="hub, sample, or folders.")]
+TasksFrom = Annotated[
+    list[Path] | None, typer.Option("--tasks-from", help="File or folder with further specs.")
+]
+Size = Annotated[int, typer.Option("--size", help="Rows per sheet.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the draw.")]
+Annotators = Annotated[int, typer.Option("--annotators", min=1, help="People who label each sheet.")]
+Stratify = Annotated[
+    str | None, typer.Option("--stratify", help="label, or an attribute of the items, such as genre.")
+]
+Strata = Annotated[
+    Path | None, typer.Option("--strata", help="With --stratify: a file with the stratum of each item.")
+]
+AllocationName = Annotated[
+    Literal["proportional", "equal"], typer.Option("--allocation", help="How rows are allocated to strata.")
+]
+Suspects = Annotated[
+    Path | None, typer.Option("--suspects", help="Ranked items, as 'harness gap --suspects' writes them.")
+]
+ControlShare = Annotated[
+    float,
+    typer.Option(
+        "--control-share", help="Share of a sheet that is drawn at random as a control for the suspects."
+    ),
+]
+Instructions = Annotated[
+    Path | None,
+    typer.Option("--instructions", help="Instructions for annotators that replace the default ones."),
+]
+Page = Annotated[
+    bool, typer.Option("--page", help="Also write HTML pages to label in; they need no network.")
+]
+
+
+@app.callback()
+def annotate() -> None:
+    """Make blind sheets of test items, import labels, and report their agreement with the inherited labels."""
+
+
+@app.command("export")
+def export(
+    output: Output,
+    tasks: Tasks = None,
+    languages: Languages = None,
+    variants: Variants = None,
+    runs: Runs = None,
+    data: Data = None,
+    tasks_from: TasksFrom = None,
+    size: Size = 200,
+    seed: Seed = 0,
+    annotators: Annotators = 2,
+    stratify: Stratify = None,
+    strata: Strata = None,
+    allocation: AllocationName = "proportional",
+    suspects: Suspects = None,
+    control_share: ControlShare = 0.5,
+    instructions: Instructions = None,
+    page: Page = False,
+) -> None:
+    """Write blind sheets of test items for annotators, and a separate key.
+
+    Sheets of different texts share no item. Send out only the folders below 'sheets'; keep key.json.
+
+    Example: harness annotate export --tasks xnli --languages hi,ur --size 200 --annotators 2 --page --output relabel
+    """
+    given = dict(locals())
+    del given["output"]
+    from harness.specs.selection import split_names
+    from harness_translation.annotation.export import ExportRequest, export_sheets
+
+    for name in ("tasks", "languages", "variants"):
+        given[name] = tuple(split_names(given[name] or []))
+    for name in ("runs", "data", "tasks_from"):
+        given[name] = tuple(given[name] or ())
+    given["languages"] = given["languages"] or None
+    key = export_sheets(ExportRequest(**given), output)
+    for sheet in key.sheets:
+        counts = f"{len(sheet.rows)} of {sheet.population:,} items"
+        typer.echo(f"{sheet.name}: {counts} of {sheet.text} ({sheet.design})")
+    people = "1 annotator" if annotators == 1 else f"{annotators} annotators"
+    typer.echo(
+        f"Wrote the sheets of {people} below {output / 'sheets'}. Keep {output / 'key.json'}: it holds the labels.\n"
+        f"Import the filled-in files: harness annotate import {output} FILE..."
+    )
+
+
+@app.command("import")
+def import_(
+    folder: Folder,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Filled-in .csv, .tsv or .json files.")
+    ],
+    annotator: Annotated[
+        str | None,
+        typer.Option("--annotator", help="Name of the annotator; overrides the name in the files."),
+    ] = None,
+    adjudicated: Annotated[
+        bool, typer.Option("--adjudicated", help="These are the final labels of an adjudicator.")
+    ] = False,
+    allow_skipped: Annotated[
+        bool, typer.Option("--allow-skipped", help="Allow rows without a label.")
+    ] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace labels that were imported before.")
+    ] = False,
+) -> None:
+    """Import filled-in sheets; nothing is imported if any of them has a fault.
+
+    Rows on which annotators disagree are written to new sheets for an adjudicator; import those as well.
+
+    Example: harness annotate import relabel relabel/sheets/annotator-1/xnli-hi-1.csv
+    """
+    from harness_translation.annotation.export import write_adjudication
+    from harness_translation.annotation.key import read_key
+    from harness_translation.annotation.sheet import ADJUDICATED
+    from harness_translation.annotation.sheet_reading import read_sheets
+    from harness_translation.annotation.store import merge, read_annotations, write_annotations
+
+    if adjudicated and annotator is not None:
+        raise UsageError("--adjudicated and --annotator cannot be used together: both name the annotator.")
+    key = read_key(folder)
+    name = ADJUDICATED if adjudicated else annotator
+    new = read_sheets(files, key, annotator=name, allow_skipped=allow_skipped)
+    annotations = merge(read_annotations(folder), new, key, replace=replace)
+    write_annotations(annotations, folder)
+    for who, labels in new.labels.items():
+        typer.echo(f"{who}: {len(labels)} labels")
+    if new.skipped:
+        typer.echo(f"{new.skipped} rows have no label.")
+    for path, count in write_adjudication(key, annotations, folder):
+        typer.echo(f"{count} rows have no final label yet: {path}")
+
+
+@app.command("report")
+def report(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="The folder that export wrote.")
+    ] = None,
+    from_table: Annotated[
+        Path | None, typer.Option("--from-table", help="A table of published shares, instead of a folder.")
+    ] = None,
+    items: Annotated[int, typer.Option("--items", min=0, help="Number of items to fix that are shown.")] = 10,
+    gold: Annotated[
+        Path | None, typer.Option("--write-gold", help="Write the final labels here, for eval --gold.")
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", help="Also write a .md file.")] = None,
+    json_file: Json = None,
+) -> None:
+    """Show how far people agree with the inherited labels and each other, and the items to fix.
+
+    Example: harness annotate report relabel --write-gold relabelled.jsonl --markdown report.md
+    """
+    import json
+
+    from harness.cli.output import check_output_file, write_file, write_rows
+    from harness.cli.table import print_table
+    from harness_translation.annotation.agreement_report import report_counts, report_sheets
+    from harness_translation.annotation.key import read_key
+    from harness_translation.annotation.store import read_annotations
+    from harness_translation.annotation.table import as_markdown, as_rows, final_lines, notes, tables
+
+    for path in (json_file, markdown, gold):
+        check_output_file(path)
+    if (folder is None) is (from_table is None):
+        raise UsageError("Give either the folder of an annotation or --from-table FILE.")
+    if from_table is not None:
+        found = report_counts(from_table)
+    else:
+        assert folder is not None
+        found = report_sheets(read_key(folder), read_annotations(folder))
+    for table in tables(found, items=items):
+        typer.echo(f"\n{table.title}")
+        print_table(table.heads, table.rows)
+    typer.echo("")
+    for note in notes(found):
+        typer.echo(note)
+    if gold is not None:
+        lines = [json.dumps(row, ensure_ascii=False) for row in final_lines(found.labels)]
+        write_file(gold, "\n".join(lines) + "\n")
+        typer.echo(f"Wrote {len(lines)} final labels: harness eval --gold {gold} ...")
+    if markdown is not None:
+        write_file(markdown, as_markdown(found, items=items))
+    if json_file is not None:
+        write_rows(json_file, as_rows(found))

@@ -1,0 +1,113 @@
+"""Whether gaps grow as pre-training data shrink: Spearman's rank correlation over languages, with its intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.statistics import seed_of
+from harness_translation.gap.pretraining import pretraining_size, size_ranks
+
+__all__ = ["LEAST", "Correlation", "correlation", "rank_correlations"]
+
+Floats = npt.NDArray[np.float64]
+LEAST: Final = 5
+"""With fewer languages there is no interval of a rank correlation."""
+SHUFFLES: Final = 9_999
+NORMAL: Final = 1.959963984540054
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlation:
+    """Spearman's correlation of a gap with pre-training size; negative where small languages have large gaps."""
+
+    quantity: str
+    translator: str
+    rho: float
+    low: float
+    high: float
+    """95 %, over languages, as a sample of many (Bonett and Wright 2000)."""
+    p: float
+    """Two-sided, by random permutations of the languages."""
+    item_low: float | None
+    item_high: float | None
+    """95 %, over resamples of the items with languages fixed; None without items."""
+    languages: tuple[str, ...]
+
+
+def correlation(
+    quantity: str, translator: str, vectors: Mapping[str, Any], order: str, points: int
+) -> Correlation | None:
+    """Return the correlation of a quantity, or None for fewer than 5 languages of known size or equal gaps.
+
+    Args:
+        quantity: Its name.
+        translator: Its translator.
+        vectors: By language: the value, further values, and from place `points` on those of resamples.
+        order: The order of languages: see `harness_translation.gap.pretraining.pretraining_size`.
+        points: Entries of a vector before the resamples.
+    """
+    codes = [code for code in vectors if pretraining_size(code, order) is not None]
+    if len(codes) < LEAST:
+        return None
+    sizes = np.array(size_ranks(codes, order))
+    values = np.stack([np.asarray(vectors[code], dtype=np.float64) for code in codes], axis=1)
+    found = rank_correlations(sizes, np.concatenate([values[:1], values[points:]]))
+    rho, drawn = float(found[0]), found[1:]
+    if math.isnan(rho):
+        return None
+    whole = len(drawn) > 0 and bool(np.isfinite(drawn).all())
+    low, high = _interval(rho, len(codes))
+    return Correlation(
+        quantity=quantity,
+        translator=translator,
+        rho=rho,
+        low=low,
+        high=high,
+        p=_permutation_p(sizes, values[0], rho, seed_of("rank correlation", quantity, translator, *codes)),
+        item_low=float(np.quantile(drawn, 0.025)) if whole else None,
+        item_high=float(np.quantile(drawn, 0.975)) if whole else None,
+        languages=tuple(codes),
+    )
+
+
+def rank_correlations(sizes: Floats, values: Floats) -> Floats:
+    """Return Spearman's rho of every row of values, shape (m, n), with sizes, shape (n,); ties share a mean rank.
+
+    NaN if one side is constant or a value is not finite.
+    """
+    one, others = _centred(sizes[None]), _centred(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Floats = others @ one[0] / np.sqrt((one @ one.T)[0, 0] * np.square(others).sum(axis=1))
+    found[~np.isfinite(values).all(axis=1)] = np.nan
+    return found
+
+
+def _centred(values: Floats) -> Floats:
+    from scipy.stats import rankdata
+
+    # Differences that are equal but for rounding are ties.
+    ranks: Floats = rankdata(np.round(values, 12), axis=1)
+    centred: Floats = ranks - ranks.mean(axis=1, keepdims=True)
+    return centred
+
+
+def _interval(rho: float, n: int) -> tuple[float, float]:
+    """Return the interval by Fisher's z with the variance (1 + rho^2 / 2) / (n - 3) of Bonett and Wright (2000)."""
+    if abs(rho) >= 1:
+        return rho, rho
+    z, reach = math.atanh(rho), NORMAL * math.sqrt((1 + rho**2 / 2) / (n - 3))
+    return math.tanh(z - reach), math.tanh(z + reach)
+
+
+def _permutation_p(sizes: Floats, values: Floats, rho: float, seed: int) -> float:
+    one, other = _centred(sizes[None])[0], _centred(values[None])[0]
+    generator = np.random.default_rng(seed)
+    shuffled = generator.permuted(np.tile(other, (SHUFFLES, 1)), axis=1)
+    found = shuffled @ one / math.sqrt(float(one @ one) * float(other @ other))
+    return (1 + int((np.abs(found) >= abs(rho) - 1e-9).sum())) / (1 + SHUFFLES)

@@ -1,0 +1,117 @@
+"""The pre-training size of languages: the size of CC-100 if it is known, else the number of Wikipedia articles.
+
+``pretraining.tsv`` holds the sizes that Conneau et al. (2020, arXiv 1911.02116) print in Table 6 for CC-100, the corpus
+of XLM-R. A language that is not in the table was not in that corpus: it comes after all languages of the table, ordered
+by its Wikipedia articles (Ruder et al. 2021, Table 7).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Final, Literal
+
+from harness.languages.table import known_languages
+
+__all__ = [
+    "BOUNDS",
+    "ORDERS",
+    "PretrainingSize",
+    "by_size",
+    "pretraining_size",
+    "resource_class",
+    "size_ranks",
+]
+
+Unit = Literal["GiB", "M articles"]
+BOUNDS: Final = {"GiB": (100.0, 10.0, 1.0), "M articles": (1.0, 0.1)}
+"""The bounds of the classes of resources: powers of ten."""
+ORDERS: Final = ("cc100", "wikipedia")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretrainingSize:
+    """The size of the pre-training text in one language."""
+
+    code: str
+    value: float
+    unit: Unit
+    source: str
+
+    @property
+    def text(self) -> str:
+        """``5.7 GiB``, ``0.02 M art.``."""
+        return f"{self.value:g} {'GiB' if self.unit == 'GiB' else 'M art.'}"
+
+
+def pretraining_size(code: str, order: str = "cc100") -> PretrainingSize | None:
+    """Return the size of a language, or None if it is unknown.
+
+    Args:
+        code: BCP-47.
+        order: ``cc100`` uses gibibytes of CC-100 and, for other languages, millions of Wikipedia articles;
+            ``wikipedia`` uses articles for all.
+    """
+    if order == "cc100" and code in _cc100():
+        return _cc100()[code]
+    table = known_languages()
+    articles = table.get(code).wikipedia_articles if code in table else ""
+    if not articles:
+        return None
+    return PretrainingSize(
+        code=code, value=float(articles), unit="M articles", source="Ruder et al. 2021, Table 7"
+    )
+
+
+def by_size(codes: Iterable[str], order: str = "cc100") -> list[str]:
+    """Return languages from the largest to the smallest; those of unknown size last, by code."""
+    return sorted(codes, key=lambda code: (_rank(code, order), code))
+
+
+def _rank(code: str, order: str) -> tuple[int, float]:
+    size = pretraining_size(code, order)
+    if size is None:
+        return (2, 0.0)
+    return (0 if size.unit == "GiB" else 1, -size.value)
+
+
+def size_ranks(codes: Sequence[str], order: str = "cc100") -> list[float]:
+    """Return the ranks of languages of known size, 1 for the smallest; equal sizes share the mean of theirs."""
+    keys = [_rank(code, order) for code in codes]
+    return [
+        1 + sum(other > key for other in keys) + (sum(other == key for other in keys) - 1) / 2 for key in keys
+    ]
+
+
+def resource_class(code: str, order: str = "cc100") -> str | None:
+    """Return the class of a language: ``10 to 100 GiB``, ``under 1 GiB``; None if its size is unknown.
+
+    Classes end at powers of ten of a gibibyte (of a million articles); languages outside of CC-100 have a class
+    of their own.
+    """
+    size = pretraining_size(code, order)
+    if size is None:
+        return None
+    bounds = BOUNDS[size.unit]
+    place = next((number for number, bound in enumerate(bounds) if size.value >= bound), len(bounds))
+    if place == 0:
+        shown = f"{bounds[0]:g} {size.unit} and more"
+    elif place == len(bounds):
+        shown = f"under {bounds[-1]:g} {size.unit}"
+    else:
+        shown = f"{bounds[place]:g} to {bounds[place - 1]:g} {size.unit}"
+    return shown if size.unit == "GiB" or order == "wikipedia" else "not in CC-100"
+
+
+@cache
+def _cc100() -> dict[str, PretrainingSize]:
+    text = resources.files("harness_translation.gap").joinpath("pretraining.tsv").read_text(encoding="utf-8")
+    return {
+        row["code"]: PretrainingSize(
+            code=row["code"], value=float(row["gib"]), unit="GiB", source=row["source"]
+        )
+        for row in csv.DictReader(text.splitlines(), delimiter="\t")
+    }

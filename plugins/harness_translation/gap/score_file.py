@@ -1,0 +1,140 @@
+"""Tables of scores by version of a test set, one score per row.
+
+A file has the columns ``table task metric model train split variant translator lang value``, separated by tabs. Values
+keep their unit and their decimals. ``variant`` is ZS, TT, TE or BT, or DELTA for a printed difference;
+``lang`` is a code, ``avg`` for a printed average, or ``en@hi`` for the source language's score on the items of
+Hindi.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+from harness import DataError, UsageError
+from harness_translation.gap.formula import VARIANTS
+
+__all__ = ["AVERAGE", "COLUMNS", "Printed", "PrintedRow", "ScoreGroup", "read_scores"]
+
+COLUMNS: Final = (
+    "table", "task", "metric", "model", "train", "split", "variant", "translator", "lang", "value",
+)  # fmt: skip
+AVERAGE: Final = "avg"
+DELTA: Final = "delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """A number as written in a file."""
+
+    text: str
+    line: int
+
+    @property
+    def exact(self) -> Fraction:
+        """Return its exact value."""
+        return Fraction(Decimal(self.text))
+
+    @property
+    def decimals(self) -> int:
+        """Return the number of decimals."""
+        return len(self.text.partition(".")[2])
+
+
+PrintedRow = Mapping[str, Printed]
+"""By language, or ``avg``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreGroup:
+    """The rows of one table for one task, metric, model, train variant and split."""
+
+    table: str
+    task: str
+    metric: str
+    model: str
+    train: str
+    split: str
+    rows: Mapping[tuple[str, str], PrintedRow]
+    """By variant in lower case (``delta`` for printed differences) and translator."""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Return what another table must share to have the same cells."""
+        return (self.task, self.metric, self.model, self.train, self.split)
+
+
+def read_scores(path: Path) -> list[ScoreGroup]:
+    """Return the tables of a file in its order.
+
+    Raises:
+        UsageError: If the file does not exist, or a column is missing.
+        DataError: If a value is not a number, the file has none of the four variants, or a cell occurs twice; the
+            message names the line.
+    """
+    if not path.is_file():
+        raise UsageError(f"The score file {str(path)!r} does not exist.")
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as UTF-8 text: {error}.") from error
+    reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    head = next(reader, [])
+    missing = [name for name in COLUMNS if name not in head]
+    if missing:
+        raise UsageError(
+            f"{path}: expected the columns {' '.join(COLUMNS)}; {' '.join(missing)} not found in {' '.join(head)!r}.",
+            hint="harness_translation.gap.score_file describes the columns.",
+        )
+    found: dict[tuple[str, ...], dict[tuple[str, str], dict[str, Printed]]] = {}
+    for number, fields in enumerate(reader, start=2):
+        if any(fields):
+            _take(found, head, fields, f"{path}:{number}", number)
+    groups = [
+        ScoreGroup(
+            table=key[0], task=key[1], metric=key[2], model=key[3], train=key[4], split=key[5], rows=rows
+        )
+        for key, rows in found.items()
+    ]
+    if not any(variant in VARIANTS for group in groups for variant, _ in group.rows):
+        raise DataError(f"{path}: no row is of a variant {', '.join(map(str.upper, VARIANTS))}.")
+    return groups
+
+
+def _take(
+    found: dict[tuple[str, ...], dict[tuple[str, str], dict[str, Printed]]],
+    head: Sequence[str],
+    fields: Sequence[str],
+    where: str,
+    number: int,
+) -> None:
+    if len(fields) != len(head):
+        raise DataError(f"{where}: expected {len(head)} fields, found {len(fields)}.")
+    row = dict(zip(head, (field.strip() for field in fields), strict=True))
+    if not row["value"]:
+        return
+    try:
+        finite = Decimal(row["value"]).is_finite()
+    except InvalidOperation:
+        finite = False
+    if not finite:
+        raise DataError(f"{where}: expected a number as value, found {row['value']!r}.")
+    if not row["lang"]:
+        raise DataError(f"{where}: the row names no language.")
+    key = tuple(row[name] for name in COLUMNS[:6])
+    variant = row["variant"].lower()
+    if variant in VARIANTS[1:] and not row["translator"]:
+        raise DataError(f"{where}: a score of variant {row['variant']!r} names no translator.")
+    translator = "" if variant == "zs" else row["translator"]
+    own = found.setdefault(key, {}).setdefault((variant, translator), {})
+    if row["lang"] in own:
+        raise DataError(
+            f"{where}: the cell of table {row['table']!r}, {row['variant']} {row['translator']} in {row['lang']!r} "
+            f"is in line {own[row['lang']].line} already."
+        )
+    own[row["lang"]] = Printed(text=row["value"], line=number)

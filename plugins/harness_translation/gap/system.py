@@ -1,0 +1,222 @@
+"""The cells of runs, grouped into systems: the cells of a system differ only in the version of the test set.
+
+Cells of several run folders are joined: task, model, protocol, method, train variant and all other conditions must be
+equal, and in every language all versions must come from the same fit. Seeds of a system are its repetitions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from harness import DataError, Run, UnknownNameError, UsageError
+from harness_translation.gap.formula import VARIANTS
+
+__all__ = ["Condition", "GapSystem", "command_for", "gap_systems"]
+
+Cell = Mapping[str, Any]
+ORIGINAL: Final = "ORIG"
+"""The train variant of a cell without one in its view."""
+_AXES: Final = ("variant", "translator", "train_variant")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Condition:
+    """A version of the test set: ``zs``, or another variant with its translator."""
+
+    variant: str
+    translator: str = ""
+
+    @property
+    def title(self) -> str:
+        """``bt (nllb)``."""
+        return f"{self.variant} ({self.translator})" if self.translator else self.variant
+
+
+ZS: Final = Condition(variant="zs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapSystem:
+    """The finished cells of one system in one task, by version of the test set."""
+
+    task: str
+    model: str
+    train: str
+    conditions: Mapping[str, str]
+    """Protocol, method and the rest of its view."""
+    source: str
+    """The language that the test set was translated from."""
+    spec: Mapping[str, Any]
+    """The task in the manifest."""
+    seeds: tuple[int, ...]
+    """The seeds that all of its cells have."""
+    cells: Mapping[str, Mapping[Condition, Mapping[int, tuple[Run, Cell]]]]
+    """By language, version and seed."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """``xnli, hf:xlm-r (train ORIG, protocol=zero_shot_transfer, method=head)``."""
+        shown = ", ".join(f"{name}={value}" for name, value in self.conditions.items())
+        return f"{self.task}, {self.model} (train {self.train}, {shown})"
+
+    @property
+    def translators(self) -> tuple[str, ...]:
+        """The translators of any language, sorted."""
+        found = {condition.translator for own in self.cells.values() for condition in own}
+        return tuple(sorted(found - {""}))
+
+
+def command_for(system: GapSystem, languages: Sequence[str], variants: Sequence[str], translator: str) -> str:
+    """Return the command that makes missing cells."""
+    named = f" --translator {translator or 'NAME'}" if set(variants) - {"zs"} else ""
+    train = "" if system.train == ORIGINAL else f" --train-variant {system.train}"
+    codes = "+".join(languages)
+    return (
+        f"harness eval --tasks {system.task}:{codes} --model {system.model} --variants {','.join(variants)}"
+        f"{named}{train}"
+    )
+
+
+def gap_systems(
+    runs: Sequence[Run], *, tasks: Sequence[str] = (), languages: Sequence[str] = ()
+) -> list[GapSystem]:
+    """Return the systems of runs.
+
+    Args:
+        runs: Run folders; the versions of a test set may be in several.
+        tasks: Names or globs to restrict it to.
+        languages: Codes to restrict it to; the source language stays.
+
+    Raises:
+        UsageError: If a run is named twice, a name is unknown, or no finished cell is left.
+        DataError: If a cell occurs twice, or versions of a test set were answered by different fits.
+    """
+    paths = [run.path.resolve() for run in runs]
+    for run, path in zip(runs, paths, strict=True):
+        if paths.count(path) > 1:
+            raise UsageError(f"The run {str(run.path)!r} is named twice; its cells would count twice.")
+    finished = [(run, cell) for run in runs for cell in run.cells if cell["status"] == "ok"]
+    _check_names([cell for _, cell in finished], tasks, languages)
+    groups: dict[str, list[tuple[Run, Cell]]] = {}
+    for run, cell in finished:
+        wanted = not tasks or any(fnmatchcase(cell["task"], pattern) for pattern in tasks)
+        source = _source(run, cell)
+        if wanted and (not languages or cell["language"] in {*languages, source}):
+            groups.setdefault(_key(run, cell), []).append((run, cell))
+    if not groups:
+        raise UsageError(
+            "There are no finished cells in these runs to compute gaps from.",
+            hint="Make cells with: harness eval --tasks xnli --model MODEL --variants zs,tt,te,bt --translator NAME",
+        )
+    return [_system(members) for members in groups.values()]
+
+
+def _check_names(cells: Iterable[Cell], tasks: Sequence[str], languages: Sequence[str]) -> None:
+    cells = list(cells)
+    names, codes = {cell["task"] for cell in cells}, {cell["language"] for cell in cells}
+    for pattern in tasks:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise UnknownNameError("finished task of these runs", pattern, names)
+    for code in languages:
+        if code not in codes:
+            raise UnknownNameError("finished language of these runs", code, codes)
+
+
+def _source(run: Run, cell: Cell) -> str:
+    return run.manifest["tasks"][cell["task"]].get("source") or "en"
+
+
+def _others(cell: Cell) -> dict[str, str]:
+    """Return the conditions that every version must share."""
+    others = {name: value for name, value in cell["view"].items() if name not in _AXES}
+    variant = cell["view"].get("variant")
+    if variant not in {None, "original", *VARIANTS}:
+        # A corrected or simplified test set of the task has no translated versions.
+        others["variant"] = variant
+    return {"protocol": cell["protocol"], "method": cell["method"], **others}
+
+
+def _key(run: Run, cell: Cell) -> str:
+    train = cell["view"].get("train_variant", ORIGINAL)
+    others = sorted(_others(cell).items())
+    return json.dumps([cell["task"], run.manifest["model"], train, others])
+
+
+def _condition(run: Run, cell: Cell) -> Condition:
+    variant = cell["view"].get("variant")
+    if variant not in VARIANTS or variant == "zs":
+        return ZS
+    translator = cell["view"].get("translator")
+    if not translator:
+        raise DataError(
+            f"The run {str(run.path)!r} has a cell of {cell['task']!r} in {cell['language']!r} of variant "
+            f"{variant!r} without a translator in its view."
+        )
+    return Condition(variant=variant, translator=str(translator))
+
+
+def _system(members: Sequence[tuple[Run, Cell]]) -> GapSystem:
+    run, first = members[0]
+    cells: dict[str, dict[Condition, dict[int, tuple[Run, Cell]]]] = {}
+    fits: dict[tuple[str, int], tuple[str, str, Run]] = {}
+    for own, cell in members:
+        code, seed, condition = cell["language"], cell["seed"], _condition(own, cell)
+        by_seed = cells.setdefault(code, {}).setdefault(condition, {})
+        if seed in by_seed:
+            other = str(by_seed[seed][0].path)
+            where = f"both {other!r} and" if other != str(own.path) else "twice"
+            raise DataError(
+                f"{cell['task']!r} in {code!r}, {condition.title}, seed {seed}, is in {where} {str(own.path)!r}: "
+                "the two cells cannot be distinguished.",
+                hint="Give only one of the runs.",
+            )
+        by_seed[seed] = (own, cell)
+        fit = str(cell.get("fit"))
+        known, title, elsewhere = fits.setdefault((code, seed), (fit, condition.title, own))
+        if known != fit:
+            raise DataError(
+                f"{cell['task']!r} in {code!r}, seed {seed}: {title} of {str(elsewhere.path)!r} was answered by the "
+                f"fit {known!r}, {condition.title} of {str(own.path)!r} by {fit!r}, so their difference is not only "
+                "due to the translation.",
+                hint="Evaluate all variants with one fit: harness eval --variants zs,tt,te,bt --reuse RUN",
+            )
+    seeds, notes = _common_seeds(cells)
+    conditions = _others(first)
+    spec = run.manifest["tasks"][first["task"]]
+    return GapSystem(
+        task=first["task"],
+        model=str(run.manifest["model"]),
+        train=str(first["view"].get("train_variant", ORIGINAL)),
+        conditions=conditions,
+        source=_source(run, first),
+        spec=spec,
+        seeds=seeds,
+        cells=cells,
+        notes=notes,
+    )
+
+
+def _common_seeds(
+    cells: Mapping[str, Mapping[Condition, Mapping[int, Any]]],
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    own = [set(by_seed) for versions in cells.values() for by_seed in versions.values()]
+    common, every = set.intersection(*own), set.union(*own)
+    if common == every:
+        return tuple(sorted(common)), ()
+    if not common:
+        listed = "; ".join(
+            f"{code} {condition.title}: {' '.join(map(str, sorted(by_seed)))}"
+            for code, versions in cells.items()
+            for condition, by_seed in versions.items()
+        )
+        raise DataError(
+            f"No seed is common to all versions of the test set ({listed}).",
+            hint="Evaluate the missing ones with the same --seeds.",
+        )
+    left = " ".join(map(str, sorted(every - common)))
+    return tuple(sorted(common)), (f"Skipped seeds that some version does not have: {left}.",)

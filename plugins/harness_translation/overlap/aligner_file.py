@@ -1,0 +1,100 @@
+"""Existing links by any aligner: a text file with the words and their links.
+
+A line is ``SOURCE ||| TARGET ||| LINKS``: both sentences with a space between words, as fast_align and awesome-align
+read them, and the links in the Pharaoh format, ``i-j`` with words numbered from 0, or ``i-j:p`` with a probability.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from harness import Alignment, DataError, Link, UsageError, WordPair, near_names
+
+__all__ = ["FileAligner", "open_file"]
+
+SEPARATOR: Final = "|||"
+_LINK: Final = re.compile(r"(\d+)-(\d+)(?::(\d*\.?\d+(?:[eE]-?\d+)?))?")
+Known = Mapping[tuple[str, str], tuple[int, tuple[str, ...], tuple[str, ...], tuple[Link, ...]]]
+
+
+def open_file(reference: str) -> FileAligner:
+    """Return the aligner of a file; raises `UsageError` if it cannot be read, `DataError` for another format."""
+    path = Path(reference)
+    try:
+        content = path.read_bytes()
+        text = content.decode("utf-8")
+    except OSError as error:
+        raise UsageError(f"The alignments {reference!r} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"The alignments {reference!r} are not UTF-8: {error.reason}.") from error
+    known: dict[tuple[str, str], tuple[int, tuple[str, ...], tuple[str, ...], tuple[Link, ...]]] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            source, target, links = _parsed(line, f"{path}:{number}")
+            key = (_plain(source), _plain(target))
+            if key in known and known[key][1:] != (source, target, links):
+                raise DataError(
+                    f"{path}:{number}: the pair has other links here than in line {known[key][0]}."
+                )
+            known[key] = (number, source, target, links)
+    return FileAligner(path, known, hashlib.sha256(content).hexdigest())
+
+
+class FileAligner:
+    """Looks pairs up by their texts without spaces; returns its words, so that a different segmentation is an error."""
+
+    def __init__(self, path: Path, known: Known, digest: str) -> None:
+        self._path = path
+        self._known = known
+        self._digest = digest
+
+    def identity(self) -> dict[str, str]:
+        """Return what the links depend on."""
+        return {"aligner": "file", "aligner.sha256": self._digest}
+
+    def close(self) -> None:
+        """Do nothing: the file has been read."""
+
+    def align(self, pairs: Sequence[WordPair]) -> list[Alignment]:
+        """Return the links of every pair with the file's words; raises `DataError` for an unknown pair."""
+        return [self._found(pair) for pair in pairs]
+
+    def _found(self, pair: WordPair) -> Alignment:
+        found = self._known.get((_plain(pair.source), _plain(pair.target)))
+        if found is None:
+            sources = {source: " ".join(words) for (source, _), (_, words, _, _) in self._known.items()}
+            near = near_names(_plain(pair.source), sources, limit=1)
+            raise DataError(
+                f"The alignments {str(self._path)!r} do not have the pair {' '.join(pair.source)!r} and "
+                f"{' '.join(pair.target)!r}.",
+                hint=f"The nearest source sentence there is {sources[near[0]]!r}." if near else None,
+            )
+        _, source, target, links = found
+        return Alignment(links=links, source_words=source, target_words=target)
+
+
+def _parsed(line: str, where: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Link, ...]]:
+    parts = line.split(SEPARATOR)
+    if len(parts) != 3:
+        raise DataError(f"{where}: expected SOURCE ||| TARGET ||| LINKS, found {len(parts)} parts.")
+    source, target = (tuple(part.split()) for part in parts[:2])
+    links: list[Link] = []
+    for text in parts[2].split():
+        matched = _LINK.fullmatch(text)
+        if matched is None:
+            raise DataError(f"{where}: expected links such as 0-1 or 0-1:0.87, found {text!r}.")
+        one, other, probability = matched.groups()
+        link = Link(source=int(one), target=int(other), probability=float(probability or 1.0))
+        if link.source >= len(source) or link.target >= len(target) or link.probability > 1:
+            raise DataError(f"{where}: the link {text!r} does not fit {len(source)} and {len(target)} words.")
+        links.append(link)
+    return source, target, tuple(links)
+
+
+def _plain(words: Sequence[str]) -> str:
+    """Return a sentence without spaces: segmentations may differ in them."""
+    return "".join(words)

@@ -1,0 +1,1 @@
+"""Translators, and the command that writes translated training and test sets."""

@@ -1,0 +1,207 @@
+"""The translated splits of a command: their workload, translation, guards and reference scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness import (
+    HarnessError,
+    MissingDataError,
+    Progress,
+    Row,
+    Session,
+    TaskEntry,
+    UsageError,
+    near_names,
+    open_session,
+)
+from harness.data.sources import DataFinder, FoundData, find_split
+from harness.data.translation.guards import GuardReport, guard_translations
+from harness.data.translation.variants import TextChange
+from harness.planning.spec_checks import check_task
+from harness.planning.translations import MACHINE_VARIANTS, VariantPlanner, source_language
+from harness.running.session import data_options
+from harness.specs.selection import select
+from harness.storage.files import cache_folder
+
+__all__ = ["Corpus", "TranslatedSplit", "gather_corpora"]
+
+SHOWN = 1
+LONG = 38
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslatedSplit:
+    """The test items of one task and language in one variant by one translator."""
+
+    entry: TaskEntry
+    language: str
+    variant: str
+    found: FoundData
+
+    @property
+    def name(self) -> str:
+        """``xnli/tt-nllb/sw``: safe as a path."""
+        name = _change(self).translator
+        translator = "".join(c if c.isalnum() or c in "._-" else "-" for c in name)
+        return (
+            f"{self.entry.spec.task}/{self.variant}-{translator.strip('.-') or 'translator'}/{self.language}"
+        )
+
+
+@dataclass
+class Corpus:
+    """All splits of one command."""
+
+    session: Session
+    finder: DataFinder
+    splits: list[TranslatedSplit] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    reports: dict[tuple[str, str, str], GuardReport] = field(default_factory=dict)
+    """Findings of the guards, by translator, source and target."""
+
+    def workloads(self) -> list[dict[str, Any]]:
+        """Return calls and characters, one row per translator and pair."""
+        return self.finder.translations.workload(
+            [(_change(split), self.finder.rows_before(split.found)) for split in self.splits]
+        )
+
+    def translate(self, progress: Progress) -> list[dict[str, Any]]:
+        """Translate everything that is not in the store; return one row per split."""
+        self.finder.translate([split.found for split in self.splits], progress)
+        self.reports = guard_translations(self.finder.translations)
+        return [self._row(split) for split in self.splits]
+
+    def _row(self, split: TranslatedSplit) -> dict[str, Any]:
+        change, after = _change(split), self.rows(split)
+        return {
+            "task": split.entry.spec.task,
+            "language": split.language,
+            "variant": split.variant,
+            "translator": change.translator,
+            "chain": " ".join(change.to_json()["steps"]),
+            "items": len(after),
+            "chrf++": self._reference_score(split, after),
+        }
+
+    def guards(self) -> list[dict[str, Any]]:
+        """Return one row per translator and pair: the number of segments, and of faults by guard."""
+        return [{"translator": name, **report.to_json()} for (name, _, _), report in self.reports.items()]
+
+    def romanised(self) -> list[dict[str, Any]]:
+        """Return one row per romanised text: its language, the text, and the text that is translated instead."""
+        return [
+            {"language": found.language, "text": text, "changed": changed}
+            for found in self.finder.translations.romanised.values()
+            for text, changed in found.changed.items()
+        ]
+
+    @property
+    def found(self) -> int:
+        """The number of faults that the guards found."""
+        return sum(report.found for report in self.reports.values())
+
+    def examples(self) -> Iterator[str]:
+        """Yield one line for each of the first faults of every guard."""
+        for (name, source, target), report in self.reports.items():
+            for guard, pairs in report.examples.items():
+                for before, after in pairs[:SHOWN]:
+                    yield f"{name} {source}->{target} {guard}: {_short(before)} => {_short(after)}"
+
+    def rows(self, split: TranslatedSplit) -> list[Row]:
+        """Return the translated rows of a split."""
+        return list(self.finder.rows(split.found))
+
+    def _reference_score(self, split: TranslatedSplit, after: Sequence[Row]) -> float | None:
+        """Return chrF++ against the human text in the language that a variant ends in; None without it."""
+        spec = split.entry.spec
+        assert spec.translate is not None
+        end = _change(split).steps[-1][1]
+        source = spec.source(end, "test") or (spec.translate.source if end == source_language(spec) else None)
+        if source is None:
+            return None
+        try:
+            import sacrebleu
+
+            folder = split.entry.folders.get(end) or next(iter(split.entry.folders.values()), None)
+            found = find_split(self.finder, source, spec.task, split.entry.languages.get(end), "test", folder)
+            human = {
+                str(row.fields.get("id", number)): row
+                for number, row in enumerate(self.finder.rows(found), start=1)
+            }
+        except (ImportError, HarnessError):
+            return None
+        pairs = [
+            (str(row.fields[name]), str(human[key].fields.get(name, "")))
+            for row in after
+            for name in spec.translate.fields
+            if (key := str(row.fields["id"])) in human
+        ]
+        if not pairs:
+            return None
+        score = sacrebleu.CHRF(word_order=2).corpus_score(
+            [text for text, _ in pairs], [[text for _, text in pairs]]
+        )
+        return float(score.score)
+
+
+def gather_corpora(
+    tasks: Sequence[str],
+    translators: Sequence[str],
+    *,
+    languages: Sequence[str] | None,
+    variants: Sequence[str],
+    data: Sequence[str],
+    tasks_from: Sequence[Path] = (),
+    limit: int | None = None,
+    romanised: str = "keep",
+) -> Corpus:
+    """Return the splits that tasks, languages, variants and translators name, and why others are skipped.
+
+    Raises `UsageError` for an unknown name, and if no split is left.
+    """
+    for name in variants:
+        if name not in MACHINE_VARIANTS:
+            near = near_names(name, MACHINE_VARIANTS)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise UsageError(
+                f"The variant {name!r} is not made by translation; expected tt, te or bt.{meant}"
+            )
+    session = open_session(tasks_from)
+    finder = DataFinder(data_options(list(data)), session.registry, cache_folder() / "data")
+    planner = VariantPlanner(
+        variants, translators, session.registry, finder, limit=limit, romanised=romanised
+    )
+    made = Corpus(session=session, finder=finder)
+    for selected in select(session.catalog, tasks, languages):
+        check_task(selected.entry, session.registry, session.catalog)
+        conditions: Mapping[str, str] = dict.fromkeys(selected.entry.spec.axes, "")
+        for code in selected.languages:
+            for variant, translator in planner.translations():
+                try:
+                    version = planner.plan(selected.entry, code, variant, translator, conditions)
+                except MissingDataError as error:
+                    made.skipped.append(f"{selected.entry.spec.task}:{code} {variant}: {error}")
+                    continue
+                split = TranslatedSplit(
+                    entry=selected.entry, language=code, variant=variant, found=version.found
+                )
+                made.splits.append(split)
+    made.skipped = list(dict.fromkeys(made.skipped))
+    if not made.splits:
+        shown = " ".join(made.skipped)
+        raise UsageError(f"Nothing is left to translate. {shown}")
+    return made
+
+
+def _change(split: TranslatedSplit) -> TextChange:
+    assert split.found.change is not None
+    return split.found.change
+
+
+def _short(text: str) -> str:
+    plain = " ".join(text.split())
+    return repr(plain if len(plain) <= LONG else plain[: LONG - 3] + "...")

@@ -1,0 +1,51 @@
+"""Translators without a model: the text itself, and its words in reverse order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from harness import Translation, TranslatorContext, TranslatorInfo, UsageError
+
+__all__ = ["PlainTranslator", "open_identity", "open_reverse"]
+
+
+class PlainTranslator:
+    """Applies a function to each segment, for every pair of languages."""
+
+    def __init__(self, name: str, answer: Callable[[str], str]) -> None:
+        self._name = name
+        self._answer = answer
+
+    def info(self) -> TranslatorInfo:
+        """Return a name and a version."""
+        return TranslatorInfo(
+            id=self._name, engine="multilingual-harness", engine_version="1", licence="CC0-1.0"
+        )
+
+    def supports(self, source: str, target: str) -> bool:
+        """Return True: every pair is supported."""
+        return True
+
+    def translate(self, segments: Sequence[str], source: str, target: str) -> list[Translation]:
+        """Return one translation per segment."""
+        return [Translation(text=self._answer(segment)) for segment in segments]
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to free."""
+
+
+def open_identity(ref: str, context: TranslatorContext) -> PlainTranslator:
+    """Return the translator that returns the text unchanged."""
+    _require_no_reference("identity", ref)
+    return PlainTranslator("identity", lambda text: text)
+
+
+def open_reverse(ref: str, context: TranslatorContext) -> PlainTranslator:
+    """Return the translator that reverses the order of the words; twice, it returns the text with single spaces."""
+    _require_no_reference("reverse", ref)
+    return PlainTranslator("reverse", lambda text: " ".join(reversed(text.split())))
+
+
+def _require_no_reference(name: str, ref: str) -> None:
+    if ref:
+        raise UsageError(f"The translator {name!r} takes no value after its name, got {ref!r}.")

@@ -1,0 +1,123 @@
+"""A table with one translator per pair of languages: the paper used M2M100 for en->zh and NLLB for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from harness import (
+    DataError,
+    Problem,
+    SpecError,
+    Translation,
+    Translator,
+    TranslatorContext,
+    TranslatorInfo,
+    UsageError,
+)
+from harness.data.translation.opening import open_engine
+from harness.specs.loading import read_yaml
+from harness.specs.schema import SpecModel
+from harness.specs.validating import validate_document
+
+__all__ = ["RoutedTranslator", "RoutingTable", "open_routes"]
+
+Pair = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z-]+->(\*|[A-Za-z-]+)|\*->[A-Za-z-]+)$")]
+
+
+class RoutingTable(SpecModel):
+    """The YAML document of a routing table."""
+
+    routes: dict[Pair, str] = Field(min_length=1)
+    """``en->zh``, ``en->*``, ``*->en`` or ``*`` -> a value of ``--translator``; the most specific one counts."""
+
+
+class RoutedTranslator:
+    """Passes each pair to the translator that the table names; opens a translator when it is first needed."""
+
+    def __init__(self, table: RoutingTable, path: Path, context: TranslatorContext) -> None:
+        self._table = table
+        self._path = path
+        self._context = context
+        self._open: dict[str, Translator] = {}
+
+    def info(self) -> TranslatorInfo:
+        """Return the table; the translator of a pair describes itself."""
+        return TranslatorInfo(
+            id=self._path.name, engine="route", engine_version="1", decoding=dict(self._table.routes)
+        )
+
+    def supports(self, source: str, target: str) -> bool:
+        """Return whether the table has a row for the pair and its translator supports it."""
+        return self._named(source, target) is not None and self.route(source, target).supports(source, target)
+
+    def route(self, source: str, target: str) -> Translator:
+        """Return the translator of a pair; raises `UsageError` if the table has none."""
+        named = self._named(source, target)
+        if named is None:
+            raise UsageError(
+                f"The routing table {str(self._path)!r} has no row for {source}->{target}.",
+                hint=f"Add '{source}->{target}: NAME', or '*: NAME' for all other pairs.",
+            )
+        if named not in self._open:
+            self._open[named] = open_engine(named, self._context)
+        return self._open[named]
+
+    def translate(self, segments: Sequence[str], source: str, target: str) -> list[Translation]:
+        """Return the translations by the pair's translator."""
+        return self.route(source, target).translate(segments, source, target)
+
+    def close(self) -> None:
+        """Close all translators that were opened."""
+        for translator in self._open.values():
+            translator.close()
+        self._open.clear()
+
+    def _named(self, source: str, target: str) -> str | None:
+        for key in (f"{source}->{target}", f"{source}->*", f"*->{target}", "*"):
+            if key in self._table.routes:
+                return self._table.routes[key]
+        return None
+
+
+def open_routes(ref: str, context: TranslatorContext) -> RoutedTranslator:
+    """Return the translator of a routing table; raises `UsageError`, `DataError` or `SpecError` with lines."""
+    path = Path(ref)
+    if not ref or not path.is_file():
+        raise UsageError(
+            f"The routing table {ref!r} does not exist.", hint="Write a YAML file: routes: {'*': identity}"
+        )
+    try:
+        document = read_yaml(path.read_text(encoding="utf-8"), ref)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"The routing table {ref!r} cannot be read: {error}.") from error
+    table = validate_document(RoutingTable, document)
+    problems = []
+    for pair, named in table.routes.items():
+        for code in pair.split("->"):
+            if code != "*" and code not in context.languages:
+                try:
+                    context.languages.get(code)
+                except UsageError as error:
+                    problems.append(Problem(message=str(error), line=document.line_of(["routes", pair])))
+        name = named.partition(":")[0]
+        if name not in context.translators:
+            known = ", ".join(context.translators.names)
+            problems.append(
+                Problem(
+                    message=f"no translator named {name!r}; known: {known}",
+                    line=document.line_of(["routes", pair]),
+                )
+            )
+        elif name == "route":
+            problems.append(
+                Problem(
+                    message="a routing table cannot name another one", line=document.line_of(["routes", pair])
+                )
+            )
+    if problems:
+        raise SpecError(ref, problems)
+    return RoutedTranslator(table, path, context)

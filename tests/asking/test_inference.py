@@ -1,0 +1,283 @@
+"""What is asked of a model: every request once, never what the journal holds; and what an adapter may do wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.errors import ContractError
+from harness.models.capabilities import EmbedOptions, TextInput
+from harness.models.requests import Answered, Call, Generated, GenerateOptions, LikelihoodRequest
+from harness.running.inference import BLOCK_CHARACTERS, CachedModel, RequestCounts
+from harness.running.signals import Interrupted, Interruption
+
+MakeCachedModel = Callable[..., CachedModel]
+LABELS = ("no", "yes")
+
+
+def texts(*lengths: int) -> list[TextInput]:
+    return [TextInput(text="x" * length) for length in lengths]
+
+
+def classified(cached_model: CachedModel, model: Any, lengths: Sequence[int], **identity: str) -> list[float]:
+    """The first column of what the model answers."""
+    wrapped = cached_model.wrap(model, {**model.identity(), **identity})
+    return [round(float(row[0]) * 3) for row in wrapped.classify(texts(*lengths), LABELS)]
+
+
+def counts(cached_model: CachedModel) -> tuple[int, int, int]:
+    return cached_model.counts.planned, cached_model.counts.asked, cached_model.counts.reused
+
+
+@pytest.mark.parametrize("kind", ["plain", "streaming"])
+def test_answers_come_in_the_order_of_the_requests(
+    make_cached_model: MakeCachedModel, request: pytest.FixtureRequest, kind: str
+) -> None:
+    model, cached_model = request.getfixturevalue(kind)(), make_cached_model()
+    lengths = [3, 30, 1, 12, 7, 25, 0, 9]
+    assert classified(cached_model, model, lengths) == lengths
+    assert sorted(len(item.text) for item in model.asked) == sorted(lengths)
+    assert len(model.asked[0].text) == 30, "the longest first"
+    assert counts(cached_model) == (8, 8, 0)
+
+
+def test_a_plain_adapter_gets_blocks_of_so_many_characters(
+    make_cached_model: MakeCachedModel, plain: Any
+) -> None:
+    model, quarter = plain(), BLOCK_CHARACTERS // 4
+    lengths = [quarter - number for number in range(9)]
+    assert classified(make_cached_model(), model, lengths) == lengths
+    assert [len(call) for call in model.calls] == [4, 4, 1]
+
+
+def test_a_request_that_repeats_is_asked_once(make_cached_model: MakeCachedModel, plain: Any) -> None:
+    model, cached_model = plain(), make_cached_model()
+    assert classified(cached_model, model, [5, 2, 5, 5, 2]) == [5, 2, 5, 5, 2]
+    assert len(model.asked) == 2
+    assert counts(cached_model) == (5, 2, 3)
+    assert classified(cached_model, model, [2, 4]) == [2, 4]
+    assert len(model.asked) == 3
+    assert counts(cached_model) == (7, 3, 4)
+
+
+@pytest.mark.parametrize("kind", ["plain", "streaming"])
+def test_what_the_journal_holds_is_not_asked(
+    make_cached_model: MakeCachedModel, request: pytest.FixtureRequest, kind: str
+) -> None:
+    make = request.getfixturevalue(kind)
+    first = make_cached_model()
+    classified(first, make(), [3, 30, 1])
+    first.journal.close()
+    second, model = make_cached_model(), make()
+    assert classified(second, model, [30, 1, 3]) == [30, 1, 3]
+    assert model.calls == []
+    assert counts(second) == (3, 0, 3)
+    assert classified(second, model, [1, 8]) == [1, 8]
+    assert [len(item.text) for item in model.asked] == [8]
+
+
+def test_another_model_or_other_arguments_are_asked(make_cached_model: MakeCachedModel, plain: Any) -> None:
+    model, cached_model = plain(), make_cached_model()
+    classified(cached_model, model, [3])
+    classified(cached_model, model, [3], weights="others")
+    cached_model.wrap(model, model.identity()).classify(texts(3), ("yes", "no"))
+    assert len(model.asked) == 3
+    assert counts(cached_model) == (3, 3, 0)
+
+
+def test_answers_that_are_reused_equal_the_first_ones_to_the_bit(make_cached_model: MakeCachedModel) -> None:
+    class Wide:
+        def classify(self, inputs: Sequence[TextInput], labels: Sequence[str]) -> Any:
+            return np.array([[1 / 3, -0.0]] * len(inputs), dtype=np.float64)
+
+    first, second = (
+        make_cached_model().wrap(Wide(), {"adapter": "wide"}).classify(texts(3, 4), LABELS) for _ in range(2)
+    )
+    assert first.dtype == second.dtype == np.float32
+    assert first.tobytes() == second.tobytes()
+
+
+def test_requests_of_one_group_are_asked_together(make_cached_model: MakeCachedModel, plain: Any) -> None:
+    model = plain()
+    contexts = ["c" * (BLOCK_CHARACTERS // 3), "d" * (BLOCK_CHARACTERS // 3)]
+    requests = [
+        LikelihoodRequest(context=context, continuation=word)
+        for word in ("a", "bb", "ccc")
+        for context in contexts
+    ]
+    answers = make_cached_model().wrap(model, {}).loglikelihood(requests)
+    assert [answer.total for answer in answers] == [-len(item.continuation) / 7 for item in requests]
+    assert [{item.context for item in call} for call in model.calls] == [{context} for context in contexts]
+
+
+def test_an_empty_call(make_cached_model: MakeCachedModel, plain: Any) -> None:
+    model, cached_model = plain(), make_cached_model()
+    wrapped = cached_model.wrap(model, {})
+    assert wrapped.tag([]) == wrapped.loglikelihood([]) == []
+    assert wrapped.classify([], LABELS).shape == (0,)
+    assert counts(cached_model) == (0, 0, 0)
+
+
+def test_only_the_model_s_own_abilities_are_wrapped(make_cached_model: MakeCachedModel, plain: Any) -> None:
+    wrapped = make_cached_model().wrap(plain(says=2.0), {})
+    assert not hasattr(wrapped, "embed")
+    assert not hasattr(wrapped, "generate")
+    assert wrapped.identity() == {"adapter": "plain", "says": "2.0"}
+
+
+def test_all_other_abilities(make_cached_model: MakeCachedModel) -> None:
+    calls: list[Any] = []
+
+    class All:
+        def choose(self, items: Any) -> Any:
+            return [tuple(float(len(choice)) for choice in item) for item in items]
+
+        def embed(self, texts: Any, *, side: Any, options: Any = None) -> Any:
+            calls.append((side, options))
+            return np.eye(len(texts), dtype=np.float32)
+
+        def generate(self, prompts: Any, options: Any) -> Any:
+            calls.append((prompts, options))
+            return [Generated(text=prompt, tokens=1, finished=True) for prompt in prompts]
+
+        def token_counts(self, prompts: Any) -> Any:
+            return [len(prompt) for prompt in prompts]
+
+        def context_length(self) -> int:
+            return 7
+
+        def hidden_states(self, sentences: Any, layers: Any) -> Any:
+            yield 0, layers
+
+        def layer_count(self) -> int:
+            return 3
+
+    wrapped = make_cached_model().wrap(All(), {})
+    assert wrapped.embed(["a", "b"], side="query", options=EmbedOptions(layer=2)).shape == (2, 2)
+    assert calls == [("query", EmbedOptions(layer=2))]
+    options = [GenerateOptions(max_tokens=number) for number in (1, 2)]
+    assert [answer.text for answer in wrapped.generate(["p", "qq"], options)] == ["p", "qq"]
+    assert calls[-1] == (["qq", "p"], options[::-1])
+    assert (wrapped.token_counts(["abc"]), wrapped.context_length(), wrapped.layer_count()) == ([3], 7, 3)
+    assert list(wrapped.hidden_states([], [1])) == [(0, [1])]
+    with pytest.raises(ValueError, match="zip"):
+        wrapped.generate(["p"], [])
+
+
+class Faulty:
+    """Streams the given answers."""
+
+    def __init__(self, *given: tuple[list[int], list[list[float]]]) -> None:
+        self._given = given
+
+    def block_characters(self, ability: str) -> None:
+        return None
+
+    def classify(self, inputs: Any, labels: Any) -> Any:
+        raise AssertionError("it streams")
+
+    def stream(self, call: Call, blocks: Any) -> Iterator[Answered]:
+        assert call.ability == "classify"
+        assert call.arguments == {"labels": LABELS}
+        for indices, answers in self._given:
+            yield Answered(indices=indices, answers=answers)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ([([0], [[1.0]])], r"classify\(\) returned 1 answers to 2 requests"),
+        ([], r"classify\(\) returned 0 answers to 2 requests"),
+        ([([0], [[1.0]]), ([0], [[1.0]])], "answered a request of classify.. twice"),
+        ([([0, 0], [[1.0], [1.0]])], "answered a request of classify.. twice"),
+        ([([0, 1], [[1.0]])], "answered a request of classify.. twice, or none"),
+        ([([0, 1], [[1.0], [1.0, 2.0]])], r"rows of different shapes: \[\(1,\), \(2,\)\]"),
+    ],
+)
+def test_a_stream_that_breaks_its_contract(
+    make_cached_model: MakeCachedModel, given: Any, reason: str
+) -> None:
+    wrapped = make_cached_model().wrap(Faulty(*given), {})
+    with pytest.raises(ContractError, match=reason):
+        wrapped.classify(texts(3, 4), LABELS)
+
+
+def test_what_came_before_a_fault_is_kept(make_cached_model: MakeCachedModel, plain: Any) -> None:
+    class Short(plain):  # type: ignore[misc]
+        def classify(self, inputs: Any, labels: Any) -> Any:
+            return super().classify(inputs, labels)[: 9 - len(self.asked)]
+
+    half = BLOCK_CHARACTERS // 2
+    cached_model = make_cached_model()
+    with pytest.raises(ContractError, match=r"classify\(\) returned 1 answers to 2 requests\."):
+        cached_model.wrap(Short(), {"adapter": "plain", "says": "1.0"}).classify(
+            texts(*range(half, half - 10, -1)), LABELS
+        )
+    assert counts(cached_model) == (0, 0, 0)
+    again, model = make_cached_model(), plain()
+    classified(again, model, range(half, half - 10, -1))
+    assert [half - len(item.text) for item in model.asked] == [6, 7, 8, 9]
+    assert counts(again) == (10, 4, 6)
+
+
+def test_an_answer_that_is_not_finite_is_given_on_and_forgotten(
+    make_cached_model: MakeCachedModel, plain: Any
+) -> None:
+    class Spoiled(plain):  # type: ignore[misc]
+        def classify(self, inputs: Any, labels: Any) -> Any:
+            scores = super().classify(inputs, labels)
+            scores[[len(item.text) == 4 for item in inputs]] = np.nan
+            return scores
+
+    identity = {"adapter": "plain"}
+    rows = make_cached_model().wrap(Spoiled(), identity).classify(texts(3, 4, 5), LABELS)
+    assert np.isnan(rows).all(axis=1).tolist() == [False, True, False]
+    model = plain()
+    rows = make_cached_model().wrap(model, identity).classify(texts(3, 4, 5), LABELS)
+    assert np.isfinite(rows).all()
+    assert [len(item.text) for item in model.asked] == [4]
+
+
+@pytest.mark.parametrize("kind", ["plain", "streaming"])
+def test_a_stop_in_the_middle_keeps_what_was_answered(
+    make_cached_model: MakeCachedModel, request: pytest.FixtureRequest, kind: str
+) -> None:
+    make = request.getfixturevalue(kind)
+    interruption = Interruption()
+    size = BLOCK_CHARACTERS if kind == "plain" else make.size
+    lengths = list(range(size, size - 6, -1))
+    reports: list[tuple[int, int]] = []
+
+    def meter(done: int, total: int) -> None:
+        reports.append((done, total))
+        if done == 2:
+            interruption._asked = 0.0
+
+    cached_model = make_cached_model(interruption=interruption, meter=meter)
+    with pytest.raises(Interrupted):
+        classified(cached_model, make(), lengths)
+    assert reports == [(0, 6), (1, 6), (2, 6)]
+    assert counts(cached_model) == (0, 0, 0)
+    again, model = make_cached_model(), make()
+    assert classified(again, model, lengths) == lengths
+    assert [len(item.text) for item in model.asked] == lengths[2:]
+    assert counts(again) == (6, 4, 2)
+
+
+def test_the_meter_ends_at_the_number_of_requests(make_cached_model: MakeCachedModel, streaming: Any) -> None:
+    reports: list[tuple[int, int]] = []
+    cached_model = make_cached_model(meter=lambda done, total: reports.append((done, total)))
+    classified(cached_model, streaming(), [9, 9, 30, 1, 2, 3])
+    assert reports[0] == (0, 5)
+    assert reports[-1] == (5, 5)
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+
+
+def test_counts_are_added() -> None:
+    total = RequestCounts()
+    total.add({"planned": 5, "asked": 2, "reused": 3})
+    total.add({"planned": 1, "asked": 1, "reused": 0})
+    assert total.to_json() == {"planned": 6, "asked": 3, "reused": 3}

@@ -1,0 +1,144 @@
+"""What the command reports of data that are missing, not readable, or not the user's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+from tests.audit.conftest import SPEC, Audit, remarks
+
+Data = dict[str, Sequence[tuple[str, str]]]
+FRAGMENT = """
+extends: xnli
+languages:
+  yo: {provenance: human-translated}
+"""
+YORUBA = "Ọmọ náà ń sùn.\tỌmọ náà kò sáré rárá.\tentailment\nỌmọ náà ń sùn.\tỌmọ náà ń sáré.\tcontradiction\n"
+ENGLISH = (
+    "The child sleeps.\tThe child did not run.\tentailment\nThe child sleeps.\tIt runs.\tcontradiction\n"
+)
+
+
+def test_a_folder_without_the_test_items_audits_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "mood.yaml").write_text(SPEC, encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    own = ["--tasks-from", str(tmp_path / "specs"), "--data", str(tmp_path / "empty")]
+    for target in ("mood", str(tmp_path / "specs" / "mood.yaml")):
+        assert main(["tasks", "validate", target, *own]) == 1
+        printed = capsys.readouterr().out
+        assert "no fault" not in printed
+        assert "mood: 0 languages, 0 items, nothing to check: no test item was found\n" in printed
+        assert "no test items were found in en de ru (of 'mood/test-{language}.tsv')." in printed
+    assert main(["tasks", "validate", *own]) == 0
+    assert "mood: 0 languages, 0 items, nothing to check" in capsys.readouterr().out
+
+
+def test_missing_training_items_are_reported(audit: Audit, data: Data) -> None:
+    del data["train-en"]
+    report = audit()
+    assert report.skipped == ["overlap: the train split of 'mood' was not found"]
+
+
+def test_languages_without_a_provenance_are_reported(audit: Audit) -> None:
+    report = audit(spec=SPEC.replace("  de: {provenance: human-translated}", "  de: {}"))
+    [note] = [note for note in report.notes if note.check == "provenance"]
+    assert note.languages == ("de",)
+    assert "one of native, human-translated, machine-translated, post-edited" in note.text
+
+
+def test_a_missing_source_language_is_reported(audit: Audit, data: Data) -> None:
+    del data["test-en"]
+    data["test-de"] = remarks("de")
+    report = audit()
+    assert report.skipped == [
+        "no test items were found in en",
+        "labels and texts were not compared with en: no items in en were found",
+    ]
+
+
+def test_an_unreadable_file_was_found(audit: Audit, data: Data) -> None:
+    data["test-ru"] = [("Слова", "2")]
+    report = audit()
+    assert [item.check for item in report.findings] == ["data"]
+    assert not re.search(r"\?\.$", str(report.findings[0]))
+    assert report.skipped == []
+
+
+def test_an_item_with_another_label_is_named(audit: Audit, data: Data) -> None:
+    text, label = data["test-de"][2]
+    data["test-de"] = [*data["test-de"][:2], (text, "10"[int(label)]), *data["test-de"][3:]]
+    [note] = [str(item) for item in audit().notes]
+    assert note == (
+        "mood [de]: 1 of 40 labels differ from those of the same items in en "
+        "(first: item '3' is 'pleased', and 'annoyed' in en)."
+    )
+    data["test-de"] = [(text, "0") for text, _ in remarks("de")]
+    [fault] = [str(item) for item in audit().findings if item.check == "parallel labels"]
+    assert fault.endswith("found 20 of 40 that agree (first: item '2' is 'annoyed', and 'pleased' in en).")
+
+
+def test_an_item_in_two_splits_is_shown(audit: Audit, data: Data) -> None:
+    data["train-en"] = [*data["train-en"], data["test-en"][4]]
+    [fault] = [str(item) for item in audit().findings]
+    assert fault.endswith(
+        "1 exact and 0 near duplicates (first: test item '5' = train item '9', 'The remark about number 4')."
+    )
+
+
+def test_items_with_placeholders_and_in_other_scripts_are_named(audit: Audit, data: Data) -> None:
+    data["test-ru"] = [("Zamechanie o chisle", "0"), *data["test-ru"][1:3], ("NS", "1"), *data["test-ru"][4:]]
+    notes = {item.check: item.text for item in audit().notes}
+    assert notes["script"].endswith("1 in Latn (item '1')")
+    assert notes["placeholder"].endswith("('NS'; item '4')")
+
+
+def test_a_fragment_is_proved_on_its_own_languages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("yo.yaml").write_text(FRAGMENT, encoding="utf-8")
+    Path("data/xnli").mkdir(parents=True)
+    Path("data/xnli/test-yo.tsv").write_text(YORUBA, encoding="utf-8")
+    Path("data/xnli/test-ru.tsv").write_text("Слова\tСлова\tother\n", encoding="utf-8")
+    Path("data/xnli/test-en.tsv").write_text(ENGLISH, encoding="utf-8")
+    assert main(["tasks", "validate", "yo.yaml", "--data", "data"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.startswith("spec ok  extends xnli\nxnli: 1 language, 2 items, no fault\n")
+    assert [line.split()[0] for line in printed.out.splitlines() if line.startswith("    ")] == ["yo"]
+    assert not [
+        line for line in printed.out.splitlines() if "[" in line and "yo" not in line and "note" in line
+    ]
+    assert "no test items" not in printed.out
+    Path("data/xnli/test-yo.tsv").unlink()
+    assert main(["tasks", "validate", "yo.yaml", "--data", "data"]) == 1
+    assert "xnli: 0 languages, 0 items, nothing to check" in capsys.readouterr().out
+
+
+def test_options_that_do_not_fit_a_file_are_reported_with_their_language(audit: Audit) -> None:
+    """The reader rejects them when it reads; the other languages are still checked."""
+    report = audit(spec=SPEC.replace("  ru: {", '  ru: {test: {local: "mood/test-ru.tsv", reader: tsv}, '))
+    [finding] = [item for item in report.findings if item.check == "data"]
+    printed = str(finding)
+    assert printed.startswith(
+        "mood [ru]: expected a readable test split of 'mood', found 'mood' in 'ru' (test), "
+    )
+    assert "mood/test-ru.tsv" in printed
+    assert "The reader 'tsv' needs the option 'columns'" in printed
+    assert report.languages == ("en", "de")
+
+
+def test_placeholders_are_no_overlap_and_no_other_script(audit: Audit, data: Data) -> None:
+    """Two files with a missing translation do not share an item."""
+    data["test-ru"] = [("NS", "0"), *data["test-ru"][1:]]
+    data["train-en"] = [("NS", "0"), *data["train-en"]]
+    report = audit()
+    assert [item.check for item in report.findings] == []
+    assert [(note.check, note.languages) for note in report.notes] == [("placeholder", ("ru",))]

@@ -1,0 +1,152 @@
+"""Builders that tests of several folders share: cells of results, finished runs, and the folder of released data."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.metrics.aggregation import aggregate_tasks
+from harness.planning.plan import RunConfig
+from harness.planning.resolution import resolve_plan
+from harness.planning.shards import parse_shard, shard_summary, take_shard
+from harness.progress import SilentProgress
+from harness.running.run import execute
+from harness.running.session import prepare
+from harness.storage.records import ItemRecord
+from harness.storage.run_folder import Run, RunFolder
+
+TEST_DATA = "HARNESS_TEST_DATA"
+"""Names the folder of released data sets; tests on them are skipped without it."""
+
+
+def released_data() -> Path:
+    """Return the folder of released data sets; skip the test where there is none."""
+    root = os.environ.get(TEST_DATA)
+    if not root:
+        pytest.skip(f"{TEST_DATA} names no folder of released data")
+    return Path(root)
+
+
+def published_tables(name: str) -> Path:
+    """Return the folder ``golden/NAME`` next to the released data; skip the test where there is none."""
+    folder = released_data().resolve().parent / "golden" / name
+    if not folder.is_dir():
+        pytest.skip(f"there is no folder {folder}")
+    return folder
+
+
+def make_cell(
+    task: str, language: str, metrics: Mapping[str, float | Mapping[str, Any]], /, **fields: Any
+) -> dict[str, Any]:
+    """Return a finished cell as results.json holds it; a metric is its value, or all that is written of it."""
+    return {
+        "task": task,
+        "language": language,
+        "protocol": "zero_shot_transfer",
+        "method": "head",
+        "view": {},
+        "fit": "f0",
+        "status": "ok",
+        "n": 10,
+        "metrics": {
+            name: dict(score) if isinstance(score, Mapping) else {"value": score}
+            for name, score in metrics.items()
+        },
+        **fields,
+    }
+
+
+def make_shown_cell(
+    task: str, language: str, metrics: Mapping[str, float | Mapping[str, Any]], /, **fields: Any
+) -> dict[str, Any]:
+    """Return a cell with everything that a report shows of it."""
+    shown = {
+        "version": 1,
+        "split": "test",
+        "stands_in": False,
+        "seed": 42,
+        "digest": "0" * 12,
+        "data": {"pinned": True, "note": ""},
+        "reason": "",
+        "truncated": 0,
+        "unparsed": 0,
+        "seconds": 0.0,
+    }
+    return make_cell(task, language, metrics, **{**shown, **fields})
+
+
+def write_item_run(
+    folder: Path,
+    cells: Sequence[tuple[Mapping[str, Any], Sequence[ItemRecord]]],
+    manifest: Mapping[str, Any],
+    run: Mapping[str, Any] | None = None,
+    **results: Any,
+) -> Run:
+    """Write a run of made-up items: the fields of each cell, and its records; no scores are computed."""
+    files = RunFolder(folder)
+    files.create()
+    shown = []
+    for number, (fields, records) in enumerate(cells):
+        cell = {"digest": f"{number:012x}", "status": "ok", "metrics": {}, **fields}
+        if cell["status"] == "ok":
+            path = files.records_path(cell["task"], cell["language"], cell["digest"])
+            files.write_records(path, list(records))
+        shown.append(cell)
+    files.write_manifest({"suites": [], **manifest})
+    files.write_results({"schema": 1, "run": {"data": "local", **(run or {})}, "cells": shown, **results})
+    return Run(folder)
+
+
+def run_resolved(config: RunConfig, shard: str | None = None) -> Run:
+    """Execute a run, or one shard of it; its manifest says what was resolved, as that of ``harness eval`` does."""
+    whole = prepare(config)
+    parts = whole
+    if shard is not None:
+        part = parse_shard(shard)
+        baselines = tuple(take_shard(plan, part, may_be_empty=True) for plan in whole.baselines)
+        parts = replace(whole, plan=take_shard(whole.plan, part), baselines=baselines)
+    path = execute(config, parts, SilentProgress())
+    for folder, plan in (
+        (path, whole.plan),
+        *((path / "baselines" / plan.model.reference.ref, plan) for plan in whole.baselines),
+    ):
+        file = folder / "manifest.json"
+        if file.is_file():
+            content = json.loads(file.read_text(encoding="utf-8"))
+            content["resolved"] = resolve_plan(plan, whole.session.catalog).model_dump(mode="json")
+            content |= shard_summary(plan, parse_shard(shard)) if shard is not None else {}
+            file.write_text(json.dumps(content), encoding="utf-8")
+    return Run(path)
+
+
+def write_run(
+    folder: Path,
+    cells: Sequence[dict[str, Any]],
+    specs: Mapping[str, Any],
+    *,
+    run: Mapping[str, Any] | None = None,
+    manifest: Mapping[str, Any] | None = None,
+    **results: Any,
+) -> Run:
+    """Write a finished run of made-up cells, with the scores of its tasks; `results` are further keys."""
+    folder.mkdir(parents=True)
+    content = {
+        "schema": 1,
+        "run": {"id": folder.name, "data": "local", **(run or {})},
+        "fits": {},
+        "notes": [],
+        "cells": list(cells),
+        "tasks": aggregate_tasks(cells, specs),
+        "suites": [],
+        **results,
+    }
+    described = {"model": "hf:models/mine", "tasks": dict(specs), "suites": [], **(manifest or {})}
+    (folder / "manifest.json").write_text(json.dumps(described), encoding="utf-8")
+    (folder / "results.json").write_text(json.dumps(content), encoding="utf-8")
+    return Run(folder)

@@ -1,0 +1,143 @@
+"""The public surface: what plugins, adapters, examples and scaffolds import of the core."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import harness
+from docs_site.surface_reference import surface_names, surface_page
+
+ROOT = Path(__file__).resolve().parents[1]
+SURFACE = {"harness", "harness.testing"}
+FURTHER: dict[str, str] = {
+    "harness_accelerate": "running.launch storage.file_lock",
+    "harness_audit": (
+        "data.pool data.records data.sources data.translation.guards languages.scripts languages.table "
+        "metrics.retrieval planning.id_alignment planning.lock_file planning.resolution "
+        "planning.translations prompts.preset prompts.preview prompts.prompter registry.registry "
+        "specs.catalog specs.prompt specs.schema specs.selection specs.task_entry"
+    ),
+    "harness_baseline": "models.capabilities",
+    "harness_board": (
+        "cli.output languages.table metrics.suites reporting.equity.report reporting.equity.table "
+        "reporting.formats reporting.html.equity reporting.html.heatmap reporting.html.layout "
+        "reporting.item_origin reporting.markup.character reporting.markup.element reporting.markup.heatmap "
+        "reporting.markup.page reporting.matrix reporting.number reporting.sections specs.catalog "
+        "specs.loading specs.schema specs.validating storage.files storage.run_folder"
+    ),
+    "harness_checklist": (
+        "cli.display cli.output cli.table languages.character languages.scripts languages.table "
+        "metrics.metric reporting.formats reporting.html.items reporting.html.layout "
+        "reporting.markup.element specs.selection statistics statistics.proportion storage.files"
+    ),
+    "harness_diagnosis": "analysis.items data.buckets data.features languages.scripts languages.segmentation",
+    "harness_hf": (
+        "data.records languages.table models.adapters models.capabilities models.options models.requests"
+    ),
+    "harness_hub": "data.resolve",
+    "harness_lm_eval": (
+        "data.readers.structured data.resolve languages.table metrics.catalog prompts.preset storage.files"
+    ),
+    "harness_probing": (
+        "languages.table models.requests progress reporting.column reporting.contrast reporting.html.layout "
+        "reporting.markdown reporting.markup.curve reporting.markup.element reporting.number reporting.rows "
+        "reporting.system_name reporting.text_table statistics storage.file_lock storage.files"
+    ),
+    "harness_scaffold": "data.sources languages.table planning.prompts planning.word_checks",
+    "harness_translation": (
+        "analysis.agreement cli cli.display cli.option cli.output cli.table data.sampling data.sources "
+        "data.translation.aligners data.translation.guards data.translation.opening "
+        "data.translation.variants languages.character languages.scripts languages.segmentation "
+        "languages.table models.requests planning.planner planning.spec_checks planning.translations "
+        "registry.registry reporting.console reporting.html.layout reporting.markup.character "
+        "reporting.markup.chart reporting.markup.element reporting.markup.page reporting.markup.text "
+        "running.session specs.loading specs.schema specs.selection specs.validating statistics "
+        "statistics.bootstrap statistics.cluster statistics.interval storage.files storage.records "
+        "storage.run_folder"
+    ),
+    "harness_vllm": "models.requests",
+    "harness_vyakarana": (
+        "cli.display cli.output cli.table data.readers.delimited data.readers.reader errors "
+        "registry.registry specs.loading storage.files"
+    ),
+    "harness_xtreme_r": (
+        "cli.display data.readers.column data.readers.reader data.readers.squad data.readers.structured "
+        "data.readers.text data.resolve data.sources metrics metrics.metric metrics.retrieval "
+        "running.session storage.files"
+    ),
+}
+"""Modules of the core that a first-party package imports besides the public surface."""
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Yield the modules of the core that a file imports, those for types alone too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            if node.module.split(".")[0] == "harness":
+                yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "harness")
+
+
+def _packages() -> list[Path]:
+    return sorted(
+        path
+        for root in ("plugins", "model_adapters", "task_specs")
+        for path in (ROOT / root).iterdir()
+        if path.name.startswith("harness_")
+    )
+
+
+@pytest.mark.parametrize("package", _packages(), ids=lambda path: path.name)
+def test_first_party_packages_use_the_surface_and_a_short_list(package: Path) -> None:
+    found = {module for file in package.rglob("*.py") for module in _imports(file)} - SURFACE
+    allowed = {f"harness.{name}" for name in FURTHER.get(package.name, "").split()}
+    assert found - allowed == set(), "import it from harness, or name it in FURTHER"
+    assert allowed - found == set(), "FURTHER names modules that are not needed"
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples").rglob("src/**/*.py")), ids=lambda path: path.name)
+def test_examples_use_the_surface_alone(file: Path) -> None:
+    assert set(_imports(file)) <= SURFACE
+
+
+@pytest.mark.parametrize(
+    "file",
+    sorted((ROOT / "plugins" / "harness_scaffold" / "templates").rglob("*.py.template")),
+    ids=lambda path: path.name,
+)
+def test_scaffolds_use_the_surface_alone(file: Path) -> None:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    found = {match[1] for line in lines if (match := re.match(r"\s*(?:from|import) (harness[.\w]*)", line))}
+    assert found <= {*SURFACE, "harness.cli.main"}, "a scaffold's tests may run the command, nothing else"
+
+
+def test_every_public_name_is_defined_where_the_stub_says() -> None:
+    for module, names in surface_names().items():
+        for name in names:
+            found = getattr(harness, name)
+            home = getattr(found, "__module__", module)
+            assert home == module or not str(home).startswith("harness"), name
+    assert sorted(name for names in surface_names().values() for name in names) == sorted(
+        set(harness.__all__) - {"__version__"}
+    )
+
+
+def test_the_page_lists_every_public_name() -> None:
+    page = surface_page()
+    for names in surface_names().values():
+        for name in names:
+            assert f"| `{name}` |" in page
+
+
+def test_importing_the_harness_imports_no_module_of_the_core() -> None:
+    script = "import sys, harness; print([name for name in sys.modules if name.startswith('harness.')])"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
