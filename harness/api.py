@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UnknownNameError
+from harness.errors import UnknownNameError, UsageError
 from harness.planning.plan import RunConfig
 from harness.progress import Progress, SilentProgress
 from harness.running.launch import join_processes
@@ -17,12 +18,10 @@ from harness.running.session import (
     open_session,
     prepare_together,
 )
+from harness.specs.selection import split_names
 from harness.storage.run_folder import Run
 
 __all__ = ["evaluate"]
-
-SEVERAL = ("protocols", "train_languages", "translators", "variants")
-"""Settings of `evaluate` that hold several names; one name may be given as a text."""
 
 
 def evaluate(
@@ -30,7 +29,7 @@ def evaluate(
     model: str,
     *,
     options: Mapping[str, Any] | None = None,
-    languages: Sequence[str] | None = None,
+    languages: str | Sequence[str] | None = None,
     data: str | Path | Sequence[str | Path] = "hub",
     progress: Progress | None = None,
     **settings: Any,
@@ -47,26 +46,10 @@ def evaluate(
         settings: Further fields of `harness.planning.planner.RunConfig`: ``limit=100``, ``seeds=(1, 2)``, ...
 
     Raises:
-        UsageError: For unknown names and for a plan without cells. A failed cell does not raise: it
-            is in the run's cells with its reason.
+        UsageError: For unknown names, values of the wrong type, and a plan without cells. A failed cell does not
+            raise: it is in the run's cells with its reason.
     """
-    places = [data] if isinstance(data, str | Path) else list(data)
-    for name in settings:
-        if name not in RunConfig.__slots__:
-            raise UnknownNameError("setting of evaluate", name, RunConfig.__slots__)
-    for name in ("output", "gold"):
-        if settings.get(name) is not None:
-            settings[name] = Path(settings[name])
-    settings |= {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
-    settings |= {name: (settings[name],) for name in SEVERAL if isinstance(settings.get(name), str)}
-    config = RunConfig(
-        tasks=(tasks,) if isinstance(tasks, str) else tuple(tasks),
-        model=model,
-        options={key: str(value) for key, value in (options or {}).items()},
-        languages=None if languages is None else tuple(languages),
-        data=data_options(places),
-        **settings,
-    )
+    config = _config(tasks, model, options, languages, data, settings)
     check_output_folder(config)
     session = open_session(config.tasks_from, allow_code=config.allow_code)
     processes = join_processes(
@@ -74,3 +57,48 @@ def evaluate(
     )
     prepared = prepare_together(config, session, processes)
     return Run(execute(config, prepared, progress or SilentProgress(), processes=processes))
+
+
+def _config(
+    tasks: str | Sequence[str],
+    model: str,
+    options: Mapping[str, Any] | None,
+    languages: str | Sequence[str] | None,
+    data: str | Path | Sequence[str | Path],
+    settings: Mapping[str, Any],
+) -> RunConfig:
+    """Return the configuration of a call; names may be one text with commas, as on the command line."""
+    from pydantic import TypeAdapter, ValidationError
+
+    if not isinstance(model, str):
+        raise UsageError(
+            f"The model must be a text such as 'hf:FOLDER', not an object of the class {type(model).__name__!r}.",
+            hint="Save the model and its tokenizer with save_pretrained(FOLDER), then pass 'hf:FOLDER'.",
+        )
+    known = {one.name for one in fields(RunConfig)}
+    for name in settings:
+        if name not in known:
+            raise UnknownNameError("setting of evaluate", name, known)
+    if options is not None and not isinstance(options, Mapping):
+        raise UsageError(f"The options must be a mapping such as {{'device': 'cpu'}}, not {options!r}.")
+    places = [data] if isinstance(data, str | Path) else list(data)
+    values = {"tasks": tasks, **({} if languages is None else {"languages": languages}), **settings}
+    several = {one.name for one in fields(RunConfig) if str(one.type).startswith("tuple[")}
+    for name in several & set(values):
+        value = values[name]
+        if isinstance(value, str):
+            values[name] = split_names([value])
+        elif isinstance(value, int | Path):
+            values[name] = [value]
+    values |= {
+        "model": model,
+        "options": {key: str(value) for key, value in (options or {}).items()},
+        "data": data_options(places),
+    }
+    try:
+        return TypeAdapter(RunConfig).validate_python(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(
+            f"The setting {str(first['loc'][0])!r} of evaluate cannot be {first['input']!r}: {first['msg']}."
+        ) from error

@@ -50,7 +50,7 @@ FURTHER: dict[str, str] = {
         "reporting.markdown reporting.markup.curve reporting.markup.element reporting.number reporting.rows "
         "reporting.system_name reporting.text_table statistics storage.file_lock storage.files"
     ),
-    "harness_scaffold": "data.sources languages.table planning.prompts planning.word_checks",
+    "harness_scaffold": "cli.output data.sources languages.table planning.prompts planning.word_checks",
     "harness_translation": (
         "analysis.agreement cli cli.display cli.option cli.output cli.table data.sampling data.sources "
         "data.translation.aligners data.translation.guards data.translation.opening "
@@ -62,14 +62,14 @@ FURTHER: dict[str, str] = {
         "statistics.bootstrap statistics.cluster statistics.interval storage.files storage.records "
         "storage.run_folder"
     ),
-    "harness_vllm": "models.requests",
+    "harness_vllm": "models.requests storage.clean_text",
     "harness_vyakarana": (
         "cli.display cli.output cli.table data.readers.delimited data.readers.reader errors "
         "registry.registry specs.loading storage.files"
     ),
     "harness_xtreme_r": (
-        "cli.display data.readers.column data.readers.reader data.readers.squad data.readers.structured "
-        "data.readers.text data.resolve data.sources metrics metrics.metric metrics.retrieval "
+        "cli.display cli.output data.readers.column data.readers.reader data.readers.squad "
+        "data.readers.structured data.readers.text data.resolve data.sources metrics metrics.metric metrics.retrieval "
         "running.session storage.files"
     ),
 }

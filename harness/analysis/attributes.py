@@ -52,6 +52,7 @@ class CellAttributes:
     """The items that one or two systems answered in one language, with their attributes."""
 
     items: Items
+    """Without their fields, answers, tags and scores, so that many cells fit into memory."""
     metric: BucketMetric
     statistics: tuple[Floats, ...]
     """By system: the sufficient statistics of the items."""
@@ -86,7 +87,7 @@ def cell_attributes(
             if all(side is not None for side in sides):
                 found.append(Attribute(feature=feature, values=sides[0], predicted=tuple(sides[1:])))
     return CellAttributes(
-        items=items,
+        items=replace(items, fields=(), predictions=(), references=(), tags=(), scores=(), kept={}),
         metric=metric,
         statistics=tuple(metric.statistics(own) for own in systems),
         gold=gold,

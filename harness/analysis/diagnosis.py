@@ -66,6 +66,8 @@ class DiagnosisOptions:
     """Ids in each row."""
     common: bool = False
     """Whether runs that differ are compared on what they have in common, instead of rejected."""
+    most_items: int | None = None
+    """Items of a cell that are read at most, with a note where a cell has more; None reads all."""
     vocabulary: frozenset[str] | None = None
     """The words of the training data in lower case, for the out-of-vocabulary rate."""
 
@@ -171,7 +173,7 @@ class _Work:
         system = group.systems[0]
         features = [feature for feature in self._features if feature.of == "item"]
         for code, cell in system.cells.items():
-            items = read_items(system.run, cell, system.spec)
+            items = self._read(group, system, cell)
             if not len(items):
                 self.notes.append(f"{group.title} {code}: no item has a gold answer.")
                 continue
@@ -184,7 +186,7 @@ class _Work:
         for system in group.systems:
             cells = []
             for cell in system.cells.values():
-                items = read_items(system.run, cell, system.spec)
+                items = self._read(group, system, cell)
                 if len(items):
                     cells.append(self._attributes([items], system, self._features))
                     self._add_labels(group, system, items)
@@ -210,7 +212,7 @@ class _Work:
             for code in first.cells:
                 if code in second.cells:
                     both = [
-                        read_items(own.run, own.cells[code], own.spec, inputs=own is first)
+                        self._read(group, own, own.cells[code], inputs=own is first)
                         for own in (first, second)
                     ]
                     if not any(map(len, both)):
@@ -227,6 +229,16 @@ class _Work:
                 splits = [own.split for own in part.bucketed]
                 compared = compare_splits(part.block, splits, examples=self._options.examples)
                 self._add(part, compared, head, _pair_row)
+
+    def _read(
+        self, group: SystemGroup, system: System, cell: Mapping[str, Any], *, inputs: bool = True
+    ) -> Items:
+        most = self._options.most_items
+        if most is not None and cell["n"] > most:
+            self.notes.append(
+                f"{group.title} {cell['language']}: the diagnosis uses {most:,} of {cell['n']:,} items."
+            )
+        return read_items(system.run, cell, system.spec, inputs=inputs, most=most)
 
     def _attributes(
         self, systems: Sequence[Items], system: System, features: Iterable[Feature]

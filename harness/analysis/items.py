@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from harness.data.features import Items, Spans
 from harness.errors import DataError, UsageError
 from harness.languages.table import Language, known_languages, recorded_name
 from harness.metrics.chunk import corpus_chunks
-from harness.storage.records import LATER_COLUMNS, RECORD_COLUMNS
+from harness.storage.records import LATER_COLUMNS, READ_TOGETHER, RECORD_COLUMNS
 from harness.storage.run_folder import Run, RunFolder
 
 __all__ = ["read_items", "spans_of"]
@@ -21,7 +22,14 @@ _COLUMNS: Final = ("id", "inputs_digest", "prediction", "reference", "scores", "
 _JSON: Final = {"prediction", "reference", "scores", "tags", "inputs"}
 
 
-def read_items(run: Run, cell: Mapping[str, Any], spec: Mapping[str, Any], *, inputs: bool = True) -> Items:
+def read_items(
+    run: Run,
+    cell: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    *,
+    inputs: bool = True,
+    most: int | None = None,
+) -> Items:
     """Return the labelled items of a finished cell.
 
     Args:
@@ -29,15 +37,14 @@ def read_items(run: Run, cell: Mapping[str, Any], spec: Mapping[str, Any], *, in
         cell: One of its cells.
         spec: What its manifest says of the task.
         inputs: Whether `Items.fields` are needed; else they are empty, which saves half of the memory.
+        most: Items to return at most. They are drawn by a hash of their ids, so runs and languages that have the same
+            ids get the same items. None returns all.
 
     Raises:
         UsageError: Where the run folder holds no records of this cell, or those of a version that kept no inputs.
         DataError: Where they are broken.
     """
-    columns = _columns(run, cell, inputs=inputs)
-    rows = [number for number, gold in enumerate(columns["reference"]) if gold is not None]
-    if len(rows) < len(columns["id"]):
-        columns = {name: [column[row] for row in rows] for name, column in columns.items()}
+    columns = _columns(run, cell, inputs=inputs, most=most)
     full = run.manifest.get("specs", {}).get(cell["task"], {})
     return Items(
         task=cell["task"],
@@ -65,7 +72,7 @@ def _language(code: str, spec: Mapping[str, Any]) -> Language:
     return Language(code=code, name=recorded_name(code, [spec]), script=script, family=family)
 
 
-def _columns(run: Run, cell: Mapping[str, Any], *, inputs: bool) -> dict[str, list[Any]]:
+def _columns(run: Run, cell: Mapping[str, Any], *, inputs: bool, most: int | None) -> dict[str, list[Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -91,12 +98,38 @@ def _columns(run: Run, cell: Mapping[str, Any], *, inputs: bool) -> dict[str, li
                     f"The records {str(path)!r} cannot be read: {', '.join(missing)} are missing."
                 )
             wanted = [name for name in _COLUMNS if inputs or name != "inputs"]
-            found = {}
-            for name in wanted:
-                found[name] = _values(name, file.read(columns=[name], use_threads=False)[name].to_pylist())
+            kept = _kept(file, most)
+            found = {name: _values(name, _column(file, name, kept)) for name in wanted}
         return found if inputs else {**found, "inputs": [{} for _ in found["id"]]}
     except (OSError, ValueError, pa.ArrowInvalid) as error:
         raise DataError(f"The records {str(path)!r} cannot be read: {error}.") from error
+
+
+def _kept(file: Any, most: int | None) -> Any:
+    """Return which rows of a file are labelled and, of more than `most`, drawn."""
+    parts: list[tuple[Any, Any]] = []
+    for batch in file.iter_batches(READ_TOGETHER, columns=["id", "reference"], use_threads=False):
+        ids, references = (batch.column(name).to_pylist() for name in ("id", "reference"))
+        labelled = np.array([text not in (None, "null") for text in references], dtype=bool)
+        hashes = [zlib.crc32(str(own).encode("utf-8", "surrogatepass")) for own in ids]
+        parts.append((labelled, np.array(hashes, dtype=np.uint32)))
+    kept = np.concatenate([part[0] for part in parts]) if parts else np.zeros(0, dtype=bool)
+    if most is not None and kept.sum() > most:
+        rows = np.flatnonzero(kept)
+        order = np.argsort(np.concatenate([part[1] for part in parts])[rows], kind="stable")
+        kept[rows[order[most:]]] = False
+    return kept
+
+
+def _column(file: Any, name: str, kept: Any) -> list[Any]:
+    """Return the kept rows of one column; only they become Python objects."""
+    values: list[Any] = []
+    start = 0
+    for batch in file.iter_batches(READ_TOGETHER, columns=[name], use_threads=False):
+        end = start + batch.num_rows
+        values += batch.column(0).take(np.flatnonzero(kept[start:end])).to_pylist()
+        start = end
+    return values
 
 
 def _values(name: str, column: list[Any]) -> list[Any]:

@@ -42,6 +42,7 @@ def merged_manifest(
         "specs": {task: spec for item in reversed(manifests) for task, spec in item.get("specs", {}).items()},
         "cells": [identities[digest] for digest in digests],
         "fits": list(dict.fromkeys(title for manifest in manifests for title in manifest["fits"])),
+        "notes": list(dict.fromkeys(note for item in manifests for note in item.get("notes", []))),
         "merged_from": [_source(run) for run in runs],
     }
     translators = {

@@ -68,7 +68,8 @@ class _Rescored:
 
 
 def _score_run(run: Run, registry: Registry, further: Sequence[Metric], unfinished: ExitStack) -> _Rescored:
-    specs = {name: dict(spec) for name, spec in run.manifest["tasks"].items()}
+    known = run.manifest["tasks"]
+    specs = {name: dict(known[name]) for name in {*known, *(cell["task"] for cell in run.cells)}}
     for spec in specs.values():
         added = [metric.name for metric in further if spec["kind"] in metric.kinds]
         spec["metrics"] = list(dict.fromkeys([*spec["metrics"], *added]))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+from harness.cli.output import echo
 
 if TYPE_CHECKING:
     from harness.running.auditor import Auditor
@@ -20,11 +20,11 @@ def print_checked(checked: Sequence[Mapping[str, Any]], *, spec_alone: bool) -> 
     for item in checked:
         if item["problems"]:
             count = len(item["problems"])
-            typer.echo(f"{item['source']}: {count} {'fault' if count == 1 else 'faults'}", err=True)
+            echo(f"{item['source']}: {count} {'fault' if count == 1 else 'faults'}", err=True)
             for problem in item["problems"]:
-                typer.echo(f"  {problem}", err=True)
+                echo(f"  {problem}", err=True)
         else:
-            typer.echo(f"{'' if spec_alone else 'spec '}ok  {item['sort']} {item['name']}")
+            echo(f"{'' if spec_alone else 'spec '}ok  {item['sort']} {item['name']}")
 
 
 def audit_checked(
@@ -52,22 +52,22 @@ def audit_checked(
             raise
         except HarnessError as error:
             # The other tasks can still be checked.
-            typer.echo(f"  fault    {entry.spec.task}: {error}", err=True)
+            echo(f"  fault    {entry.spec.task}: {error}", err=True)
             row["proof"], faulty = {"error": str(error)}, True
             continue
         row["proof"] = audit.to_json()
         faulty = faulty or bool(audit.findings) or (named and audit.is_empty)
-        typer.echo(audit.summary())
+        echo(audit.summary())
         for finding in audit.findings:
-            typer.echo(f"  fault    {finding}", err=True)
+            echo(f"  fault    {finding}", err=True)
         for note in audit.notes:
-            typer.echo(f"  note     {note}")
+            echo(f"  note     {note}")
         for reason in audit.skipped:
-            typer.echo(f"  skipped  {audit.task}: {reason}.")
+            echo(f"  skipped  {audit.task}: {reason}.")
         for line in audit.prompt_lines(whole=prompts):
-            typer.echo(line)
+            echo(line)
     for sentence in auditor.translation_notes():
-        typer.echo(f"  note     {sentence}")
+        echo(f"  note     {sentence}")
     return faulty
 
 

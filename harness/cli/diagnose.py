@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import option as o
+from harness.cli.output import echo
 from harness.errors import DataError, UnknownNameError
 
 app = typer.Typer(add_completion=False)
@@ -101,7 +102,7 @@ def _show(found: object, form: str, output: Path | None, *, each_language: bool)
     if form == "json":
         text = json.dumps(found.rows(), ensure_ascii=False, indent=1) + "\n"
         if output is None:
-            typer.echo(text, nl=False)
+            echo(text, nl=False)
     else:
         shown = render_diagnosis(found, each_language=each_language)
         if output is None:

@@ -10,37 +10,60 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Column, Table
 
-from harness.cli.output import write_rows
+from harness.cli.output import printable, write_rows
 from harness.cli.table import PLAIN_WIDTH
+from harness.storage.clean_text import redact
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import ConsoleOptions, RenderableType
     from rich.progress import TaskID
 
-    from harness.planning.plan import Plan, Skip
+    from harness.planning.plan import Plan
 
-__all__ = ["ConsoleProgress", "show_plan", "show_run"]
+__all__ = ["ConsoleProgress", "PrintableConsole", "show_plan", "show_run", "stderr", "stdout"]
 
 PLAIN_EVERY = 10.0
 """Seconds between two lines about the same piece of work where there is no terminal."""
+WIDEST = 10_000
+"""Columns of a line that no table needs."""
 LEAST_DATA = 20
 """Columns of the files in the table of a plan."""
 
 
+class PrintableConsole(Console):
+    """A console that prints texts as `printable` makes them; colours and cursor are those of rich alone."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Yield the segments of something that rich prints."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else printable(segment.text)
+            yield segment if text == segment.text else Segment(text, segment.style)
+
+
 def stdout() -> Console:
     """Return the console for results: the terminal's width, or 100 columns into a pipe."""
-    return Console(
+    return PrintableConsole(
         width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, soft_wrap=False, emoji=False
     )
+
+
+def stderr() -> Console:
+    """Return the console for progress, warnings and plans."""
+    return PrintableConsole(stderr=True, highlight=False, emoji=False)
 
 
 class ConsoleProgress:
     """Bars with rates and an estimate in a terminal; plain lines elsewhere. Everything goes to stderr."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False, emoji=False)
+        self._console = stderr()
         self._live = self._console.is_terminal
         columns = (
             TextColumn("{task.description}", markup=False),
@@ -65,7 +88,7 @@ class ConsoleProgress:
 
     def announce(self, message: str) -> None:
         """Print one line."""
-        self._console.print(escape(message), soft_wrap=True)
+        self._console.print(escape(redact(message)), soft_wrap=True)
 
     def start(self, title: str, total: int, unit: str) -> None:
         """Begin a bar."""
@@ -100,7 +123,9 @@ class ConsoleProgress:
 
 def show_plan(plan: Plan, *, brief: bool) -> None:
     """Print what will be run, fitted and skipped; the brief form skips the table of cells."""
-    console = Console(stderr=True, highlight=False, emoji=False) if brief else stdout()
+    from harness.planning.plan import grouped_reason
+
+    console = stderr() if brief else stdout()
     cells = f"{len(plan.cells)} {'cell' if len(plan.cells) == 1 else 'cells'}"
     fits = f"{len(plan.fits)} {'model' if len(plan.fits) == 1 else 'models'} to fit"
     counts = f"{cells}, {fits}, {len(plan.skipped)} skipped"
@@ -110,17 +135,19 @@ def show_plan(plan: Plan, *, brief: bool) -> None:
     for note in plan.notes:
         console.print(escape(f"  note: {note}"), soft_wrap=True)
     if not brief:
-        console.print(_cell_table(plan))
-    for languages, skip in _grouped_skips(plan):
-        codes = " ".join(languages)
-        console.print(escape(f"  skipped {skip.task} {codes}: {skip.reason}"), soft_wrap=True)
+        _print_cells(console, plan)
+    for task, reasons in _grouped_skips(plan):
+        sentence = grouped_reason(reasons.values())
+        console.print(escape(f"  skipped {task} {' '.join(reasons)}: {sentence}"), soft_wrap=True)
 
 
-def _cell_table(plan: Plan) -> Table:
+def _print_cells(console: Console, plan: Plan) -> None:
+    """Print the table of cells; where it is wider than the console, its lines are longer: no name is cut."""
     views = ["\n".join(f"{name}={value}" for name, value in sorted(cell.view.items())) for cell in plan.cells]
-    view = (Column("view", no_wrap=True),) if any(views) else ()
+    view = ("view",) if any(views) else ()
+    heads = ("task", "language", *view, "protocol", "method", "fit", "seed", "split")
     data = Column("data", overflow="fold", min_width=LEAST_DATA)
-    table = Table("task", "language", *view, "protocol", "method", "fit", "seed", "split", data, box=None)
+    table = Table(*(Column(head, no_wrap=True) for head in heads), data, box=None)
     for cell, conditions in zip(plan.cells, views, strict=True):
         stages = "none" if cell.fit is None else "+".join(stage.name for stage in cell.fit.stages)
         files = cell.test.files
@@ -128,20 +155,20 @@ def _cell_table(plan: Plan) -> Table:
         split = files.split_used + ("*" if files.stands_in else "")
         shown = (escape(conditions),) if view else ()
         table.add_row(cell.spec.task, cell.language.code, *shown, *how, split, escape(files.describe))
-    return table
+    needed = Measurement.get(console, console.options.update(max_width=WIDEST), table).minimum
+    console.width = max(console.width, needed)
+    console.print(table)
 
 
-def _grouped_skips(plan: Plan) -> list[tuple[list[str], Skip]]:
-    """Return the languages that are skipped for the same reason, with the first of them."""
+def _grouped_skips(plan: Plan) -> list[tuple[str, dict[str, str]]]:
+    """Return the task and the reason of every language for each group that is skipped for the same reason."""
     from harness.planning.plan import reason_without_language
 
-    groups: dict[tuple[str, str], tuple[list[str], Skip]] = {}
+    groups: dict[tuple[str, str], dict[str, str]] = {}
     for skip in plan.skipped:
         shape = reason_without_language(skip.reason, skip.language)
-        languages, _ = groups.setdefault((skip.task, shape), ([], skip))
-        if skip.language not in languages:
-            languages.append(skip.language)
-    return list(groups.values())
+        groups.setdefault((skip.task, shape), {}).setdefault(skip.language, skip.reason)
+    return [(task, reasons) for (task, _), reasons in groups.items()]
 
 
 def show_run(folder: Path, json_file: Path | None = None) -> int:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.output import echo
+
 if TYPE_CHECKING:
     from harness.registry.doctor import Finding
 
@@ -36,23 +38,24 @@ def doctor(
     ] = None,
 ) -> None:
     """Show versions, devices, plugins and caches, and what is missing for which feature; changes nothing."""
-    from harness.cli.output import write_rows
+    from harness.cli.output import print_problem, write_rows
     from harness.registry.discovery import discover
     from harness.registry.doctor import examine
 
-    found = examine(discover(), devices=devices)
+    plugins = discover()
+    found = examine(plugins, devices=devices)
     for area, title in TITLES.items():
         rows = [finding for finding in found if finding.area == area]
         width = max((len(row.name) for row in rows), default=0)
-        typer.echo(title)
+        echo(title)
         for row in rows:
             for line in _lines(row, width):
-                typer.echo(line)
-        typer.echo("")
+                echo(line)
+        echo("")
     broken = sum(finding.state in {"broken", "outdated"} for finding in found)
-    typer.echo(
-        f"{broken} broken or too old: see the lines that begin with !" if broken else "Nothing is broken."
-    )
+    echo(f"{broken} broken or too old: see the lines that begin with !" if broken else "Nothing is broken.")
+    for problem in plugins.undone:
+        print_problem(f"Warning: {problem}", problem)
     if json_file is not None:
         write_rows(json_file, [finding.to_json() for finding in found])
 

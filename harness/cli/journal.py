@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.output import echo
+
 if TYPE_CHECKING:
     from harness.storage.journal_index import KeyIndex
 
@@ -86,11 +88,9 @@ def stats(folder: RunArgument, json_file: JsonFile = None) -> None:
     heads = ["log", "answers", "distinct", "repeated", "bytes", "bad", "abilities"]
     print_table(heads, [_shown(row) for row in rows])
     for source in rows[-1]["sources"]:
-        typer.echo(
-            f"{source['source']}: {_count(source['answers'], 'answer')} of {_identity(source['identity'])}"
-        )
+        echo(f"{source['source']}: {_count(source['answers'], 'answer')} of {_identity(source['identity'])}")
     if total.bad:
-        typer.echo(f"Some bytes are no records; harness journal verify {folder} shows which.", err=True)
+        echo(f"Some bytes are no records; harness journal verify {folder} shows which.", err=True)
     if json_file is not None:
         write_rows(json_file, rows)
 
@@ -108,7 +108,7 @@ def verify(folder: RunArgument, json_file: JsonFile = None) -> int:
     for log in logs:
         answers += sum(content[KEY_BYTES] != DESCRIPTION for _, _, content in log.records())
         for bad in log.bad:
-            typer.echo(f"{log.path}: bytes {bad.start:,} to {bad.stop - 1:,} are no good records.")
+            echo(f"{log.path}: bytes {bad.start:,} to {bad.stop - 1:,} are no good records.")
             rows.append({"log": log.path.name, "from": bad.start, "to": bad.stop})
     counted = [
         _count(len(logs), "log"),
@@ -117,7 +117,7 @@ def verify(folder: RunArgument, json_file: JsonFile = None) -> int:
     ]
     lost = sum(row["to"] - row["from"] for row in rows)
     end = f" ({lost:,} bytes); a resumed run asks again what is missing" if rows else ""
-    typer.echo(f"{', '.join(counted)}{end}.")
+    echo(f"{', '.join(counted)}{end}.")
     if json_file is not None:
         write_rows(json_file, rows)
     return int(bool(rows))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.output import echo
+
 if TYPE_CHECKING:
     from harness.analysis.coverage import CoveredLanguage, SuiteCoverage
 
@@ -91,10 +93,10 @@ def _show_suite(name: str, tasks_from: Sequence[Path], json_file: Path | None) -
     with reporting_broken_plugins(plugins, catalog):
         coverage = suite_coverage(catalog, name)
     print_table(COLUMNS, [_table_row(item) for item in coverage.languages])
-    typer.echo("")
+    echo("")
     print_table(["code", *coverage.tasks, "total"], [*_coverage_rows(coverage)])
     for line in ("", LEGEND, *_notes(coverage)):
-        typer.echo(line)
+        echo(line)
     if json_file is not None:
         write_rows(json_file, [item.row() for item in coverage.languages])
 

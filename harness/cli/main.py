@@ -8,10 +8,13 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from harness.cli.output import printable
 from harness.cli.tracing import DEBUG
 from harness.errors import BrokenPluginError, HarnessError, StoppedError, UnknownNameError
+from harness.registry.guard import call_named, is_interrupt, kept_streams
 from harness.registry.package import find_entry_points, load_entry_point, package_of
 from harness.registry.plugin import DISTRIBUTION
 
@@ -75,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = [item for item in given if item != "--debug"]
     token = DEBUG.set(debug)
     try:
-        return _dispatch(given)
+        with kept_streams():  # so that an error can be printed
+            return _dispatch(given)
     except StoppedError as error:
         _print_error(str(error), debug=debug)
         return error.exit_code
@@ -98,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _dispatch(given: list[str]) -> int:
     if not given or given[0] in {"-h", "--help", "help"}:
-        sys.stdout.write(_help())
+        sys.stdout.write(printable(_help()))
         return 0 if given else 2
     if given[0] == "--version":
         sys.stdout.write(f"harness {importlib.metadata.version('multilingual-harness')}\n")
@@ -123,25 +127,18 @@ def _load(name: str) -> Any:
             f"The command {name!r} comes with both {owners[0]!r} and {owners[1]!r}.",
             hint="Uninstall one of them.",
         )
-    from harness.registry.deadline import Watch, patience
-
-    def hangs(name: str) -> None:
-        _print_error(
-            f"Still loading the command {name!r}. If it hangs, press Ctrl-C, and repair or uninstall {owners[0]!r}."
-        )
-
     subject = f"The command {name!r} of the package {owners[0]!r} cannot be loaded"
-    # Not interrupted: the user asked for this command, and its package may well be a slow one.
-    watch = Watch(patience(), hangs, interrupts=False)
+    label = f"command {name!r}: if it hangs, press Ctrl-C or Ctrl-\\, and repair or uninstall {owners[0]!r}"
     try:
-        with watch, watch.over(name):
-            app = load_entry_point(found[0])
+        with kept_streams() as faults:
+            load = partial(load_entry_point, found[0])
+            app = load() if owners[0] == DISTRIBUTION else call_named(load, label)
     except BrokenPluginError as error:
         raise BrokenPluginError(
             f"{subject}: {error.message}.", hint=f"{error.hint or 'Repair it'}."
         ) from error
     except BaseException as error:
-        if watch.is_stop(error):
+        if is_interrupt(error):
             raise
         raise BrokenPluginError(
             f"{subject}: {type(error).__name__}: {error}.", hint="Repair or uninstall it."
@@ -149,6 +146,10 @@ def _load(name: str) -> Any:
     if not any(cls.__name__ == "Typer" for cls in type(app).__mro__):
         raise BrokenPluginError(
             f"{subject}: it is {app!r}, expected a typer.Typer.", hint="Repair or uninstall it."
+        )
+    for fault in faults:
+        _print_error(
+            f"Warning: The command {name!r} of the package {owners[0]!r} {fault}, which was restored."
         )
     return app
 
@@ -201,9 +202,9 @@ def _plugin_commands() -> dict[str, importlib.metadata.EntryPoint]:
 
 def _print_error(message: str, *, debug: bool = False) -> None:
     if debug:
-        traceback.print_exc()
+        sys.stderr.write(printable(traceback.format_exc()))
     rank = os.environ.get("RANK", "0")
-    sys.stderr.write(f"{message}\n" if rank == "0" else f"Process {rank}: {message}\n")
+    sys.stderr.write(printable(f"{message}\n" if rank == "0" else f"Process {rank}: {message}\n"))
 
 
 def run() -> None:

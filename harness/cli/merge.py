@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import option as o
+from harness.cli.output import echo
 
 app = typer.Typer(add_completion=False)
 
@@ -34,5 +35,5 @@ def merge(
 
     check_output_file(json_file)
     for line in merge_runs(runs, output, open_session().registry.metrics, incomplete=incomplete):
-        typer.echo(f"Note: {line}.", err=True)
+        echo(f"Note: {line}.", err=True)
     return show_run(output, json_file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -349,7 +350,9 @@ def _protocols(names: list[str]) -> list[str]:
     return names
 
 
-WITH_RESUME = frozenset({"model", "options", "num_processes", "batch_tokens", "reuse", "json_file"})
+WITH_RESUME = frozenset(
+    {"model", "options", "num_processes", "batch_tokens", "reuse", "json_file", "allow_code"}
+)
 """Options that ``--resume`` accepts: they change no answer, or a changed one is noticed."""
 
 
@@ -371,10 +374,33 @@ def resumed_config(given: dict[str, Any], config_file: Path | None, folder: Path
             f"--resume keeps the options of the run: --{name.replace('_', '-')} cannot be given with it."
         )
     own = read_configuration_of(Run.read_manifest(folder), folder)
+    options = _options(given)
+    _require_consent(own, options, allow_code=bool(given["allow_code"]))
     return replace(
         own,
         model=given["model"] or own.model,
-        options={**own.options, **_options(given)},
+        options={**own.options, **options},
         reuse=(*own.reuse, *(given["reuse"] or ())),
         num_processes=given["num_processes"],
     )
+
+
+CODE_OPTION = "trust_remote_code"
+"""Option of adapters that lets a model's folder run its own code."""
+
+
+def _require_consent(own: Any, options: Mapping[str, str], *, allow_code: bool) -> None:
+    """Raise `UsageError` if a run folder allows foreign code and the command line does not.
+
+    A run folder may come from somebody else: only the user of this machine can allow code to run on it.
+    """
+    if own.allow_code and not allow_code:
+        raise UsageError(
+            "The run was started with --allow-code, which lets metrics run programs of others.",
+            hint="Give --allow-code again to allow it.",
+        )
+    if CODE_OPTION in own.options and CODE_OPTION not in options:
+        raise UsageError(
+            f"The run was started with -o {CODE_OPTION}={own.options[CODE_OPTION]}, which lets the model run code.",
+            hint=f"Give -o {CODE_OPTION}=true again to allow it.",
+        )

@@ -1,9 +1,10 @@
-"""What commands write into files that the user named, and the warnings that they end with."""
+"""What commands print, what they write into files that the user named, and the warnings that they end with."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +14,39 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli.tracing import DEBUG
 from harness.errors import UsageError
+from harness.storage.clean_text import redact
 
 if TYPE_CHECKING:
     from harness.registry.discovery import Plugins
     from harness.specs.catalog import Catalog
 
-__all__ = ["check_output_file", "print_problem", "reporting_broken_plugins", "write_file", "write_rows"]
+__all__ = [
+    "check_output_file",
+    "echo",
+    "print_problem",
+    "printable",
+    "reporting_broken_plugins",
+    "write_file",
+    "write_rows",
+]
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
+
+
+def printable(text: str) -> str:
+    """Return a text without secrets, with ``⟦U+001B⟧`` in place of control characters other than tabs and line ends.
+
+    Texts of data, models, servers and runs of others are printed; none of them may move the cursor, set the title of
+    the window or hide a line.
+    """
+    return _CONTROL.sub(lambda found: f"⟦U+{ord(found[0]):04X}⟧", redact(text))
+
+
+def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
+    """Print a text as `printable` makes it, with a line end where `nl`; to stderr where `err`."""
+    import typer
+
+    typer.echo(printable(text), nl=nl, err=err)
 
 
 @contextmanager
@@ -38,8 +66,8 @@ def reporting_broken_plugins(plugins: Plugins, catalog: Catalog | None = None) -
 def print_problem(message: str, problem: BaseException) -> None:
     """Write a line to stderr; with ``--debug`` the traceback of what a problem came from goes before it."""
     if DEBUG.get() and problem.__cause__ is not None:
-        traceback.print_exception(problem.__cause__)
-    sys.stderr.write(f"{message}\n")
+        sys.stderr.write(printable("".join(traceback.format_exception(problem.__cause__))))
+    sys.stderr.write(printable(f"{message}\n"))
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -44,7 +44,7 @@ def plugins(
     )
     conflicts_found = [*_commands(), *_double_documents(catalog), *catalog.lost_fragments()]
     conflicts_found += _double_names(registry) if check else ()
-    conflicts_found += found.taken
+    conflicts_found += found.undone
     broken = {(plugin.name, plugin.module) for plugin in found.broken}
     rows: list[dict[str, Any]] = [
         {

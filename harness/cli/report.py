@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.output import echo
+
 if TYPE_CHECKING:
     from harness.reporting.formats import ReportSection
     from harness.storage.run_folder import Run
@@ -68,14 +70,14 @@ def report(
     render = equity_format(format_name, chosen.render) if equity else chosen.render
     if output is not None and chosen.write is not None:
         for path in chosen.write(runs, output):
-            typer.echo(f"wrote {path}")
+            echo(f"wrote {path}")
     elif output is not None:
         write_file(output, render(runs))
     elif format_name == "console":
         part = "matrices" if matrices else "equity" if equity else PROBING if probing else ""
         _print(runs, registry.report_sections, part=part)
     else:
-        typer.echo(render(runs), nl=False)
+        echo(render(runs), nl=False)
 
 
 def _print(runs: Sequence[Run], sections: Table[ReportSection], *, part: str) -> None:

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
+from harness.cli.output import printable
+
 __all__ = ["PLAIN_WIDTH", "print_table", "render_table"]
 
 PLAIN_WIDTH = 100
 """Columns of what is written into a pipe."""
 GAP = 2
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WORD = re.compile(r"\s*\S+\s*")
 _BOLD = "\x1b[1m{}\x1b[0m"
 
@@ -51,8 +52,8 @@ def render_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, width: 
 
 
 def _cleaned(field: str) -> str:
-    """Return a field without control characters: names and licences come from files of third parties."""
-    return _CONTROL.sub("", field).expandtabs(8)
+    """Return a field whose control characters are shown: names and licences come from files of third parties."""
+    return printable(field).replace("\r\n", "\n").expandtabs(8)
 
 
 def _length(field: str) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.output import echo
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def list_tasks(
     ]
     print_table(["task", "kind", "languages", "licence"], table)
     for suite, tasks in suites.items():
-        typer.echo(f"suite {suite}: {' '.join(tasks)}")
+        echo(f"suite {suite}: {' '.join(tasks)}")
     if json_file is not None:
         write_rows(json_file, rows)
 
@@ -177,7 +178,7 @@ def show(
             ["file", entry.document.source],
         ],
     )
-    typer.echo("")
+    echo("")
     rows = [_language_row(entry, code) for code in spec.languages]
     print_table(list(rows[0]), [[str(value or "") for value in row.values()] for row in rows])
     if json_file is not None:
@@ -237,7 +238,7 @@ def _render(session: Session, task: str, language: str, preset: str, data: Seque
             task, language, preset, registry=session.registry, catalog=session.catalog, finder=finder
         )
     for line in rendering.lines():
-        typer.echo(line)
+        echo(line)
 
 
 def _language_row(entry: Any, code: str) -> dict[str, Any]:
@@ -341,7 +342,7 @@ def schema(
 
     text = json.dumps(spec_schema(open_session().registry), indent=1, ensure_ascii=False) + "\n"
     if output is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
     else:
         write_file(output, text)
 
@@ -376,9 +377,9 @@ def import_task(
         raise UsageError(f"The folder {str(output)!r} cannot be made: {error.strerror}.") from error
     for path, text in zip(paths, made.files.values(), strict=True):
         write_file(path, text)
-        typer.echo(f"wrote {path}")
+        echo(f"wrote {path}")
     for note in made.notes:
-        typer.echo(f"note  {note}")
+        echo(f"note  {note}")
     checked = open_session([*paths])
     faults = [
         f"{row['source']}: {problem}"
@@ -386,5 +387,5 @@ def import_task(
         for problem in row["problems"]
     ]
     for fault in faults:
-        typer.echo(fault, err=True)
+        echo(fault, err=True)
     return 2 if faults else 0

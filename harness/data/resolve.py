@@ -116,6 +116,8 @@ class ResolvedData(Reading):
     """Whether the source names exactly what it wants; a Hub dataset without a commit does not."""
     describe: str
     """The place, for tables and manifests: ``xnli/test-sw.tsv in /data``."""
+    _first: list[str] = field(default_factory=list, compare=False, repr=False)
+    """SHA-256 of every file when it was first asked for: that of the plan."""
 
     def digest(self) -> str:
         """Return the SHA-256 (hexadecimal) over the names and bytes of the files, in their order.
@@ -128,7 +130,30 @@ class ResolvedData(Reading):
         return total.hexdigest()
 
     def file_digests(self) -> list[str]:
-        """Return the SHA-256 (hexadecimal) of the bytes of every file, in their order."""
+        """Return the SHA-256 (hexadecimal) of every file, in their order, as they were at the first call."""
+        if not self._first:
+            self._first.extend(self._digests_now())
+        return self._first
+
+    def check_unchanged(self) -> None:
+        """Raise `DataError` if a file is not the one that the plan found, so that no other data are scored."""
+        if not self._first:
+            return
+        try:
+            now = self._digests_now()
+        except OSError as error:
+            raise DataError(
+                f"The data file {str(error.filename)!r} disappeared during the run: {error.strerror}.",
+                hint="Put the file back and resume the run.",
+            ) from error
+        for path, known, found in zip(self.paths, self._first, now, strict=True):
+            if known != found:
+                raise DataError(
+                    f"The data file {str(path)!r} changed during the run: its SHA-256 was {known}, now it is {found}.",
+                    hint="Put the former file back and resume the run, or start a new run.",
+                )
+
+    def _digests_now(self) -> list[str]:
         digests = []
         for path in self.paths:
             status = path.stat()

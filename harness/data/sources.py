@@ -335,9 +335,15 @@ def find_split(
 def _checked_rows(
     reader: Reader, found: FoundData, options: Mapping[str, str], declared: Declared
 ) -> Iterator[Row]:
-    """Yield the rows of a reader; an error about its options also names the data that it reads."""
+    """Yield the rows of a reader; an error about its options also names the data that it reads.
+
+    Raises `DataError` if a file changed since the plan was made, or while it was read.
+    """
+    found.files.check_unchanged()
     try:
-        yield from reader.read(found.files.paths, options)
+        split = f"The {found.ref.split} split of {found.ref.owner!r} in {found.ref.language!r}"
+        yield from reader.rows(found.files.paths, options, split=split)
+        found.files.check_unchanged()
     except UsageError as error:
         advice = reader_advice([path.name for path in found.files.paths], reader.name, declared.readers.names)
         raise UsageError(

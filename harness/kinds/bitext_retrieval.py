@@ -14,7 +14,7 @@ from pydantic import Field
 
 from harness.data.records import BitextExample, Prediction, Row
 from harness.kinds.embedding import EmbeddingSpec, checked_vectors, embed_options
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, text_of
 from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.models.capabilities import Capability, Embeds
 from harness.models.requests import FloatArray
@@ -35,7 +35,7 @@ class BitextRetrievalSpec(TaskSpec):
 
 def _example(row: Row, number: int, context: ReadContext) -> BitextExample:
     return BitextExample(
-        id=str(row.fields.get("id", number)),
+        id=id_of(row, number),
         cluster=cluster_of(row, context),
         query=text_of(row, "query", context),
         target=text_of(row, "target", context),

@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.data.records import FormChoice, Prediction, Row
 from harness.errors import ContractError, DataError
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, text_of
 from harness.kinds.methods import Method, MethodContext
 from harness.models.capabilities import Capability, FillsMasks, ScoresContinuations
 from harness.models.requests import LikelihoodAnswer, LikelihoodRequest, MaskRequest
@@ -33,7 +33,7 @@ def _example(row: Row, number: int, context: ReadContext) -> FormChoice:
     right = text_of(row, "right", context)
     wrong = _wrong_forms(row, right, context)
     return FormChoice(
-        id=str(row.fields.get("id", number)),
+        id=id_of(row, number),
         cluster=cluster_of(row, context),
         group=None if group is None else str(group),
         meta={str(name): str(value) for name, value in tags.items()} if isinstance(tags, Mapping) else {},

@@ -22,6 +22,7 @@ __all__ = [
     "TaskKind",
     "cluster_of",
     "group_of",
+    "id_of",
     "iter_examples",
     "label_of",
     "meta_of",
@@ -198,6 +199,15 @@ def _nothing_in(context: ReadContext) -> DataError:
     )
 
 
+def id_of(row: Row, number: int) -> str:
+    """Return the field ``id``, or the number of the item where there is none; raises `DataError` for other values."""
+    value = row.fields.get("id", number)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        found = "null" if value is None else type(value).__name__
+        raise DataError(f"{row.where}: expected the id of an item as a text or a number, found {found}.")
+    return str(value)
+
+
 def text_of(row: Row, name: str, context: ReadContext) -> str:
     """Return a text field; raises `DataError` where it is missing or no text."""
     value = row.fields.get(name)
@@ -214,6 +224,8 @@ def label_of(row: Row, context: ReadContext, *, name: str = "label") -> str | No
     """Return the label, mapped and checked against the spec's labels; None where the row has none."""
     value = row.fields.get(name)
     if value is None:
+        if name not in row.fields:
+            _check_unlabelled(row, context, name)
         return None
     raw = str(value).strip()
     label = context.label_map.get(raw, raw)
@@ -225,6 +237,21 @@ def label_of(row: Row, context: ReadContext, *, name: str = "label") -> str | No
             f"(task {context.owner!r}).{meant}"
         )
     return label
+
+
+def _check_unlabelled(row: Row, context: ReadContext, name: str) -> None:
+    """Raise `DataError` where a row without the field of the label has a label in another field."""
+    near = near_names(name, row.fields)
+    for other, value in row.fields.items():
+        raw = str(value).strip()
+        is_label = context.label_map.get(raw, raw) in context.labels
+        # Numbers may be ids as well.
+        if is_label and (other in near or not raw.isdecimal()):
+            raise DataError(
+                f"{row.where}: expected the label of {context.owner!r} in the field {name!r}, found the label {raw!r} "
+                f"in {other!r}.",
+                hint=f"Name it with 'columns' in the spec: {name}={other}.",
+            )
 
 
 def cluster_of(row: Row, context: ReadContext) -> str | None:

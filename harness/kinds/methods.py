@@ -136,17 +136,18 @@ def choose_pairings(
         method_name: The method that the user asked for.
     """
     methods = [method for method in methods if _is_asked_for(method, spec, method_name)]
+    trained = None if spec.transfer is None else head
     wanted = tuple(protocols) or _default_protocols(spec, methods, description, head, method_name)
     allowed = [method for method in methods if method_name in (None, method.name)]
     pairings: list[Pairing] = []
     reasons: list[str] = []
     for protocol in wanted:
         serving = [method for method in allowed if protocol in method.protocols]
-        able = [method for method in serving if _is_able(method, protocol, description, head)]
+        able = [method for method in serving if _is_able(method, protocol, description, trained)]
         if able:
             pairings.append(Pairing(protocol=protocol, method=able[0]))
         else:
-            reasons.append(_why_not(spec, protocol, serving, description, head, method_name))
+            reasons.append(_why_not(spec, protocol, serving, description, trained, method_name))
     return pairings, reasons
 
 
@@ -175,7 +176,7 @@ def _default_protocols(
     already_fitted = head is not None and not adds_nothing and HEAD_CAPABILITY[head] in description.offers
     if already_fitted and any("frozen" in method.protocols for method in methods):
         return ("frozen",)
-    if Capability.FITS in description.offers:
+    if Capability.FITS in description.offers and spec.transfer is not None:
         return spec.protocols
     able = [method for method in methods if method.requires in description.offers]
     without_fit = sorted({name for method in able for name in method.protocols} - FITTING_PROTOCOLS)
@@ -203,7 +204,10 @@ def _why_not(
         return f"{named} does not serve the protocol {protocol!r} of task {spec.task!r}"
     needs = " or ".join(sorted({method.requires.value for method in serving}))
     if protocol in FITTING_PROTOCOLS and head is None:
-        return f"task {spec.task!r} names no training stages, which the protocol {protocol!r} needs"
+        return (
+            f"the protocol {protocol!r} needs training data, and the task {spec.task!r} names none: add 'transfer', "
+            "add a prompt for models that write, or evaluate a model that is fine-tuned already"
+        )
     if protocol in FITTING_PROTOCOLS:
         needs = f"Fits and then {needs}"
     offers = ", ".join(sorted(description.offers)) or "nothing"

@@ -11,7 +11,7 @@ from pydantic import Field
 from harness.data.records import MultipleChoiceExample, Prediction, Row
 from harness.errors import ContractError, DataError
 from harness.kinds.choosing import choice_methods
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, label_of, text_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, label_of, text_of
 from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.models.capabilities import Capability, Choice, ChoosesBest, Head
 from harness.prompts.preset import PromptItem
@@ -51,7 +51,7 @@ def _example(row: Row, number: int, context: ReadContext) -> MultipleChoiceExamp
     inputs = {name: text_of(row, name, context) for name in context.inputs}
     label = label_of(row, context)
     return MultipleChoiceExample(
-        id=str(row.fields.get("id", number)),
+        id=id_of(row, number),
         cluster=cluster_of(row, context),
         context=" ".join(_phrase(name, value, row, context) for name, value in inputs.items()),
         choices=tuple(text_of(row, name, context) for name in context.labels),

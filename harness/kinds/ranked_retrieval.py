@@ -17,7 +17,7 @@ from harness.data.pool import CandidatePool
 from harness.data.records import Candidate, Prediction, RankedQuery, RetrievalPair, Row
 from harness.errors import DataError
 from harness.kinds.embedding import EmbeddingSpec, checked_vectors, embed_options
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, text_of
 from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.kinds.search import search
 from harness.metrics.retrieval import CUT_OFF
@@ -54,7 +54,7 @@ class RankedRetrievalSpec(TaskSpec):
 
 
 def _example(row: Row, number: int, context: ReadContext) -> RankedQuery | RetrievalPair:
-    identifier = str(row.fields.get("id", number))
+    identifier = id_of(row, number)
     query = text_of(row, "query", context)
     if context.split != "test":
         passage = text_of(row, "passage", context)

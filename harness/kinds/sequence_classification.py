@@ -11,7 +11,7 @@ from pydantic import Field
 from harness.data.records import ClassificationExample, Prediction, Row
 from harness.errors import ContractError
 from harness.kinds.choosing import choice_methods
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, label_of, meta_of, text_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, label_of, meta_of, text_of
 from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.models.capabilities import Capability, Classifies, Head, TextInput
 from harness.prompts.preset import PromptItem
@@ -42,7 +42,7 @@ class SequenceClassificationSpec(TaskSpec):
 
 def _example(row: Row, number: int, context: ReadContext) -> ClassificationExample:
     return ClassificationExample(
-        id=str(row.fields.get("id", number)),
+        id=id_of(row, number),
         cluster=cluster_of(row, context),
         group=group_of(row),
         meta=meta_of(row),

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from harness.data.records import Answer, Prediction, Row, SpanExample
 from harness.errors import ContractError, DataError
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, text_of
 from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.models.capabilities import Capability, ExtractsSpans, Generates, Head, SpanQuestion
 from harness.prompts.asking import generate_answers
@@ -28,7 +28,7 @@ def _example(row: Row, number: int, context: ReadContext) -> SpanExample:
     passage = text_of(row, "context", context)
     group, tags = row.fields.get("group"), row.fields.get("tags")
     return SpanExample(
-        id=str(row.fields.get("id", number)),
+        id=id_of(row, number),
         cluster=cluster_of(row, context),
         group=None if group is None else str(group),
         meta={str(name): str(value) for name, value in tags.items()} if isinstance(tags, Mapping) else {},

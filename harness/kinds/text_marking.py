@@ -17,7 +17,7 @@ from harness.data.alignment import detokenise, locate
 from harness.data.records import MarkedText, Prediction, Row, TaggedSentence, TaggedSpan
 from harness.errors import ContractError, DataError, near_names
 from harness.kinds import token_tagging
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, text_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, id_of, text_of
 from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.kinds.pretoken import Pretoken, pretokens
 from harness.languages.character import splits_combination
@@ -74,7 +74,7 @@ def _span_tags(labels: Sequence[str]) -> tuple[str, ...]:
 def _example(row: Row, number: int, context: ReadContext) -> MarkedText:
     if "tokens" in row.fields:
         return _of_tokens(row, token_tagging.KIND.example(row, number, context), context)
-    identifier = str(row.fields.get("id", number))
+    identifier = id_of(row, number)
     text = text_of(row, "text", context)
     if not text:
         raise DataError(f"{row.where}: item {identifier!r}: expected a text, found an empty one.")

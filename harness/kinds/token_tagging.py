@@ -11,7 +11,7 @@ from pydantic import Field
 
 from harness.data.records import Prediction, Row, TaggedSentence
 from harness.errors import ContractError, DataError, near_names
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, meta_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, meta_of
 from harness.kinds.methods import FITTING_PROTOCOLS, Method, MethodContext
 from harness.models.capabilities import Capability, Generates, Head, Tags
 from harness.models.requests import GenerateOptions
@@ -49,7 +49,7 @@ def _example(row: Row, number: int, context: ReadContext) -> TaggedSentence:
     sentence_id = row.fields.get("sent_id")
     text = row.fields.get("text")
     return TaggedSentence(
-        id=str(row.fields.get("id", number)),
+        id=id_of(row, number),
         cluster=cluster_of(row, context),
         group=group_of(row),
         tokens=tokens,

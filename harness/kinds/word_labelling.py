@@ -8,7 +8,7 @@ from pydantic import Field
 
 from harness.data.records import LabelledWords, Row
 from harness.errors import DataError, near_names
-from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, meta_of
+from harness.kinds.kind import ReadContext, TaskKind, cluster_of, group_of, id_of, meta_of
 from harness.kinds.methods import Method
 from harness.specs.schema import TaskSpec
 
@@ -43,7 +43,7 @@ def _example(row: Row, number: int, context: ReadContext) -> LabelledWords:
         targets = tuple(position for position, label in enumerate(given) if label is not None)
         labels = tuple(_label(str(given[position]), row, context) for position in targets)
     return LabelledWords(
-        id=str(row.fields.get("id", number)),
+        id=id_of(row, number),
         cluster=cluster_of(row, context),
         group=group_of(row),
         meta=meta_of(row),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +37,7 @@ __all__ = [
     "ShotPool",
     "Skip",
     "StagePlan",
+    "grouped_reason",
     "identity_digest",
     "reason_without_language",
     "require_cells",
@@ -363,6 +364,21 @@ def reason_without_language(reason: str, language: str) -> str:
     start, _, _ = reason.partition(":")
     subject, has_no, _ = start.partition(" has no ")
     return subject if has_no else start.replace(repr(language), "?")
+
+
+def grouped_reason(reasons: Iterable[str]) -> str:
+    """Return one sentence for the reasons of several languages that `reason_without_language` put together.
+
+    What a task does not have is listed completely; of other reasons the first one is given.
+    """
+    first, *others = dict.fromkeys(reasons)
+    if not others:
+        return first
+    subject, has_no, _ = first.partition(" has no ")
+    if not has_no or not all(other.startswith(f"{subject}{has_no}") for other in others):
+        return f"{first} (and likewise for the others)"
+    *missing, last = (reason.removeprefix(f"{subject}{has_no}") for reason in (first, *others))
+    return f"{subject}{has_no}{', '.join(missing)} or {last}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from harness.planning.plan import (
 )
 from harness.planning.probe_data import LearningPlanner
 from harness.planning.prompts import PromptPlanner
+from harness.planning.shared_rows import FoundTest, check_own_rows
 from harness.planning.spec_checks import check_task
 from harness.planning.translations import VariantPlanner
 from harness.registry.registry import Registry
@@ -68,7 +69,9 @@ def make_plan(
     """Return the plan for one model; raises `UsageError` for what no run could do."""
     _check_config(config, catalog)
     planner = _Planner(config, registry, catalog, finder, model)
-    for selected in select(catalog, config.tasks, config.languages, shots=config.shots):
+    chosen = select(catalog, config.tasks, config.languages, shots=config.shots)
+    _check_prompt_name(config, chosen, catalog)
+    for selected in chosen:
         _check_prompt_options(config, selected.entry.spec.task, catalog)
         planner.add(selected)
     return planner.plan()
@@ -108,6 +111,19 @@ def _check_prompt_options(config: RunConfig, task: str, catalog: Catalog) -> Non
             )
 
 
+def _check_prompt_name(config: RunConfig, chosen: Sequence[SelectedTask], catalog: Catalog) -> None:
+    """Raise `UnknownNameError` for a prompt that no selected task has, nor a training set of one."""
+    if config.prompt is None:
+        return
+    specs = [selected.entry.spec for selected in chosen]
+    owners = {
+        name for spec in specs for name in (spec.task, *(spec.transfer.stages if spec.transfer else ()))
+    }
+    known = {preset for owner in owners for preset in catalog.presets(owner)}
+    if config.prompt not in known:
+        raise UnknownNameError("prompt of the selected tasks", config.prompt, known)
+
+
 class _Planner:
     def __init__(
         self, config: RunConfig, registry: Registry, catalog: Catalog, finder: DataFinder, model: Model
@@ -119,6 +135,7 @@ class _Planner:
         self._model = model
         self._seeds = config.seeds or (DEFAULT_SEED,)
         self._cells: list[Cell] = []
+        self._tests: list[FoundTest] = []
         self._skipped: list[Skip] = []
         self._fits = FitPlanner(config, registry, catalog, finder, model.description)
         self._learning = LearningPlanner(config, finder, self._fits)
@@ -153,11 +170,13 @@ class _Planner:
         if added:
             self._added[spec.task] = dict(added)
         self._published[spec.task] = tuple(code for code in spec.languages if code not in added)
+        self._tests = []
         for code in selected.languages:
             for view, source in self._versions(spec, code):
                 self._add_language(selected, code, pairings, view, source)
             for variant, translator in self._variants.translations():
                 self._add_translated(selected, code, pairings, variant, translator)
+        check_own_rows(selected.entry, self._tests)
 
     def _pairings(self, spec: TaskSpec, kind: TaskKind, selected: SelectedTask) -> list[Pairing]:
         declared = self._registry.methods
@@ -195,13 +214,17 @@ class _Planner:
         """Return whether the prompt that a method would use can serve it: to rank, it needs choices."""
         if not method.prompted:
             return True
-        preset = self._prompts.preset(
-            fits=head is Head.TEXT_TO_TEXT and self._config.protocols != ("prompted",)
-        )
+        fits = head is Head.TEXT_TO_TEXT and self._config.protocols != ("prompted",)
+        preset = self._prompts.preset(spec.task, method.name, fits=fits)
         if preset not in self._catalog.presets(spec.task):
             return True  # The plan of the prompt lists the known ones.
         prompt = self._catalog.prompt(spec.task, preset)
-        return bool(prompt.choice if method.name == "rank" else prompt.item)
+        # The plan of a cloze for a model that writes names the presets to use instead.
+        return (
+            bool(prompt.choice)
+            if method.name == "rank"
+            else bool(prompt.item) or prompt.formulation == "cloze"
+        )
 
     def _versions(self, spec: TaskSpec, code: str) -> Iterator[tuple[dict[str, str], Source | None]]:
         """Yield the view and the source of every version of a language's items: variants and axes crossed."""
@@ -237,6 +260,7 @@ class _Planner:
         conditions = {axis: view[axis] for axis in spec.axes}
         try:
             test = find_split(self._finder, source, spec.task, language, "test", folder, conditions)
+            self._tests.append(FoundTest(language=code, view=view, found=test))
             pool = self._pool(selected.entry, code)
         except MissingDataError as error:
             self._skip(spec, code, str(error), view=view)

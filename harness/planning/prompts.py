@@ -31,22 +31,62 @@ class PromptPlanner:
         self.notes: dict[str, None] = {}
         """Sentences about the words of prompts for the run's notes."""
 
-    def preset(self, *, fits: bool) -> str:
-        """Return the preset of a pairing: the user's, or the usual one."""
-        return self._config.prompt or (FITTED_PRESET if fits else DEFAULT_PRESET)
+    def preset(self, task: str, method: str, *, fits: bool) -> str:
+        """Return the preset of a pairing: the user's, or the usual one.
+
+        A model that writes needs to see what it may answer: where the usual preset does not show the choices, this is
+        another preset of the task that does.
+        """
+        if self._config.prompt is not None or fits:
+            return self._config.prompt or FITTED_PRESET
+        if self._is_answerable(task, DEFAULT_PRESET, method):
+            return DEFAULT_PRESET
+        return next(iter(self._answerable(task)), DEFAULT_PRESET)
+
+    def _is_answerable(self, task: str, preset: str, method: str) -> bool:
+        """Return whether a method can work with a preset; only a cloze shows no choices to a model that writes."""
+        known = preset in self._catalog.presets(task)
+        return method != "generate" or not known or self._catalog.prompt(task, preset).formulation != "cloze"
+
+    def _answerable(self, task: str) -> list[str]:
+        """Return the presets of a task for a model that writes, the best one first: letters are read most reliably."""
+        order = {"letters": 0, "hybrid": 1, "generation": 2}
+        specs = [
+            self._catalog.prompt(task, name) for name in self._catalog.presets(task) if name != FITTED_PRESET
+        ]
+        found = [spec for spec in specs if spec.formulation in order]
+        found.sort(key=lambda spec: (order[spec.formulation], spec.preset))
+        return [spec.preset for spec in found]
+
+    def _require_answerable(self, task: str, preset: str, method: str) -> None:
+        """Raise `MissingDataError` for a preset whose choices a model that writes would not see."""
+        if self._is_answerable(task, preset, method):
+            return
+        names = self._answerable(task)
+        raise MissingDataError(
+            f"The prompt {preset!r} of {task!r} ranks answers and does not show them, and the model is asked to write.",
+            hint=f"Give --prompt {' or --prompt '.join(names)}."
+            if names
+            else "The task has no prompt that lists the answers: add one with the formulation 'letters'.",
+        )
 
     def plan(
         self, entry: TaskEntry, language: Language, pairing: Pairing, tested: FoundData
     ) -> PromptPlan | None:
         """Return the prompt of a cell, or None where its method needs none.
 
-        Raises `MissingDataError` where shots are asked for and there are no data to draw them from, and where the
-        prompt has no words for the language and English ones are not allowed. Raises `UnknownNameError` for an unknown
+        Raises `MissingDataError` where shots are asked for and there are no data to draw them from, where the prompt
+        has no words for the language and English ones are not allowed, and where it does not show its choices to a
+        model that writes. Raises `UnknownNameError` for an unknown
         preset.
         """
         if not pairing.method.prompted:
             return None
-        spec = self._catalog.prompt(entry.spec.task, self.preset(fits=pairing.fits))
+        task, method = entry.spec.task, pairing.method.name
+        preset = self.preset(task, method, fits=pairing.fits)
+        spec = self._catalog.prompt(task, preset)
+        if not pairing.fits:
+            self._require_answerable(task, preset, method)
         inherited = self._catalog.inherited_prompt(spec)
         code = self._config.instruction_language or language.code
         shots = 0 if pairing.fits else self._config.shots
@@ -66,6 +106,12 @@ class PromptPlanner:
             raise MissingDataError(
                 f"{error} Write them in {place_of_words(entry, code, spec.preset)}."
             ) from error
+        if not pairing.fits and self._config.prompt is None and preset != DEFAULT_PRESET:
+            note = (
+                f"{task} is asked with the prompt {preset!r}: {DEFAULT_PRESET!r} does not show the answers to a model "
+                "that writes"
+            )
+            self.notes[note] = None
         if words != code and code in entry.added:
             place = place_of_words(entry, code, spec.preset)
             named = ", ".join(needed_words(spec, inherited))

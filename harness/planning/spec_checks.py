@@ -170,7 +170,7 @@ def _names(spec: TaskSpec, registry: Registry, catalog: Catalog) -> Iterator[Fou
         except HarnessError as error:
             yield ("metrics", index), str(error)
             continue
-        if spec.kind not in metric.kinds:
+        if spec.kind in registry.kinds and spec.kind not in metric.kinds:
             kinds = ", ".join(sorted(metric.kinds))
             yield ("metrics", index), f"the metric {name!r} scores {kinds}, and this task is {spec.kind}"
     yield from _metric_options(spec, registry)

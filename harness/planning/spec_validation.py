@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from harness.errors import HarnessError, Problem, SpecError, UnknownNameError, UsageError
+from harness.errors import DuplicateNameError, HarnessError, Problem, SpecError, UnknownNameError, UsageError
 from harness.planning.prompt_checks import prompt_problems
 from harness.planning.spec_checks import published_problems, suite_problems, task_problems, training_problems
 from harness.registry.registry import Registry
 from harness.specs.catalog import Catalog
 from harness.specs.folder import read_entry, yaml_files
 from harness.specs.fragment import FragmentSpec
+from harness.specs.partial import valid_part
 from harness.specs.prompt import PromptSpec
 from harness.specs.published import PublishedSpec
 from harness.specs.recipe import RecipeSpec
@@ -39,19 +41,47 @@ MODELS: dict[str, type[SpecModel]] = {
 
 
 def validate_specs(registry: Registry, catalog: Catalog, targets: Sequence[str]) -> list[dict[str, Any]]:
-    """Return one row for every target (a name, a file, a folder; none means every document), with all its problems."""
+    """Return one row for every target (a name, a file, a folder; none means every document), with all its problems.
+
+    Documents among the targets may name each other.
+    """
     rows: list[dict[str, Any]] = []
     if not targets:
         rows += [_unreadable(problem) for problem in catalog.problems]
         rows += [_checked(entry, registry, catalog) for entry in catalog.entries]
-    for target in targets:
-        if Path(target).suffix in {".yaml", ".yml"} or Path(target).is_file():
-            rows.append(_checked_file(Path(target), registry, catalog))
-        elif Path(target).is_dir() and target not in catalog.names("task"):
-            rows += [_checked_file(path, registry, catalog) for path in _files_in(Path(target))]
-        else:
-            rows.append(_checked(catalog.entry("task", target), registry, catalog))
+        return rows
+    read = [item for target in targets for item in _read(target, catalog)]
+    entries = [item for item in read if isinstance(item, Entry)]
+    catalog.add(entries)
+    registry.languages = catalog.languages
+    first: dict[tuple[str, str], Entry] = {}
+    for item in read:
+        if isinstance(item, SpecError):
+            rows.append(_unreadable(item))
+            continue
+        row = _checked(item, registry, catalog)
+        other = first.setdefault((item.sort, item.name), item)
+        if item.sort != "extends" and other.document.source != item.document.source:
+            row["problems"].append(str(_double(other, item)))
+        rows.append(row)
     return rows
+
+
+def _read(target: str, catalog: Catalog) -> list[Entry | SpecError]:
+    """Return the documents that a target means, and what is wrong with those that cannot be read."""
+    path = Path(target)
+    if path.suffix in {".yaml", ".yml"} or path.is_file():
+        return [_read_file(path)]
+    if path.is_dir() and target not in catalog.names("task"):
+        return [_read_file(file) for file in _files_in(path)]
+    return [catalog.entry("task", target)]
+
+
+def _double(first: Entry, second: Entry) -> Problem:
+    """Return the problem of a document that has the name of another one."""
+    sources = first.document.source, second.document.source
+    error = DuplicateNameError(second.sort, second.name, *sources, given=sources)
+    return Problem(message=str(error), key=second.sort, line=second.document.line_of([second.sort]))
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -62,25 +92,45 @@ def _files_in(folder: Path) -> list[Path]:
     return files
 
 
-def _checked_file(path: Path, registry: Registry, catalog: Catalog) -> dict[str, Any]:
+def _read_file(path: Path) -> Entry | SpecError:
     try:
-        entry = read_entry(str(path), path, path.parent)
+        return read_entry(str(path), path, path.parent)
     except SpecError as error:
-        return _unreadable(error)
+        return error
     except OSError as error:
         raise UsageError(f"The spec {str(path)!r} cannot be read: {error.strerror}.") from error
-    return _checked(entry, registry, catalog)
 
 
 def _checked(entry: Entry, registry: Registry, catalog: Catalog) -> dict[str, Any]:
     row = {"sort": entry.sort, "name": entry.name, "source": entry.document.source}
     try:
-        problems = [str(problem) for problem in _problems(entry, registry, catalog)]
+        found = _problems(entry, registry, catalog)
     except SpecError as error:
-        problems = [str(problem) for problem in error.problems]
+        found = list(error.problems)
+        if error.source == entry.document.source:
+            found += _further_problems(entry, registry, catalog)
+            found.sort(key=lambda problem: problem.line or 0)
     except HarnessError as error:
-        problems = [str(error)]
-    return {**row, "problems": problems}
+        return {**row, "problems": [str(error)]}
+    return {**row, "problems": [str(problem) for problem in found]}
+
+
+def _further_problems(entry: Entry, registry: Registry, catalog: Catalog) -> list[Problem]:
+    """Return what is wrong with the part of a document that its schema accepts, as far as that can be checked."""
+    try:
+        if entry.sort == "task":
+            schema, document, unknown = catalog.task_schema(entry)
+            task = valid_part(schema, document, ["kind"] if unknown else [])
+            if task is None:
+                return []
+            left = replace(entry, document=task.document)
+            return task.own(task_problems(catalog.joined(left, task.spec), registry, catalog))
+        part = valid_part(MODELS[entry.sort], entry.document)
+        if part is None:
+            return []
+        return part.own(_problems(replace(entry, document=part.document), registry, catalog))
+    except HarnessError:
+        return []
 
 
 def _problems(entry: Entry, registry: Registry, catalog: Catalog) -> list[Problem]:

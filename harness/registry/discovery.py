@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import pluggy
 
 from harness.errors import BrokenPluginError, DuplicateNameError, HarnessError, PluginError
 from harness.hookspecs import PROJECT, HookSpecs
-from harness.registry.deadline import HangingError, Watch, patience
+from harness.registry.guard import call_named, is_interrupt, kept_streams
 from harness.registry.package import find_entry_points, install_again, load_entry_point, package_of
 from harness.registry.plugin import DISABLE_VARIABLE, Plugin, check_hooks, describe_fault
 
@@ -21,7 +24,7 @@ __all__ = ["TRACE_VARIABLE", "Plugins", "discover"]
 
 TRACE_VARIABLE = "HARNESS_TRACE_HOOKS"
 Item = TypeVar("Item")
-RAISED = (Exception, HangingError, SystemExit)
+RAISED = (Exception, SystemExit)
 """What third-party code may raise while it works for a run."""
 
 
@@ -35,8 +38,8 @@ class Plugins:
     disabled: list[str] = field(default_factory=list)
     trace: bool = False
     """Whether every call of a hook is printed on stderr."""
-    taken: list[DuplicateNameError] = field(default_factory=list)
-    """Names of the harness's own that third parties also registered."""
+    undone: list[PluginError] = field(default_factory=list)
+    """What third parties did without effect: took names of the harness's own, closed or replaced standard streams."""
 
     def declarations(self, hook: str) -> list[tuple[str, Any]]:
         """Return (plugin name, declared thing) pairs of a ``register`` hook, ordered by plugin name.
@@ -47,24 +50,57 @@ class Plugins:
         implementations = getattr(self.manager.hook, hook).get_hookimpls()
         if not implementations:
             return pairs
-        with Watch(patience(), _hangs) as watch:
-            for implementation in sorted(implementations, key=lambda item: item.plugin_name):
-                name = implementation.plugin_name
-                try:
-                    with watch.over(name, self._may_interrupt(name)):
-                        declared = list(implementation.function())
-                except BaseException as error:  # a third party's hook may raise anything
-                    if watch.is_stop(error):
-                        raise
-                    self._raised(name, hook, error)
-                    continue
-                self._trace(hook, name, f"{len(declared)} declared")
-                pairs += [(name, item) for item in declared]
+        for implementation in sorted(implementations, key=lambda item: item.plugin_name):
+            name = implementation.plugin_name
+            try:
+                declared = self.call_watched(self._loaded(name), partial(_listed, implementation.function))
+            except BaseException as error:  # a third party's hook may raise anything
+                if is_interrupt(error):
+                    raise
+                self._raised(name, hook, error)
+                continue
+            self._trace(hook, name, f"{len(declared)} declared")
+            pairs += [(name, item) for item in declared]
         return pairs
 
-    def _may_interrupt(self, name: str) -> Callable[[], bool]:
-        # Our own hooks import numpy, which takes its time from a cold disk, and would be broken half-way.
-        return lambda: not self._is_ours(name)
+    def call_watched(self, plugin: Plugin, function: Callable[[], Item]) -> Item:
+        """Call code that a plugin runs before a command works: it is named where it hangs or Ctrl-C stops it."""
+        way_out = f"run with {DISABLE_VARIABLE}={plugin.name}"
+        if plugin.is_ours:  # They import numpy, which takes its time from a cold disk.
+            return function()
+        try:
+            with self._keeping_streams(plugin):
+                return call_named(
+                    function, f"plugin {plugin.name!r}: if it hangs, press Ctrl-C or Ctrl-\\, and {way_out}"
+                )
+        except BaseException as error:
+            if is_interrupt(error):
+                sys.stderr.write(f"The plugin {plugin.name!r} was being loaded. To skip it, {way_out}.\n")
+            raise
+
+    @contextmanager
+    def _keeping_streams(self, plugin: Plugin) -> Iterator[None]:
+        """Restore the standard streams after a plugin's code; one that closed or replaced them is added to `undone`."""
+        faults: list[str] = []
+        try:
+            with kept_streams() as faults:
+                yield
+        finally:
+            for fault in faults:
+                self._add_undone(
+                    BrokenPluginError(
+                        f"The plugin {plugin.name!r} ({plugin.distribution}) {fault}, which was restored.",
+                        hint=f"Repair it, or run with {DISABLE_VARIABLE}={plugin.name}.",
+                    )
+                )
+
+    def _add_undone(self, error: PluginError) -> None:
+        if all(str(error) != str(known) for known in self.undone):
+            self.undone.append(error)
+
+    def _loaded(self, name: str) -> Plugin:
+        known = (plugin for plugin in self.loaded if plugin.name == name)
+        return next(known, Plugin(name=name, module="?"))
 
     def _is_ours(self, name: str) -> bool:
         return any(plugin.name == name and plugin.is_ours for plugin in self.loaded)
@@ -74,7 +110,7 @@ class Plugins:
     ) -> list[tuple[str, str, Item]]:
         """Return (plugin, name, thing) triples without those of third parties that have a name of the harness's own.
 
-        Their names are added to `taken`: what the harness brings works whatever else is installed.
+        Their names are added to `undone`: what the harness brings works whatever else is installed.
         """
         owners: dict[str, list[str]] = {}
         for plugin, name, _ in triples:
@@ -83,15 +119,14 @@ class Plugins:
         for plugin, name, item in triples:
             ours = [other for other in owners[name] if other != plugin and self._is_ours(other)]
             if ours and not self._is_ours(plugin):
-                error = DuplicateNameError(sort, name, ours[0], plugin, kept=True)
-                self.taken += [error] if all(str(error) != str(known) for known in self.taken) else []
+                self._add_undone(DuplicateNameError(sort, name, ours[0], plugin, kept=True))
             else:
                 kept.append((plugin, name, item))
         return kept
 
     def _raised(self, name: str, hook: str, error: BaseException) -> str:
-        fault, hint = describe_fault(error, f"its hook {hook}")
-        message = fault if isinstance(error, HangingError) else f"{hook} raised {fault}"
+        fault, hint = describe_fault(error)
+        message = f"{hook} raised {fault}"
         self.report(name, message, hint=hint, cause=error)
         return message
 
@@ -103,7 +138,8 @@ class Plugins:
         for implementation in reversed(getattr(self.manager.hook, hook).get_hookimpls()):
             given = [arguments[argument] for argument in implementation.argnames]
             try:
-                answer = implementation.function(*given)
+                with self._keeping_streams(self._loaded(implementation.plugin_name)):
+                    answer = implementation.function(*given)
             except HarnessError:
                 raise
             except RAISED as error:
@@ -121,7 +157,8 @@ class Plugins:
         for implementation in getattr(self.manager.hook, hook).get_hookimpls():
             name = implementation.plugin_name
             try:
-                implementation.function(*(arguments[argument] for argument in implementation.argnames))
+                with self._keeping_streams(self._loaded(name)):
+                    implementation.function(*(deepcopy(arguments[key]) for key in implementation.argnames))
                 self._trace(hook, name, "observed")
             except RAISED as error:
                 message = self._raised(name, hook, error)
@@ -142,16 +179,15 @@ class Plugins:
 
     @property
     def problems(self) -> list[PluginError]:
-        """What is wrong with every broken plugin, and what to do about it; then the names that were taken."""
-        return [*(plugin.problem for plugin in self.broken), *self.taken]
+        """What is wrong with every broken plugin, and what to do about it; then what was undone."""
+        return [*(plugin.problem for plugin in self.broken), *self.undone]
 
 
 def discover(entry_points: Iterable[importlib.metadata.EntryPoint] | None = None) -> Plugins:
     """Return the plugins of this environment, loaded one by one in the order of their names.
 
     ``HARNESS_DISABLE_PLUGINS=a,b`` skips plugins; ``HARNESS_TRACE_HOOKS=1`` prints every call of a hook
-    on stderr, with what was answered. A plugin whose import hangs is interrupted after
-    ``HARNESS_PLUGIN_TIMEOUT`` seconds.
+    on stderr, with what was answered. A plugin whose import needs more than 5 s is named on stderr, and waited for.
     """
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(HookSpecs)
@@ -159,12 +195,11 @@ def discover(entry_points: Iterable[importlib.metadata.EntryPoint] | None = None
     disabled = {name.strip() for name in os.environ.get(DISABLE_VARIABLE, "").split(",") if name.strip()}
     found, unreadable = find_entry_points(PROJECT) if entry_points is None else (entry_points, [])
     plugins.broken += [_unreadable(package, error) for package, error in unreadable]
-    with Watch(patience(), _hangs) as watch:
-        for entry_point in _in_order(found):
-            if entry_point.name in disabled:
-                plugins.disabled.append(entry_point.name)
-            else:
-                _load(entry_point, plugins, watch)
+    for entry_point in _in_order(found):
+        if entry_point.name in disabled:
+            plugins.disabled.append(entry_point.name)
+        else:
+            _load(entry_point, plugins)
     return plugins
 
 
@@ -189,15 +224,17 @@ def _unreadable(package: importlib.metadata.Distribution, error: Exception) -> P
     return Plugin(name=name, module="?", package=package, error=message, hint=hint, cause=error)
 
 
-def _hangs(name: str) -> None:
-    sys.stderr.write(
-        f"Still waiting for the plugin {name!r} to be loaded. If it hangs, press Ctrl-C or end process {os.getpid()}, "
-        f"and run with {DISABLE_VARIABLE}={name}.\n"
-    )
-    sys.stderr.flush()
+def _listed(hook: Callable[[], Iterable[Any]]) -> list[Any]:
+    return list(hook())
 
 
-def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins, watch: Watch) -> None:
+def _register(entry_point: importlib.metadata.EntryPoint, manager: pluggy.PluginManager) -> None:
+    module = load_entry_point(entry_point)
+    check_hooks(module)
+    manager.register(module, name=entry_point.name)
+
+
+def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins) -> None:
     plugin = _plugin(entry_point)
     name = plugin.name
     taken = next((item for item in plugins.loaded if item.name == name), None)
@@ -207,16 +244,13 @@ def _load(entry_point: importlib.metadata.EntryPoint, plugins: Plugins, watch: W
                 f"its name is also used by {taken.module!r} of {taken.distribution!r}",
                 hint="Uninstall one of them",
             )
-        with watch.over(name, lambda: not plugin.is_ours):
-            module = load_entry_point(entry_point)
-            check_hooks(module)
-            plugins.manager.register(module, name=name)
+        plugins.call_watched(plugin, partial(_register, entry_point, plugins.manager))
     except BaseException as error:  # a third party's import may raise anything
-        if watch.is_stop(error):
+        if is_interrupt(error):
             raise
         if plugins.manager.get_plugin(name) is not None and taken is None:
             plugins.manager.unregister(name=name)
-        message, hint = describe_fault(error, "its import")
+        message, hint = describe_fault(error)
         plugins.broken.append(replace(plugin, error=message, hint=hint, cause=error))
         return
     plugins.loaded.append(plugin)

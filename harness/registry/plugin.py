@@ -10,7 +10,6 @@ from typing import Any
 
 from harness.errors import BrokenPluginError, near_names
 from harness.hookspecs import HOOK_VERSION, PROJECT, HookSpecs
-from harness.registry.deadline import TIMEOUT_VARIABLE, HangingError, patience
 from harness.registry.package import package_of
 
 __all__ = [
@@ -75,13 +74,8 @@ class Plugin:
         return error
 
 
-def describe_fault(error: BaseException, doing: str) -> tuple[str, str | None]:
+def describe_fault(error: BaseException) -> tuple[str, str | None]:
     """Return what is wrong with a plugin that raised, and what to do where that is not to repair it."""
-    if isinstance(error, HangingError):
-        return (
-            f"{doing} was not done after {patience():g} s",
-            f"Wait longer for it with {TIMEOUT_VARIABLE}=SECONDS",
-        )
     if isinstance(error, BrokenPluginError):
         return error.message, error.hint
     return f"{type(error).__name__}: {safe_str(error)}", None

@@ -213,7 +213,6 @@ def _skipped(summary: Summary) -> list[RenderableType]:
         parts.append(Text(f"{title}: {count} {'cell' if count == 1 else 'cells'}", style="bold"))
         for group in groups:
             named = group.task + (f" ({group.protocol})" if group.protocol else "")
-            more = "" if len(group.languages) == 1 else " (and likewise for the others)"
-            line = Text(f"{named} {' '.join(group.languages)}: {group.reason}{more}")
+            line = Text(f"{named} {' '.join(group.languages)}: {group.reason}")
             parts.append(Padding(line, (0, 0, 0, 2)))
     return parts

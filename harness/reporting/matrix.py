@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from harness.reporting.score import Score, interval_of
+from harness.reporting.unreadable import UNREADABLE, is_unreadable
 from harness.storage.run_folder import Run
 
 __all__ = ["LEAST_OBSERVATIONS", "Matrix", "is_crossed", "matrices"]
@@ -74,6 +75,7 @@ def _crossed(run: Run, task: str, spec: Mapping[str, Any], short: Mapping[str, s
         )
         for cell in cells
     )
+    unreadable = {(cell["language"], cell["view"][axis]) for cell in cells if is_unreadable(cell)}
     stand_ins = {(cell["language"], cell["view"][axis]) for cell in cells if cell["stands_in"]}
     for protocol, view in conditions:
         for metric in spec.get("shown", spec["headline"]):
@@ -92,13 +94,16 @@ def _crossed(run: Run, task: str, spec: Mapping[str, Any], short: Mapping[str, s
                 )
             )
             known = {
-                field: Score(value=fmean(values), mark="*" if field in stand_ins else "")
+                field: Score(mark=UNREADABLE)
+                if field in unreadable
+                else Score(value=fmean(values), mark="*" if field in stand_ins else "")
                 for field, values in fields.items()
             }
             named = " ".join([protocol, *(f"{name}={value}" for name, value in view)])
             by_language = not {column for _, column in fields}.isdisjoint(spec["languages"])
-            same = [score.value or 0.0 for (row, column), score in known.items() if row == column]
-            other = [score.value or 0.0 for (row, column), score in known.items() if row != column]
+            scores = {field: score.value for field, score in known.items() if score.value is not None}
+            same = [value for (row, column), value in scores.items() if row == column]
+            other = [value for (row, column), value in scores.items() if row != column]
             yield Matrix(
                 task=task,
                 title=f"{task} {short.get(metric, metric)} ({named}), {len(fields)} of {_asked(run, task, axis)} pairs",
@@ -107,10 +112,14 @@ def _crossed(run: Run, task: str, spec: Mapping[str, Any], short: Mapping[str, s
                 rows=tuple(
                     (row, tuple(known.get((row, column), Score()) for column in columns)) for row in rows
                 ),
-                notes=(
-                    _halves(same, other) if by_language else f"Mean: {fmean([*same, *other]) * 100:.1f}.",
-                ),
+                notes=_mean_notes(same, other, by_language=by_language),
             )
+
+
+def _mean_notes(same: Sequence[float], other: Sequence[float], *, by_language: bool) -> tuple[str, ...]:
+    if not same and not other:
+        return ()
+    return (_halves(same, other) if by_language else f"Mean: {fmean([*same, *other]) * 100:.1f}.",)
 
 
 def _asked(run: Run, task: str, axis: str) -> int:

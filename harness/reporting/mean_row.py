@@ -10,6 +10,7 @@ from typing import Any
 from harness.metrics.aggregation import cells_of_row
 from harness.reporting.column import Column, conditions_of
 from harness.reporting.score import Score
+from harness.reporting.unreadable import WITH_UNREADABLE, is_unreadable, marked_mean
 from harness.storage.run_folder import Run
 
 __all__ = ["OTHER_CELLS", "OTHER_PROTOCOL", "MeanRow", "mean_labels", "mean_notes", "mean_row", "row_of"]
@@ -20,6 +21,7 @@ OTHER_PROTOCOL = "§"
 """A mean under another protocol, or with another prompt, than the column's."""
 _LEGEND = {
     OTHER_CELLS: "over other cells than the first run's, not comparable with its mean",
+    WITH_UNREADABLE: "with unreadable cells, whose answers count as wrong where they could not be read",
     OTHER_PROTOCOL: "under another protocol or prompt than the column's",
 }
 
@@ -30,16 +32,20 @@ class MeanRow:
 
     row: Mapping[str, Any] | None
     differences: Mapping[str, str]
-    """By mark: what differs from the first run."""
+    """By mark: what differs from the first run, and which of its cells are unreadable."""
+    unreadable: frozenset[str] = frozenset()
+    """Languages of its unreadable cells."""
 
     @property
     def mark(self) -> str:
-        """The marks after its number."""
-        return "".join(self.differences)
+        """The marks after its number, apart from that of unreadable cells."""
+        return "".join(mark for mark in self.differences if mark != WITH_UNREADABLE)
 
     def marked(self, score: Score) -> Score:
         """Return a score with the marks of this row."""
-        return score if score.value is None else replace(score, mark=self.mark)
+        if score.value is None or self.row is None:
+            return score
+        return marked_mean(replace(score, mark=self.mark), self.row["by_language"], self.unreadable)
 
 
 def row_of(run: Run, column: Column) -> Mapping[str, Any] | None:
@@ -64,10 +70,9 @@ def mean_row(run: Run, first: Run, column: Column, columns: Sequence[Column]) ->
         column: Of the report.
         columns: All of the report.
     """
-    row = row_of(run, column)
+    row, differences = row_of(run, column), dict[str, str]()
     if run is first:
-        return MeanRow(row=row, differences={})
-    differences: dict[str, str] = {}
+        return _with_unreadable(run, row, differences)
     if row is None:
         row = _substitute(run, column, columns)
         if row is None:
@@ -78,7 +83,17 @@ def mean_row(run: Run, first: Run, column: Column, columns: Sequence[Column]) ->
     difference = "" if of_first is None else _difference(_cells(run, row), _cells(first, of_first))
     if difference:
         differences[OTHER_CELLS] = f"{column.task} {difference}"
-    return MeanRow(row=row, differences=differences)
+    return _with_unreadable(run, row, differences)
+
+
+def _with_unreadable(run: Run, row: Mapping[str, Any] | None, differences: Mapping[str, str]) -> MeanRow:
+    """Return a mean with the languages whose answers could not be read."""
+    found = {} if row is None else cells_of_row(row, run.cells)
+    codes = [code for code, cells in found.items() if any(map(is_unreadable, cells))]
+    if row is None or not codes:
+        return MeanRow(row=row, differences=differences)
+    named = {} if len(codes) == len(found) else {WITH_UNREADABLE: f"{row['task']} {' '.join(codes)}"}
+    return MeanRow(row=row, differences={**differences, **named}, unreadable=frozenset(codes))
 
 
 def mean_notes(rows: Iterable[tuple[str, Sequence[MeanRow]]]) -> list[str]:

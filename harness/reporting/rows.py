@@ -37,6 +37,10 @@ COLUMNS = (
 )
 
 
+FORMULA = ("=", "+", "-", "@")
+"""What a formula of a spreadsheet begins with, after white space too."""
+
+
 def cell_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return one row for every metric of every cell, and one for every cell without metrics; fractions in [0, 1]."""
     rows = []
@@ -76,8 +80,14 @@ def render_csv(runs: Sequence[Run]) -> str:
 
 
 def inert(value: Any) -> Any:
-    """Return a text that a spreadsheet would run as a formula with a quote before it; other values as they are."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "@", "-")) else value
+    """Return a text that a spreadsheet would run as a formula with a quote before it; other values as they are.
+
+    A carriage return becomes a line end, which is quoted: it would begin a new row.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if text.lstrip().startswith(FORMULA) else text
 
 
 def render_json(runs: Sequence[Run]) -> str:

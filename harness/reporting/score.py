@@ -18,7 +18,7 @@ class Score:
     """The ends of the 95 % interval."""
     mark: str = ""
     """``*`` scored on another split than test, ``!`` failed, ``~`` over fewer languages, ``°`` not comparable;
-    those of `harness.reporting.item_origin` and `harness.reporting.mean_row`."""
+    those of `harness.reporting.unreadable`, `harness.reporting.item_origin` and `harness.reporting.mean_row`."""
 
 
 def interval_of(kept: Mapping[str, Any]) -> tuple[float, float] | None:

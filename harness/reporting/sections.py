@@ -56,5 +56,5 @@ def _read(section: ReportSection, runs: Sequence[Run]) -> SectionReport | None:
     try:
         return section.read(runs)
     except Exception as error:  # noqa: BLE001, RUF100  a plugin's section may raise anything
-        fault, _ = describe_fault(error, f"the section {section.name!r}")
+        fault, _ = describe_fault(error)
         return _BrokenSection(f"The report section {section.name!r} is missing: {fault}.")

@@ -10,6 +10,7 @@ from harness.metrics.suites import overall, task_scores
 from harness.reporting.item_origin import ADDED
 from harness.reporting.number import uncertainty
 from harness.reporting.score import Score, interval_of
+from harness.reporting.unreadable import WITH_UNREADABLE, is_unreadable
 from harness.storage.run_folder import Run
 
 __all__ = ["SuiteTable", "published_rows", "suite_tables"]
@@ -41,7 +42,8 @@ def _table(row: Mapping[str, Any], runs: Sequence[Run], published: Sequence[Mapp
             "" if run is runs[0] else _difference(name, found, _cells(run, row), _cells(runs[0], row))
         )
         others += [difference] if difference else []
-        scores = _scores(found, categories)
+        unreadable = _unreadable(run, row)
+        scores = _scores(found, suite["categories"], unreadable)
         rows.append((name, tuple(_other(score) for score in scores) if difference else scores))
         if found is not None and _is_extended(found):
             rows.append((f"{name} {ADDED}", _extended_scores(found["extended"], categories)))
@@ -56,7 +58,7 @@ def _table(row: Mapping[str, Any], runs: Sequence[Run], published: Sequence[Mapp
         title=f"Suite {row['suite']} ({row['protocol']}{view})",
         heads=("overall", "flat", *(name.replace("_", " ") for name in categories)),
         rows=tuple(rows),
-        notes=(*_notes(row, suite), *others),
+        notes=(*_notes(row, suite), *_unreadable_notes(runs[0], row), *others),
     )
 
 
@@ -101,16 +103,37 @@ def _other(score: Score) -> Score:
     return score if score.value is None or "~" in score.mark else replace(score, mark=f"{score.mark}~")
 
 
-def _scores(row: Mapping[str, Any] | None, categories: Sequence[str]) -> tuple[Score, ...]:
+def _unreadable(run: Run, row: Mapping[str, Any]) -> list[str]:
+    """Return the tasks of a suite's row that have an unreadable cell."""
+    included = _cells(run, row)
+    found = [
+        cell for cell in run.cells if (cell["task"], cell["language"]) in included and is_unreadable(cell)
+    ]
+    return list(dict.fromkeys(cell["task"] for cell in found if cell["protocol"] == row["protocol"]))
+
+
+def _unreadable_notes(run: Run, row: Mapping[str, Any]) -> list[str]:
+    tasks = _unreadable(run, row)
+    if not tasks:
+        return []
+    return [f"{WITH_UNREADABLE} with unreadable cells, which say nothing about the task: {', '.join(tasks)}."]
+
+
+def _scores(
+    row: Mapping[str, Any] | None, categories: Mapping[str, Sequence[str]], unreadable: Sequence[str]
+) -> tuple[Score, ...]:
     if row is None:
         return (Score(),) * (len(categories) + 2)
     mark = "" if row["complete"] else "~"
+    readable = [not unreadable] * 2 + [not set(tasks) & set(unreadable) for tasks in categories.values()]
     values = [row["paper"]["value"], row["flat"]["value"]]
     intervals = [interval_of(row["paper"]), interval_of(row["flat"]), *[None] * len(categories)]
     values += [row["paper"]["categories"][name] for name in categories]
     return tuple(
-        Score() if value is None else Score(value=value, interval=interval, mark=mark)
-        for value, interval in zip(values, intervals, strict=True)
+        Score()
+        if value is None
+        else Score(value=value, interval=interval, mark=mark if is_readable else f"{mark}{WITH_UNREADABLE}")
+        for value, interval, is_readable in zip(values, intervals, readable, strict=True)
     )
 
 

@@ -9,15 +9,21 @@ from statistics import fmean
 from typing import Any
 
 from harness.languages.table import known_languages, recorded_name
-from harness.planning.plan import reason_without_language
+from harness.planning.plan import grouped_reason, reason_without_language
 from harness.reporting.column import METRIC_SHORT, Column, conditions_of
 from harness.reporting.formats import ReportSection, SectionReport
 from harness.reporting.item_origin import origin_mark, origin_notes, published_means
 from harness.reporting.matrix import Matrix, is_crossed, matrices
-from harness.reporting.mean_row import mean_labels, mean_notes, mean_row, row_of
+from harness.reporting.mean_row import MeanRow, mean_labels, mean_notes, mean_row
 from harness.reporting.score import Score, interval_of
 from harness.reporting.sections import read_sections
 from harness.reporting.suite import SuiteTable, published_rows, suite_tables
+from harness.reporting.unreadable import (
+    UNREADABLE,
+    is_unreadable,
+    marked_mean,
+    unreadable_notes,
+)
 from harness.storage.run_folder import Run
 
 __all__ = ["Section", "SkippedGroup", "Summary", "columns_of", "summarise"]
@@ -42,7 +48,7 @@ class SkippedGroup:
     status: str
     languages: tuple[str, ...]
     reason: str
-    """The reason of the first language; the others' differ only in the language."""
+    """One sentence for all of its languages."""
     cells: int
     """More than languages where a task has axes, variants or several seeds."""
 
@@ -168,24 +174,28 @@ def _sections(run: Run, columns: Sequence[Column]) -> tuple[Section, ...]:
 
 
 def _mean_of(scores: Sequence[Score]) -> Score:
-    """Return the mean of several scores; nothing for one score alone, which its own row shows."""
+    """Return the mean of several scores; nothing for one score alone, or where some are unreadable."""
+    if any(score.mark == UNREADABLE for score in scores):
+        return Score(mark=" ")
     values = [score.value for score in scores if score.value is not None]
     return Score(value=fmean(values)) if len(values) > 1 else Score(mark=" ")
 
 
 def _scripts(run: Run, columns: Sequence[Column]) -> tuple[tuple[str, tuple[Score, ...]], ...]:
-    rows = [row_of(run, column) for column in columns]
-    names = sorted({script for row in rows if row is not None for script in row["by_script"]})
+    means = [mean_row(run, run, column, columns) for column in columns]
+    rows = [mean.row for mean in means if mean.row is not None]
+    names = sorted({script for row in rows for script in row["by_script"]})
     if len(names) < 2:
         return ()
-    values = {
-        name: tuple(
-            Score() if row is None or name not in row["by_script"] else Score(value=row["by_script"][name])
-            for row in rows
-        )
-        for name in names
-    }
-    return tuple(values.items())
+    return tuple((name, tuple(_script_mean(run, mean, name) for mean in means)) for name in names)
+
+
+def _script_mean(run: Run, mean: MeanRow, script: str) -> Score:
+    if mean.row is None or script not in mean.row["by_script"]:
+        return Score()
+    known = run.manifest["tasks"][mean.row["task"]]["languages"]
+    codes = [code for code in mean.row["by_language"] if known.get(code, ("", ""))[1] == script]
+    return marked_mean(Score(value=mean.row["by_script"][script]), codes, mean.unreadable)
 
 
 def _language(run: Run, code: str) -> tuple[str, str]:
@@ -211,6 +221,8 @@ def _score(cells: Sequence[Mapping[str, Any]], metric: str, mark: str) -> Score:
     """Return the score of one language: the mean over its seeds, with the mark of where its items come from."""
     if any(cell["status"] == "failed" for cell in cells):
         return Score(mark="!")
+    if any(is_unreadable(cell) for cell in cells):
+        return Score(mark=UNREADABLE)
     found = [cell["metrics"][metric] for cell in cells if metric in cell["metrics"]]
     if not found:
         return Score()
@@ -238,15 +250,22 @@ def _means(
     rows += published_rows(
         published, [(column.task, column.protocol, column.view, column.metric) for column in columns]
     )
-    chance = [specs[column.task].get("chance") for column in columns]
+    chance = [_chance(specs[column.task], column.metric) for column in columns]
     if any(value is not None for value in chance):
         rows.append(("chance", tuple(Score(value=value) for value in chance)))
-    found = [row_of(run, column) for column in columns]
+    own = [mean_row(run, run, column, columns) for column in columns]
     for key, label in (("transfer_gap", "transfer gap"), ("human_gap", "gap to human")):
-        gaps = [None if row is None else row.get(key) for row in found]
+        gaps = [None if field.row is None else field.row.get(key) for field in own]
         if key == "transfer_gap" or any(gap is not None for gap in gaps):
-            rows.append((label, tuple(Score(value=gap) for gap in gaps)))
+            shown = [mean.marked(Score(value=gap)) for mean, gap in zip(own, gaps, strict=True)]
+            rows.append((label, tuple(shown)))
     return tuple(rows), (*label_notes, *mean_notes(notes))
+
+
+def _chance(spec: Mapping[str, Any], metric: str) -> float | None:
+    """Return the score of guessing in a metric: specs declare that of their first metric alone."""
+    first = next(iter(spec.get("metrics") or spec["headline"]), None)
+    return spec.get("chance") if metric == first else None
 
 
 def _mean(row: Mapping[str, Any] | None) -> Score:
@@ -279,7 +298,7 @@ def _skipped(run: Run) -> tuple[SkippedGroup, ...]:
             protocol=protocol,
             status=status,
             languages=tuple(dict.fromkeys(cell["language"] for cell in cells)),
-            reason=cells[0]["reason"],
+            reason=grouped_reason(cell["reason"] for cell in cells),
             cells=len(cells),
         )
         for (task, protocol, status, _), cells in groups.items()
@@ -376,7 +395,9 @@ def _notes(run: Run) -> tuple[str, ...]:
         count = sum(cell[name] for cell in scored)
         if count:
             notes.append(f"{count:,} items were {name}")
-    notes += [*origin_notes(run), *_prompt_notes(scored), *_seed_notes(scored)]
+    if replaced := sum(cell.get("replaced", 0) for cell in scored):
+        notes.append(f"{replaced:,} answers have U+FFFD in place of what was no character")
+    notes += [*unreadable_notes(scored), *origin_notes(run), *_prompt_notes(scored), *_seed_notes(scored)]
     unscored = sorted({f"{cell['task']}:{cell['language']}" for cell in scored if not cell["metrics"]})
     if unscored:
         notes.append(f"predicted but not scored, since the test file has no labels: {', '.join(unscored)}")

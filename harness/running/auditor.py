@@ -9,6 +9,7 @@ from harness.data.sources import DataFinder
 from harness.data.translation.guards import translation_notes
 from harness.errors import UnknownNameError, UsageError
 from harness.planning.lock_file import read_lock
+from harness.planning.shared_rows import audit_own_rows
 from harness.planning.task_audit import TaskAudit, join_audits
 from harness.planning.task_checks import CheckSetting, TaskChecker
 from harness.planning.translations import MACHINE_VARIANTS, VariantPlanner
@@ -38,7 +39,7 @@ class Auditor:
     def audit(self, entry: TaskEntry, *, only: Sequence[str] = ()) -> TaskAudit:
         """Return what all checks find of a task, in the languages of `only`; empty means all."""
         audits = [checker.check(entry, only=only) for checker in self._checkers]
-        return join_audits(entry.spec.task, audits)
+        return join_audits(entry.spec.task, [*audits, audit_own_rows(entry, self._finder, only=only)])
 
     def translation_notes(self) -> list[str]:
         """Return what the guards find of all translations that were looked at, in sentences."""

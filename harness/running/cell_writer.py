@@ -17,6 +17,7 @@ from harness.metrics.scoring import CellScorer, MetricScore, ScoreInput
 from harness.registry.registry import Registry
 from harness.running.token_ledger import CellLedger
 from harness.specs.schema import TaskSpec
+from harness.storage.clean_text import REPLACED
 from harness.storage.records import ItemRecord, RecordWriter
 from harness.storage.run_folder import RunFolder
 
@@ -75,6 +76,7 @@ class CellWriter:
         self._scorer = CellScorer(metrics, metric_context(spec, text_language or language), task=spec.task)
         self._writer = RecordWriter(self.path)
         self._counts = dict.fromkeys(("n", *COUNTED), 0)
+        self._replaced = 0
 
     def __enter__(self) -> Self:
         """Return the writer itself."""
@@ -103,14 +105,22 @@ class CellWriter:
         tokens = [None] * len(examples) if self._ledger is None else self._ledger.add(examples, predictions)
         self._writer.add(_records(examples, predictions, inputs, contributions, tokens))
         self._counts["n"] += len(predictions)
+        self._replaced += sum(map(_has_replaced, predictions))
         for name in COUNTED:
             self._counts[name] += sum(int(getattr(prediction, name)) for prediction in predictions)
 
     def finish(self) -> dict[str, Any]:
-        """Return the numbers of the cell for ``results.json``; its records are on disk."""
+        """Return the numbers of the cell for ``results.json``; its records are on disk.
+
+        Raises `AdapterError` where the model could not read the items.
+        """
+        if self._ledger is not None:
+            self._ledger.require_known()
         scores = self._scorer.finish()
         self._writer.close(scores.items)
         numbers = {**self._counts, "metrics": _plain(scores.metrics)}
+        if self._replaced:
+            numbers["replaced"] = self._replaced
         if self._gold is not None:
             numbers["gold"] = {"name": self._gold.name, **self._relabelled.to_json()}
         if self._ledger is not None and (sums := self._ledger.to_json()):
@@ -154,7 +164,7 @@ def _records(
             cluster=example.cluster,
             group=example.group,
             tags=example.meta,
-            flags={"truncated": prediction.truncated, "unparsed": prediction.unparsed},
+            flags=_flags(prediction),
             inputs=text,
             tokens=count,
         )
@@ -162,6 +172,18 @@ def _records(
             examples, predictions, inputs, labelled, texts, tokens, strict=True
         )
     ]
+
+
+def _flags(prediction: Prediction) -> dict[str, bool]:
+    flags = {"truncated": prediction.truncated, "unparsed": prediction.unparsed}
+    return {**flags, "replaced": True} if _has_replaced(prediction) else flags
+
+
+def _has_replaced(prediction: Prediction) -> bool:
+    """Return whether the text that a model wrote has U+FFFD in place of what was no character."""
+    output = prediction.output
+    texts = (output.get("raw"), output.get("text")) if isinstance(output, Mapping) else (output,)
+    return any(isinstance(text, str) and REPLACED in text for text in texts)
 
 
 def _inputs_digest(example: Any) -> str:

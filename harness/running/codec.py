@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -25,6 +25,7 @@ from harness.models.requests import (
     Prompt,
     Turn,
 )
+from harness.storage.clean_text import clean_text
 
 __all__ = ["FORMS", "Form", "argument_content", "request_keys", "source_digest"]
 
@@ -45,6 +46,8 @@ class Form:
     decode: Callable[[bytes], Any]
     group: Callable[[Any], Hashable] | None = None
     """Request -> what requests that are asked together share."""
+    clean: Callable[[Any], Any] = lambda answer: answer
+    """Answer -> the same without secrets and lone surrogates in what the model wrote."""
     is_row: bool = False
     """Whether an answer is a row of numbers, which all together make an array."""
     is_sound: Callable[[Any], bool] = lambda _: True
@@ -139,7 +142,7 @@ def _span_bytes(answer: SpanAnswer) -> bytes:
 
 def _span(body: bytes) -> SpanAnswer:
     text, start, end, score, truncated = _parsed(body)
-    return SpanAnswer(text=text, start=start, end=end, score=score, truncated=truncated)
+    return SpanAnswer(text=clean_text(text), start=start, end=end, score=score, truncated=truncated)
 
 
 def _likelihood_bytes(answer: LikelihoodAnswer) -> bytes:
@@ -158,13 +161,20 @@ def _likelihood(body: bytes) -> LikelihoodAnswer:
     )
 
 
+def _cleaned(answer: Any) -> Any:
+    """Return an answer with a text as it may be kept; another type of answer fails where it is used."""
+    text = getattr(answer, "text", None)
+    cleaned = clean_text(text) if isinstance(text, str) else text
+    return answer if cleaned == text else replace(answer, text=cleaned)
+
+
 def _generated_bytes(answer: Generated) -> bytes:
     return _json([answer.text, answer.tokens, answer.finished, answer.truncated])
 
 
 def _generated(body: bytes) -> Generated:
     text, tokens, finished, truncated = _parsed(body)
-    return Generated(text=text, tokens=tokens, finished=finished, truncated=truncated)
+    return Generated(text=clean_text(text), tokens=tokens, finished=finished, truncated=truncated)
 
 
 def _is_finite(values: Any) -> bool:
@@ -218,6 +228,7 @@ FORMS: Mapping[Ability, Form] = {
         length=lambda item: len(item.question) + len(item.context),
         encode=_span_bytes,
         decode=_span,
+        clean=_cleaned,
         is_sound=lambda answer: _is_finite(answer.score),
     ),
     "embed": Form(
@@ -249,5 +260,6 @@ FORMS: Mapping[Ability, Form] = {
         length=lambda request: _prompt_length(request[0]),
         encode=_generated_bytes,
         decode=_generated,
+        clean=_cleaned,
     ),
 }

@@ -150,6 +150,7 @@ class CachedModel:
     def _write(
         self, source: bytes, ability: Ability, own: _Share, places: Sequence[int], answers: Sequence[Any]
     ) -> None:
+        answers = [own.form.clean(answer) for answer in answers]
         if own.form.is_row:  # as it is read back
             answers = [np.asarray(answer, dtype=np.float32) for answer in answers]
         own.answers |= dict(zip(places, answers, strict=True))
@@ -235,7 +236,12 @@ class _Asked:
         self._source = source
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._adapter, name)
+        found = getattr(self._adapter, name)
+        return self._immediately(found) if name == "subword_counts" else found
+
+    def _immediately(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a method that the first signal of the user ends: what it counts is not in the journal."""
+        return self._cached_model.interruption.immediate()(method)
 
     def _ask(self, ability: Ability, requests: Sequence[Any], **arguments: Any) -> Any:
         call = Call(ability=ability, arguments=arguments, stopping=self._cached_model.interruption.requested)
@@ -297,7 +303,7 @@ class _Generates(_Asked):
 
 class _CountsTokens(_Asked):
     def token_counts(self, prompts: Sequence[Any]) -> Any:
-        return self._adapter.token_counts(prompts)
+        return self._immediately(self._adapter.token_counts)(prompts)
 
     def context_length(self) -> Any:
         return self._adapter.context_length()

@@ -60,6 +60,7 @@ def planned_entries(plan: Plan, resolved: Mapping[str, Any]) -> dict[str, Any]:
         "cells": [{**cell.identity(), "digest": cell.digest} for cell in plan.cells],
         "resolved": resolved,
         "fits": [fit.title for fit in plan.fits],
+        "notes": list(plan.notes),
     }
 
 

@@ -49,7 +49,8 @@ from harness.running.summaries import (
     suite_summaries,
     task_summaries,
 )
-from harness.running.token_ledger import CellLedger
+from harness.running.token_ledger import CellLedger, unknown_notes
+from harness.storage.clean_text import clean_text
 from harness.storage.file_lock import FileLock
 from harness.storage.files import cache_folder
 from harness.storage.journal import Journal
@@ -143,7 +144,7 @@ class Runner:
         if not any(cells for _, cells in left):
             return
         model = self._plan.model
-        with self._processes.collective():
+        with self._processes.collective(), self._cached_model.interruption.immediate():
             adapter = model.entry.open(model.description, model.options)
         try:
             with self._processes.collective():
@@ -321,6 +322,7 @@ class Runner:
 
     def _fail(self, cell: Cell, error: Exception) -> None:
         reason = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
+        reason = clean_text(reason)
         self._progress.announce(f"{cell.title} failed: {reason}")
         trace = "".join(traceback.format_exception(error))
         name = (
@@ -394,7 +396,7 @@ class Runner:
                 for fit in self._plan.fits
                 if (fitted := self._fits.get(fit.key)) is not None
             },
-            "notes": [*self._plan.notes, *self._notices],
+            "notes": [*unknown_notes(done), *self._plan.notes, *self._notices],
             "cells": [*done, *skipped],
             "tasks": (rows := aggregate_tasks([*done, *skipped], task_summaries(self._plan))),
             "suites": aggregate_suites(rows, suite_summaries(self._plan)),
@@ -590,7 +592,8 @@ class Execution:
         finder = self.prepared.finder
         with self.processes.collective():
             if self.processes.is_main:
-                finder.translate(found.values(), self.progress)
+                with self.interruption.immediate():
+                    finder.translate(found.values(), self.progress)
                 runner.add_notes(translation_notes(finder.translations))
             finder.translations.adopt(self.processes.share(finder.translations.engines()))
             state.keep_translators(finder.translations.engines(), write=self.processes.is_main)

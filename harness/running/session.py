@@ -18,6 +18,7 @@ from harness.planning.plan import Model, Plan, RunConfig
 from harness.planning.planner import make_plan, resolve_model
 from harness.planning.shards import Shard, parse_shard, take_shard
 from harness.planning.spec_checks import document_problems
+from harness.planning.unused_options import unused_option_notes
 from harness.registry.discovery import discover
 from harness.registry.registry import Registry
 from harness.running.gold_labels import apply_gold
@@ -25,7 +26,7 @@ from harness.running.processes import ProcessGroup
 from harness.specs.catalog import Catalog
 from harness.storage.file_lock import FileLock
 from harness.storage.files import cache_folder
-from harness.storage.run_folder import RunFolder
+from harness.storage.run_folder import LOCK, RunFolder
 
 __all__ = [
     "LOCK",
@@ -38,9 +39,6 @@ __all__ = [
     "prepare",
     "prepare_together",
 ]
-
-LOCK = "run.lock"
-"""Held in a run folder by the command that is writing it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +123,7 @@ def prepare(config: RunConfig, session: Session | None = None) -> Prepared:
         ]
     if config.gold is not None:
         plans = apply_gold(plans, config.gold, session.registry, finder)
+    plans[0] = replace(plans[0], notes=(*plans[0].notes, *unused_option_notes(config, plans[0])))
     if locked is not None:
         check_locked(plans[0], locked, session.catalog)
     shard = None if config.shard is None else parse_shard(config.shard)
@@ -148,7 +147,7 @@ def check_output_folder(config: RunConfig) -> None:
     lock = FileLock(path / LOCK)
     if lock.is_held():
         raise folder_in_use_error(path, lock)
-    RunFolder(path).check_usable()
+    RunFolder(path).check_new()
 
 
 def folder_in_use_error(path: Path, lock: FileLock) -> UsageError:

@@ -31,6 +31,7 @@ class Interruption:
     def __init__(self, announce: Callable[[str], None] = lambda _: None) -> None:
         self._announce = announce
         self._asked: float | None = None
+        self._is_immediate = False
 
     def requested(self) -> bool:
         """Return whether the run must stop after the current batch."""
@@ -57,10 +58,22 @@ class Interruption:
             for number, handler in former.items():
                 signal.signal(number, handler)
 
+    @contextmanager
+    def immediate(self) -> Iterator[None]:
+        """Let the first signal raise `KeyboardInterrupt`: for waits in which there are no answers to keep."""
+        self.check()
+        former, self._is_immediate = self._is_immediate, True
+        try:
+            yield
+        finally:
+            self._is_immediate = former
+
     def _receive(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         if self._asked is None:
             self._asked = now
+            if self._is_immediate:
+                raise KeyboardInterrupt
             self._announce("Stopping after what is under way. Press Ctrl-C again to stop at once.")
         elif not launched() or now - self._asked > SAME_WISH:
             raise KeyboardInterrupt

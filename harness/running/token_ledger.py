@@ -7,11 +7,11 @@ al. 2021, "How Good is Your Tokenizer?", section 3.3); what a word is says `harn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.data.records import Example, Prediction
-from harness.errors import ContractError
+from harness.errors import AdapterError, ContractError
 from harness.kinds.embedding import embed_options
 from harness.kinds.kind import TaskKind
 from harness.kinds.methods import Pairing
@@ -22,7 +22,12 @@ from harness.models.requests import SubwordCount
 from harness.running.answer_language import AnswerLanguages
 from harness.specs.schema import TaskSpec
 
-__all__ = ["CellLedger"]
+__all__ = ["CellLedger", "unknown_notes"]
+
+NOTED_UNKNOWN = 0.2
+"""Share of unknown sub-words from which a run has a note about a language."""
+MOST_UNKNOWN = 0.9
+"""Share of unknown sub-words from which a cell fails: what the model read is nearly the same for all items."""
 
 REPORTING = {
     Capability.EXTRACTS_SPANS,
@@ -108,6 +113,16 @@ class CellLedger:
             found["answers"] = self._answers.to_json()
         return found
 
+    def require_known(self) -> None:
+        """Raise `AdapterError` where nearly all sub-words of the items are unknown to the tokenizer."""
+        share = _unknown_share(self.to_json())
+        if share >= MOST_UNKNOWN:
+            raise AdapterError(
+                f"Of the sub-words of the items, {100 * share:.1f}% are unknown to the model's tokenizer "
+                f"(a cell fails from {100 * MOST_UNKNOWN:.0f}%): the model cannot read these texts.",
+                hint="Save the model's own tokenizer into its folder, or omit the language.",
+            )
+
     def _subwords(self, texts: Sequence[str]) -> Counts:
         """Return the counts of all texts, each counted once."""
         distinct = list(dict.fromkeys(texts))
@@ -147,6 +162,26 @@ class CellLedger:
         self._written += len(written)
         if self._answers is not None:
             self._answers.add(written)
+
+
+def unknown_notes(cells: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a note on the languages of which the tokenizer does not know many sub-words, the worst first."""
+    shares: dict[str, float] = {}
+    for cell in cells:
+        share = _unknown_share(cell.get("ledger", {}))
+        shares[cell["language"]] = max(share, shares.get(cell["language"], 0.0))
+    noted = sorted((-share, language) for language, share in shares.items() if share >= NOTED_UNKNOWN)
+    if not noted:
+        return []
+    named = ", ".join(f"{language} {-100 * share:.1f}%" for share, language in noted)
+    return [
+        f"sub-words that the model's tokenizer does not know: {named}; the model reads these texts only in part"
+    ]
+
+
+def _unknown_share(ledger: Mapping[str, Any]) -> float:
+    """Return the share of unknown sub-words, 0 where none were counted."""
+    return ledger["unknown"] / ledger["tokens"] if ledger.get("unknown") and ledger.get("tokens") else 0.0
 
 
 def _is_longer(texts: Sequence[str], counts: Counts, room: int | None) -> bool:

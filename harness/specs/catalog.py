@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -177,18 +178,46 @@ class Catalog:
 
     def validate_task(self, entry: Entry) -> TaskSpec:
         """Return the spec of a task document; raises `SpecError` with all its faults."""
-        from harness.specs.schema import TaskSpec
         from harness.specs.validating import validate_document
 
-        kind = entry.document.data.get("kind")
-        model: type[TaskSpec] = TaskSpec
+        model, document, problems = self.task_schema(entry)
+        try:
+            spec = validate_document(model, document)
+        except SpecError as error:
+            problems += error.problems
+        if problems:
+            raise SpecError(document.source, sorted(problems, key=lambda problem: problem.line or 0))
+        return spec
+
+    def task_schema(self, entry: Entry) -> tuple[type[TaskSpec], Document, list[Problem]]:
+        """Return what a task document is validated with, the document, and what is wrong with its kind.
+
+        Where the kind is unknown, that is the nearest kind, or what tasks of all kinds share.
+        """
+        from harness.specs.schema import TaskSpec
+
+        document, kind = entry.document, entry.document.data.get("kind")
         if isinstance(kind, str) and kind in self._kind_models:
-            model = self._kind_models[kind]
-        elif kind is not None:
-            unknown = UnknownNameError("task kind", str(kind), self._kind_models)
-            line = entry.document.line_of(["kind"])
-            raise SpecError(entry.document.source, [Problem(message=str(unknown), line=line, key="kind")])
-        return validate_document(model, entry.document)
+            return self._kind_models[kind], document, []
+        problems: list[Problem] = []
+        if isinstance(kind, str):
+            unknown = UnknownNameError("task kind", kind, self._kind_models)
+            problems.append(Problem(message=str(unknown), line=document.line_of(["kind"]), key="kind"))
+            if unknown.near:
+                data = {**document.data, "kind": unknown.near[0]}
+                return self._kind_models[unknown.near[0]], replace(document, data=data), problems
+        special = {key for model in self._kind_models.values() for key in model.model_fields}
+        special -= TaskSpec.model_fields.keys()
+        data = {key: value for key, value in document.data.items() if key not in special}
+        return TaskSpec, replace(document, data=data), problems
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Make the names of further documents known, except those that are known already, and fragments."""
+        for entry in entries:
+            if entry.sort != "extends" and entry.name not in self._tables[entry.sort]:
+                self.entries.append(entry)
+                self._tables[entry.sort][entry.name] = [entry]
+        self.__dict__.pop("languages", None)
 
     def training(self, name: str) -> tuple[TrainingSpec, Entry]:
         """Return a validated training set."""

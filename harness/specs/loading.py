@@ -24,6 +24,8 @@ MOST_LEVELS = 100
 """Of mappings and lists inside each other. libyaml's composer recurses in C: a deep text would end the process."""
 MOST_VALUES = 200_000
 """In one document, with the values behind an alias counted wherever it is used: a few lines can mean millions."""
+MOST_CHARACTERS = 2_000_000
+"""Of all texts in one document, counted like the values. A file has no more bytes: only aliases exceed it."""
 
 _TOO_DEEP = f"mappings and lists are nested more than {MOST_LEVELS} levels deep"
 _STANDARD = "tag:yaml.org,2002:"
@@ -68,7 +70,10 @@ _Loader.add_implicit_resolver(
 def _construct_number(loader: _Loader, node: yaml.ScalarNode) -> int | float:
     text = loader.construct_scalar(node)
     assert isinstance(text, str)
-    return float(text) if node.tag.endswith("float") else int(text)
+    try:
+        return float(text) if node.tag.endswith("float") else int(text)
+    except ValueError as error:
+        raise _fault(f"expected a number of fewer digits, found one of {len(text):,}", node) from error
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _construct_number)
@@ -110,8 +115,7 @@ def read_yaml(text: str, source: str) -> Document:
         # A text that ends too early is at fault behind its last line.
         line = min(mark.line + 1, max(1, len(text.splitlines()))) if mark is not None else None
         raise SpecError(source, [Problem(message=str(error.problem or error), line=line)]) from error
-    except (yaml.YAMLError, ValueError) as error:
-        # A ValueError is a number with more digits than Python converts.
+    except yaml.YAMLError as error:
         raise SpecError(source, [Problem(message=str(error))]) from error
     return Document(source=source, data=data, text=text)
 
@@ -142,31 +146,60 @@ def _check_depth(text: str) -> None:
             raise _fault(_TOO_DEEP, event)
 
 
-def _check_nodes(root: yaml.Node, loader: _Loader) -> None:
-    count = 0
+@dataclass(slots=True)
+class _Size:
+    """What a node means with all aliases written out."""
 
-    def walk(node: yaml.Node, ancestors: tuple[yaml.Node, ...]) -> None:
-        nonlocal count
-        count += 1
-        if len(ancestors) > MOST_LEVELS:
+    values: int
+    characters: int
+    levels: int = 0
+    """Of mappings and lists below it."""
+
+
+def _check_nodes(root: yaml.Node, loader: _Loader) -> None:
+    """Raise `yaml.MarkedYAMLError` for tags and for what is too large; each node is visited once, as it is written."""
+    sizes: dict[int, _Size | None] = {}
+    total = _Size(0, 0)
+
+    def walk(node: yaml.Node, level: int, outer: yaml.Node) -> _Size:
+        known = sizes.get(id(node))
+        if known is None:
+            if id(node) in sizes:
+                raise _fault("an alias is inside what it names", node)
+            known = sizes[id(node)] = measured(node, level)
+        else:
+            # An alias has no line of its own: the list or mapping that has it is named.
+            add(known.values, known.characters, outer)
+        if level + known.levels > MOST_LEVELS:
+            raise _fault(_TOO_DEEP, outer)
+        return known
+
+    def measured(node: yaml.Node, level: int) -> _Size:
+        sizes[id(node)] = None
+        if level > MOST_LEVELS:
             raise _fault(_TOO_DEEP, node)
-        if count > MOST_VALUES:
-            raise _fault(f"it means more than {MOST_VALUES:,} values", node)
+        before = _Size(total.values, total.characters)
+        is_text = isinstance(node, yaml.ScalarNode)
+        add(1, len(node.value) if is_text else 0, node)
         plain = isinstance(node, yaml.ScalarNode) and not node.style
         resolve: Callable[..., str] = loader.resolve
         if node.tag != resolve(type(node), node.value, (plain, not plain)):
             raise _fault(f"tags such as {node.tag.replace(_STANDARD, '!!')!r} are not allowed", node)
-        if any(node is ancestor for ancestor in ancestors):
-            raise _fault("an alias is inside what it names", node)
-        inner: list[yaml.Node] = []
+        inner: list[yaml.Node] = [] if is_text else node.value
         if isinstance(node, yaml.MappingNode):
             inner = [item for pair in node.value for item in pair]
-        elif isinstance(node, yaml.SequenceNode):
-            inner = node.value
-        for item in inner:
-            walk(item, (*ancestors, node))
+        levels = 1 + max([walk(item, level + 1, node).levels for item in inner], default=-1)
+        return _Size(total.values - before.values, total.characters - before.characters, levels)
 
-    walk(root, ())
+    def add(values: int, characters: int, node: yaml.Node) -> None:
+        total.values += values
+        total.characters += characters
+        if total.values > MOST_VALUES:
+            raise _fault(f"it means more than {MOST_VALUES:,} values", node)
+        if total.characters > MOST_CHARACTERS:
+            raise _fault(f"it means more than {MOST_CHARACTERS:,} characters of text", node)
+
+    walk(root, 0, root)
 
 
 @lru_cache(maxsize=16)

@@ -257,7 +257,7 @@ class TaskSpec(_WithLanguages):
     transfer: Transfer | None = None
     """How models are fine-tuned for it; null where they are not."""
     chance: Annotated[float, Field(ge=0, le=1)] | None = None
-    """The score of guessing, where it is known."""
+    """The score of guessing in the first of `metrics`, where it is known; reports show it under no other metric."""
     variants: dict[Name, Variant] = {}
     """Further versions of the test items by name; `original` always names the task's own."""
     axes: dict[Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")], tuple[Name, ...]] = {}

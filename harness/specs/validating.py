@@ -12,9 +12,11 @@ from harness.errors import Problem, SpecError, near_names
 from harness.specs.loading import Document
 from harness.specs.schema import SpecModel
 
-__all__ = ["validate_document"]
+__all__ = ["key_path", "validate_document"]
 
 Model = TypeVar("Model", bound=SpecModel)
+SHOWN_CHARACTERS = 500
+"""Of a wrong value, in the message about it."""
 
 
 def validate_document(model: type[Model], document: Document) -> Model:
@@ -22,13 +24,14 @@ def validate_document(model: type[Model], document: Document) -> Model:
     try:
         return model.model_validate_json(json.dumps(document.data), strict=True)
     except ValidationError as error:
-        faults = [fault for fault in error.errors() if not _is_other_branch(fault, error.errors())]
+        found = error.errors()
+        faults = [fault for fault in found if not _is_other_branch(fault, found)]
         problems = [_problem(fault, model, document) for fault in faults]
         raise SpecError(document.source, sorted(problems, key=lambda problem: problem.line or 0)) from error
 
 
 def _problem(fault: Any, model: type[SpecModel], document: Document) -> Problem:
-    path = _key_path(fault)
+    path = key_path(fault)
     message = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "extra_forbidden":
         near = near_names(str(path[-1]), _keys_at(model, path[:-1]))
@@ -43,11 +46,17 @@ def _problem(fault: Any, model: type[SpecModel], document: Document) -> Problem:
         message = f"the key {path[-1]!r} is missing"
         path = path[:-1]
     elif not isinstance(fault.get("input"), dict):
-        message = f"{message}, found {fault.get('input')!r}"
+        message = f"{message}, found {_shown(fault.get('input'))}"
     return Problem(message=message, line=document.line_of(path), key=".".join(str(part) for part in path))
 
 
-def _key_path(fault: Any) -> list[str | int]:
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+
+
+def key_path(fault: Any) -> list[str | int]:
+    """Return the keys that lead to a fault that pydantic found."""
     return [part for part in fault["loc"] if not _is_type_tag(part)]
 
 
@@ -63,9 +72,9 @@ def _is_other_branch(fault: Any, faults: Iterable[Any]) -> bool:
 
     ``local`` may be a text or a list; where the list has a fault, that one is reported and not "should be a string".
     """
-    path = _key_path(fault)
+    path = key_path(fault)
     return fault["loc"][-1:] == ("str",) and any(
-        _key_path(other)[: len(path)] == path and len(_key_path(other)) > len(path) for other in faults
+        key_path(other)[: len(path)] == path and len(key_path(other)) > len(path) for other in faults
     )
 
 

@@ -24,6 +24,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 SMALL_SAMPLE = 200
 """Below so many 0/1 items the normal approximation is poor and Wilson's interval is used."""
+ROUNDING = 1e-9
 _NOTHING = Interval(se=None, low=None, high=None, method=None)
 
 
@@ -33,7 +34,8 @@ def clustered_mean(items: Floats, clusters: Sequence[str | None], *, level: floa
     Items that share a cluster are one draw: with G clusters of n items,
     SE^2 = G / (G - 1) * sum_c (sum_{i in c} (x_i - mean))^2 / n^2 (Liang and Zeger's estimator for a mean, as in
     Miller 2024, arXiv 2411.00640), and the interval is t with G - 1 degrees of freedom, cut to [0, 1]. 0/1 items
-    without a cluster that number fewer than 200, or are all equal, get Wilson's interval instead.
+    without a cluster that number fewer than 200, and those that are all equal, get Wilson's interval instead; where
+    there are clusters, with their effective number (Kish 1965), n^2 / sum_c n_c^2.
 
     Args:
         items: Shape (n,).
@@ -55,11 +57,15 @@ def mean_of_codes(items: Floats, codes: Codes, *, level: float = 0.95) -> Interv
     binary = bool(np.isin(items, (0.0, 1.0)).all())
     alone = groups == n
     constant = bool((items == items[0]).all())
-    if groups < 2 or (constant and not (binary and alone)):
+    if groups < 2 or (constant and not binary):
         return _without("one cluster" if groups < 2 else "constant")
+    if constant:
+        low, high = _bounds(mean, codes, level)
+        method = "wilson" if alone else "clustered wilson"
+        return Interval(se=0.0, low=low, high=high, method=method, groups=groups)
     sums = np.bincount(codes, weights=items - mean, minlength=groups)
     se = math.sqrt(groups / (groups - 1) * float(np.square(sums).sum())) / n
-    if binary and alone and (n < SMALL_SAMPLE or constant):
+    if binary and alone and n < SMALL_SAMPLE:
         low, high = wilson(float(items.sum()), n, level=level)
         return Interval(se=se, low=low, high=high, method="wilson", groups=groups)
     return _t(mean, se, groups - 1, "t" if alone else "clustered t", level, groups)
@@ -71,7 +77,8 @@ def stratified_mean(values: Floats, strata: Codes, codes: Codes, *, level: float
     Items of one draw are drawn jointly, whatever their strata: the translations of an item in a parallel task. With S
     strata of n_s items and the weights w_i = 1 / (S n_s), for G draws,
     SE^2 = G / (G - 1) * sum_c (sum_{i in c} w_i (x_i - mean_s(i)))^2, and the interval is t with G - 1 degrees of
-    freedom, cut to [0, 1]. Strata are fixed. With one stratum this is the estimator of `clustered_mean`.
+    freedom, cut to [0, 1]. Strata are fixed. With one stratum this is the estimator of `clustered_mean`. Where each
+    stratum is all right or all wrong, the ends are the means of the ends of Wilson's intervals.
 
     Args:
         values: Shape (n,).
@@ -79,7 +86,15 @@ def stratified_mean(values: Floats, strata: Codes, codes: Codes, *, level: float
         codes: Shape (n,): the number of each item's draw, 0, 1, ... G - 1.
         level: Coverage of the interval.
     """
-    return _over_strata(values, strata, codes, "", 0.0, level)
+    found = _over_strata(values, strata, codes, "", 0.0, level)
+    if found.method != "constant" or not np.isin(values, (0.0, 1.0)).all():
+        return found
+    own = [strata == stratum for stratum in range(int(strata.max()) + 1)]
+    ends = [_bounds(float(values[kept][0]), codes[kept], level) for kept in own]
+    low, high = np.mean(ends, axis=0)
+    groups = int(codes.max()) + 1
+    method = "wilson" if groups == len(values) else "clustered wilson"
+    return Interval(se=0.0, low=float(low), high=float(high), method=method, groups=groups)
 
 
 def paired_difference(
@@ -106,7 +121,8 @@ def independent_mean(parts: Sequence[Interval], value: float, *, level: float = 
 
     SE^2 = sum_s SE_s^2 / S^2. The interval is t with the degrees of freedom of Welch (1947) and Satterthwaite (1946),
     (sum_s SE_s^2)^2 / sum_s (SE_s^4 / (G_s - 1)). A part whose items are all equal adds nothing; where another one
-    has no standard error there is none, and `method` says why.
+    has no standard error there is none, and `method` says why. Where the items of every part are all equal, the ends
+    follow from theirs: value - sqrt(sum_s (x_s - low_s)^2) / S, and likewise above (Zou and Donner 2008).
 
     Args:
         parts: The uncertainty of each score, with its groups.
@@ -120,10 +136,35 @@ def independent_mean(parts: Sequence[Interval], value: float, *, level: float = 
     variances = np.square([part.se or 0.0 for part in parts])
     total = float(variances.sum())
     if total == 0:
-        return _without("constant")
+        return _of_bounds(parts, value)
     freedom = total**2 / float((np.square(variances) / (np.array(groups) - 1)).sum())
     se = math.sqrt(total) / len(parts)
     return _t(value, se, freedom, "stratified t", level, sum(groups))
+
+
+def _of_bounds(parts: Sequence[Interval], value: float) -> Interval:
+    """Return the interval of a mean of independent scores that are all right or all wrong, from their intervals."""
+    ends = [(part.low, part.high) for part in parts if part.low is not None and part.high is not None]
+    if len(ends) < len(parts):
+        return _without("constant")
+    # Such a score is the end of its own interval at 0 or 1, so that one of both distances is 0.
+    below = math.sqrt(sum((1 - low) ** 2 for low, high in ends if high > 1 - ROUNDING)) / len(parts)
+    above = math.sqrt(sum(high**2 for low, high in ends if low < ROUNDING)) / len(parts)
+    return Interval(
+        se=0.0,
+        low=max(0.0, value - below),
+        high=min(1.0, value + above),
+        method="stratified wilson",
+        groups=sum(part.groups or 2 for part in parts),
+    )
+
+
+def _bounds(mean: float, codes: Codes, level: float) -> tuple[float, float]:
+    """Return Wilson's interval of items that are all right or all wrong, for the effective number of clusters."""
+    sizes = np.bincount(codes).astype(np.float64)
+    count = float(sizes.sum() ** 2 / np.square(sizes).sum())
+    low, high = wilson(mean * count, count, level=level)
+    return min(low, mean), max(high, mean)
 
 
 def _over_strata(

@@ -37,7 +37,7 @@ def tied_with_best(values: Sequence[float], p: Sequence[float | None], *, alpha:
     Args:
         values: The systems' scores; the first of the highest is the best.
         p: By system: that of its test against the best; None where there is no test, and for the best itself. They
-            are adjusted by `holm` here. A system without a test is tied only where its score is the best, too.
+            are adjusted by `holm` here. A system without a test is not separable from the best one.
         alpha: Family-wise error rate.
     """
     best = max(range(len(values)), key=values.__getitem__)
@@ -45,7 +45,4 @@ def tied_with_best(values: Sequence[float], p: Sequence[float | None], *, alpha:
     adjusted = dict(
         zip(tested, holm([own for own in map(p.__getitem__, tested) if own is not None]), strict=True)
     )
-    return [
-        bool(adjusted[index] >= alpha) if index in adjusted else value == values[best]
-        for index, value in enumerate(values)
-    ]
+    return [bool(adjusted[index] >= alpha) if index in adjusted else True for index in range(len(values))]

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from harness.errors import StorageError
+from harness.storage.clean_text import redact
 
 __all__ = ["FileNotWrittenError", "cache_folder", "is_full", "publish", "write_atomically"]
 
@@ -43,11 +44,11 @@ def is_full(error: BaseException) -> bool:
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write a file so that a reader sees the old content or the new one, never a part.
+    """Write a file so that a reader sees the old content or the new one, never a part; a text without secrets.
 
     Raises `StorageError`, which is an `OSError` too, where it cannot be written.
     """
-    data = content.encode() if isinstance(content, str) else content
+    data = redact(content).encode() if isinstance(content, str) else content
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.errors import DataError, StorageError, UsageError
+from harness.storage.clean_text import redact
 from harness.storage.journal_index import MERGE_AT, KeyIndex
 from harness.storage.journal_log import (
     ABILITIES,
@@ -137,7 +138,7 @@ class Journal:
             raise ValueError(f"A source has {SOURCE_BYTES} bytes.")
         if source in self._described:
             return
-        body = json.dumps(dict(identity), ensure_ascii=False, sort_keys=True).encode()
+        body = redact(json.dumps(dict(identity), ensure_ascii=False, sort_keys=True)).encode()
         self._write([encode(bytes(KEY_BYTES), DESCRIPTION, source, body)], ())
         self._described.add(source)
 

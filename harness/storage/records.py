@@ -14,9 +14,12 @@ from typing import Any, Self
 
 from harness.errors import DataError
 from harness.storage.files import FileNotWrittenError, publish
+from harness.storage.verdict import answer_text, is_correct
 
 __all__ = [
+    "DERIVED_COLUMNS",
     "LATER_COLUMNS",
+    "READ_TOGETHER",
     "RECORD_COLUMNS",
     "ItemRecord",
     "ItemScores",
@@ -39,9 +42,14 @@ RECORD_COLUMNS = (
     "flags",
     "inputs",
     "tokens",
+    "answer",
+    "correct",
 )
-LATER_COLUMNS = frozenset({"inputs", "tokens"})
+DERIVED_COLUMNS = frozenset({"answer", "correct"})
+"""Columns for readers of the file alone; an `ItemRecord` computes them from its other fields."""
+LATER_COLUMNS = frozenset({"inputs", "tokens", *DERIVED_COLUMNS})
 """Columns that are missing in the files of older versions."""
+_STORED = tuple(name for name in RECORD_COLUMNS if name not in DERIVED_COLUMNS)
 ROW_GROUP = 16_384
 """Records that a file of records compresses together, and that are held while it is written or read."""
 # json.dumps makes an encoder a call where it gets options.
@@ -74,6 +82,16 @@ class ItemRecord:
         """The fields of the example: ``question`` and ``context``, ``tokens``, ``inputs``; empty in older runs."""
         fields: dict[str, Any] = json.loads(self.inputs)
         return fields
+
+    @property
+    def answer(self) -> str | None:
+        """The answer as a person reads it: the label, the choice, the text, the tags; None where there is none."""
+        return answer_text(self.prediction, self.inputs)
+
+    @property
+    def correct(self) -> bool | None:
+        """Whether the answer is right; None without a gold answer, and where an item is only more or less right."""
+        return is_correct(self.prediction, self.reference, self.scores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +219,10 @@ class _RecordFile:
         import pyarrow.parquet as pq
 
         self._schema = pa.schema(
-            [(name, pa.int32() if name == "tokens" else pa.string()) for name in RECORD_COLUMNS]
+            [
+                (name, {"tokens": pa.int32(), "correct": pa.bool_()}.get(name, pa.string()))
+                for name in RECORD_COLUMNS
+            ]
         )
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         self._temporary = Path(temporary)
@@ -223,6 +244,8 @@ class _RecordFile:
             "flags": [_compact(record.flags) for record in records],
             "inputs": [record.inputs for record in records],
             "tokens": [record.tokens for record in records],
+            "answer": [record.answer for record in records],
+            "correct": [record.correct for record in records],
         }
         self._writer.write_table(pa.table(columns, schema=self._schema), row_group_size=ROW_GROUP)
 
@@ -244,7 +267,7 @@ class _RecordFile:
 
 def read_records(path: Path) -> Iterator[ItemRecord]:
     """Yield the records of a file, few in memory at a time; raises `DataError` where it is missing or broken."""
-    for batch in _batches(path, RECORD_COLUMNS):
+    for batch in _batches(path, _STORED):
         yield from map(_record, batch.to_pylist())
 
 

@@ -14,9 +14,11 @@ from typing import Any
 from harness.errors import DataError, UsageError
 from harness.storage.files import FileNotWrittenError, write_atomically
 from harness.storage.records import ItemRecord, RecordWriter, read_records
+from harness.storage.run_shape import Document, ManifestShape, ResultsShape, check_shape
 
 __all__ = [
     "BY_LANGUAGE",
+    "LOCK",
     "SCHEMA",
     "STARTED",
     "Run",
@@ -33,6 +35,10 @@ RESULTS = "results.json"
 MANIFEST = "manifest.json"
 BY_LANGUAGE = frozenset({"languages", "added", "names", "unpaired"})
 """What a manifest says of a task's languages: runs of other languages, or with other fragments, differ in it."""
+LOCK = "run.lock"
+"""Held in a run folder by the command that is writing it."""
+LEFT_BY_A_START = frozenset({LOCK, ".writable"})
+"""Files of a run folder in which a run ended before it wrote its manifest."""
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
 
 
@@ -41,6 +47,22 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    def check_new(self) -> None:
+        """Raise `UsageError` where `check_usable` does, and for a folder that holds anything; changes nothing."""
+        self.check_usable()
+        if Path.cwd().is_relative_to(self.path.absolute().resolve()):
+            raise UsageError(
+                f"The folder {str(self.path)!r} cannot become a run folder: it is or holds the current folder.",
+                hint="Give a folder of its own, such as runs/first, with --output.",
+            )
+        found = sorted(self.path.iterdir()) if os.access(self.path, os.R_OK) else []
+        others = [one.name for one in found if one.name not in LEFT_BY_A_START]
+        if others:
+            raise UsageError(
+                f"The folder {str(self.path)!r} is not empty and holds no run; it has {others[0]!r}.",
+                hint="Give a new or an empty folder with --output.",
+            )
 
     def check_usable(self) -> None:
         """Raise `UsageError` where a run is already there, or nothing can be written; changes nothing."""
@@ -116,11 +138,15 @@ class Run:
                 f"{path / 'results.json'}: expected schema {SCHEMA}, found {self.results.get('schema')!r}; "
                 "it was written by another version of the harness."
             )
+        check_shape(ManifestShape, self.manifest, path / MANIFEST, _repair(path / MANIFEST))
+        check_shape(ResultsShape, self.results, path / RESULTS, _repair(path / RESULTS))
 
     @staticmethod
     def read_manifest(path: Path) -> dict[str, Any]:
         """Return the manifest of a run, a finished one or not; raises `UsageError` where there is none."""
-        return _read_json(path / "manifest.json")
+        manifest = _read_json(path / MANIFEST)
+        check_shape(ManifestShape, manifest, path / MANIFEST, _repair(path / MANIFEST))
+        return manifest
 
     @property
     def cells(self) -> list[dict[str, Any]]:
@@ -138,7 +164,9 @@ def _pretty(content: Mapping[str, Any]) -> str:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(
+            path.read_text(encoding="utf-8"), object_hook=lambda own: Document(own, path, _repair(path))
+        )
     except FileNotFoundError as error:
         if path.name == RESULTS and (path.parent / MANIFEST).is_file():
             raise UsageError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ __all__ = [
     "open_tokenizer",
     "piece_limit",
     "quiet_transformers",
+    "read_tokenizer",
+    "require_fitting_vocabulary",
     "require_weights",
 ]
 
@@ -40,6 +42,18 @@ POSITIONS_AFTER_PADDING = frozenset(
     "camembert data2vec-text mpnet roberta roberta-prelayernorm xlm-roberta xlm-roberta-xl".split()
 )
 """Types whose first position is the one after the padding index."""
+VOCABULARY_NAMES = (
+    "tokenizer.json",
+    "vocab",
+    "merges",
+    "tekken",
+    "spiece",
+    "sentencepiece",
+    "tokenizer.model",
+)
+VOCABULARY_SUFFIXES = (".model", ".spm", ".vocab", ".tiktoken", ".bpe", ".codes")
+LEAST_VOCABULARY = 0.5
+"""The least tokens of a tokenizer for every row of the embeddings."""
 
 
 @contextmanager
@@ -58,15 +72,65 @@ def quiet_transformers() -> Iterator[None]:
             transformers_logging.enable_progress_bar()
 
 
-def open_tokenizer(folder: Path, ref: str, options: ModelOptions, *, reason: str) -> Any:
-    """Return the fast tokenizer of a folder; raises `AdapterError` where there is none, with what it is needed for."""
+def read_tokenizer(folder: Path, ref: str, options: ModelOptions, **keywords: Any) -> Any:
+    """Return the tokenizer of a folder, fast or not; raises `AdapterError` where the folder has no vocabulary.
+
+    Without the files transformers makes a tokenizer of the few special tokens, to which every text is unknown.
+    """
     try:
         with quiet_transformers():
             tokenizer = transformers.AutoTokenizer.from_pretrained(
-                folder, use_fast=True, trust_remote_code=options.trust_remote_code
+                folder, trust_remote_code=options.trust_remote_code, **keywords
             )
     except Exception as error:
         raise AdapterError(f"The tokenizer of {ref!r} cannot be opened: {first_line(error)}") from error
+    named = set((getattr(tokenizer, "vocab_files_names", None) or {}).values())
+    if named and not any(_is_vocabulary(file.name, named) for file in folder.iterdir()):
+        raise AdapterError(
+            f"The model {ref!r} has no tokenizer files, such as {sorted(named)[0]!r}.",
+            hint=f"Save the tokenizer that it was trained with into the folder: tokenizer.save_pretrained({ref!r}).",
+        )
+    return tokenizer
+
+
+def _is_vocabulary(name: str, named: Collection[str]) -> bool:
+    """Return whether a file can be that of a vocabulary; the class of a tokenizer does not name all that it reads."""
+    return name in named or name.startswith(VOCABULARY_NAMES) or name.endswith(VOCABULARY_SUFFIXES)
+
+
+def require_fitting_vocabulary(ref: str, tokenizer: Any, network: Any, *, added: bool = True) -> None:
+    """Raise `AdapterError` for a tokenizer that cannot be the one that the network was trained with.
+
+    Embeddings may have more rows than the tokenizer has tokens, since they are padded to a multiple, but not twice as
+    many. Without `added`, tokens that were added to the vocabulary, such as one for padding, need no row.
+    """
+    rows = _embedding_rows(network)
+    vocabulary = dict(tokenizer.get_vocab())
+    if not added:
+        vocabulary = {token: vocabulary[token] for token in vocabulary.keys() - tokenizer.get_added_vocab()}
+    if rows is None or not vocabulary:
+        return
+    beyond, tokens = max(vocabulary.values()) >= rows, len(set(vocabulary.values()))
+    if beyond or tokens < rows * LEAST_VOCABULARY:
+        raise AdapterError(
+            f"The tokenizer of {ref!r} has {tokens:,} tokens with numbers up to {max(vocabulary.values()):,}, and the "
+            f"model has embeddings for {rows:,}: they do not belong together.",
+            hint="Save the tokenizer that the model was trained with into its folder.",
+        )
+
+
+def _embedding_rows(network: Any) -> int | None:
+    """Return how many tokens a network has embeddings for; None where it has no table of them."""
+    try:
+        weight = getattr(network.get_input_embeddings(), "weight", None)
+    except NotImplementedError:
+        return None
+    return None if weight is None else int(weight.shape[0])
+
+
+def open_tokenizer(folder: Path, ref: str, options: ModelOptions, *, reason: str) -> Any:
+    """Return the fast tokenizer of a folder; raises `AdapterError` where there is none, with what it is needed for."""
+    tokenizer = read_tokenizer(folder, ref, options, use_fast=True)
     if not tokenizer.is_fast:
         raise AdapterError(
             f"The model {ref!r} has no fast tokenizer, only a {type(tokenizer).__name__}; {reason}.",
@@ -152,7 +216,31 @@ def open_network(
             network, information = auto_class.from_pretrained(folder, **keywords)
     except Exception as error:
         raise AdapterError(f"The model {ref!r} cannot be opened: {first_line(error)}") from error
+    _require_all_layers(ref, network, information["unexpected_keys"])
     return network, information
+
+
+def _require_all_layers(ref: str, network: Any, ignored: Iterable[str]) -> None:
+    """Raise `AdapterError` where the weights have layers beyond those of the network, which would be ignored.
+
+    Ignored weights of a head for another task are usual.
+    """
+    prefix = f"{network.base_model_prefix}."
+    own = {
+        name.removeprefix(prefix): len(module)
+        for name, module in network.named_modules()
+        if isinstance(module, torch.nn.ModuleList)
+    }
+    for key in sorted(ignored):
+        parts = key.removeprefix(prefix).split(".")
+        for place, part in enumerate(parts):
+            name = ".".join(parts[:place])
+            if part.isdecimal() and int(part) >= own.get(name, int(part) + 1):
+                raise AdapterError(
+                    f"The weights of {ref!r} have {key!r}, but its config.json has {own[name]} layers, numbered from "
+                    "0: the others would be ignored.",
+                    hint="Set the number of layers in config.json to that of the weights.",
+                )
 
 
 def _renew_head(network: Any, auto_class: Any) -> None:

@@ -28,6 +28,11 @@ __all__ = [
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 SNAPSHOT_PATTERNS = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.py"]
 """What is downloaded: configuration, tokenizer, safetensors; never pickled weights."""
+WEIGHTS = "model.safetensors"
+SAFE_SUFFIX = ".safetensors"
+INDEX_SUFFIX = ".safetensors.index.json"
+ADAPTER_CONFIG = "adapter_config.json"
+"""Where it is, transformers with peft opens the model that it names, wherever that is, with any type of weights."""
 SNAPSHOT_IGNORED = ["onnx/*", "openvino/*", "coreml/*", "*/*.safetensors"]
 
 
@@ -81,22 +86,61 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the safetensors files of a model, sorted by name; raises `AdapterError` where there are none."""
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        names = sorted({str(name) for name in read_json(index).get("weight_map", {}).values()})
-        # The names come from a file of unknown origin: only its own folder is read.
-        files = [folder / Path(name).name for name in names]
-    else:
-        files = [folder / "model.safetensors"]
-    missing = [file for file in files if not file.is_file()]
-    if missing or not files:
+    """Return the safetensors files that transformers reads the weights of a model from, sorted by name.
+
+    Raises `AdapterError` where there are none, and for a name that is not that of a safetensors file of the folder:
+    config.json and index are files of unknown origin, and transformers unpickles files of other types.
+    """
+    if (folder / ADAPTER_CONFIG).is_file():
         raise AdapterError(
-            f"The model folder {str(folder)!r} has no {missing[0].name if missing else 'weights'!r}; "
+            f"The model folder {str(folder)!r} has an {ADAPTER_CONFIG}: it is an adapter to another model.",
+            hint="Load it with peft, call merge_and_unload, and save the merged model with save_pretrained.",
+        )
+    names = [_weights_name(folder)]
+    if names[0].endswith(INDEX_SUFFIX):
+        if not _is_in_folder(names[0]):
+            raise _unsafe_weights_error(folder, names[0])
+        names = _indexed_names(folder / names[0])
+    for name in names:
+        if not _is_in_folder(name) or not name.endswith(SAFE_SUFFIX):
+            raise _unsafe_weights_error(folder, name)
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing or not names:
+        raise AdapterError(
+            f"The model folder {str(folder)!r} has no {missing[0] if missing else 'weights'!r}; "
             "weights are read from safetensors files only.",
             hint="Load it with transformers and call save_pretrained to convert older weights.",
         )
-    return files
+    return [folder / name for name in names]
+
+
+def _weights_name(folder: Path) -> str:
+    """Return the file, or the index of several files, that transformers reads: one that config.json names is first."""
+    config = folder / "config.json"
+    named = read_json(config).get("transformers_weights") if config.is_file() else None
+    if named is not None:
+        return str(named)
+    index = f"model{INDEX_SUFFIX}"
+    return index if not (folder / WEIGHTS).is_file() and (folder / index).is_file() else WEIGHTS
+
+
+def _indexed_names(index: Path) -> list[str]:
+    """Return the names of the files in an index of weights, each once."""
+    table = read_json(index).get("weight_map", {}) if index.is_file() else {}
+    if not isinstance(table, dict):
+        raise AdapterError(f"The 'weight_map' of {str(index)!r} is a {type(table).__name__}; expected a map.")
+    return sorted({str(name) for name in table.values()})
+
+
+def _is_in_folder(name: str) -> bool:
+    return name == Path(name).name and "\\" not in name
+
+
+def _unsafe_weights_error(folder: Path, name: str) -> AdapterError:
+    return AdapterError(
+        f"The model folder {str(folder)!r} names the weights {name!r}; expected a {SAFE_SUFFIX} file in that folder.",
+        hint="Load it with transformers and call save_pretrained to convert older weights.",
+    )
 
 
 def count_parameters(folder: Path) -> int | None:

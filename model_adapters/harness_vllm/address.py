@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from harness import UsageError
+from harness.storage.clean_text import add_secret
 
 __all__ = ["Address", "is_url", "read_key"]
 
@@ -64,10 +65,12 @@ def is_url(ref: str) -> bool:
 
 
 def read_key(name: str) -> str | None:
-    """Return the key that an environment variable holds, None where it is unset or empty."""
+    """Return the key that an environment variable holds, None where it is unset or empty; it is never shown."""
     key = os.environ.get(name, "").strip()
     if any(not 32 < ord(character) < 127 for character in key):
         raise UsageError(f"The environment variable {name!r} holds characters that keys cannot have.")
+    if key:
+        add_secret(key)
     return key or None
 
 

@@ -10,17 +10,24 @@ import json
 import random
 import socket
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any
 
 from harness import AdapterError
+from harness.storage.clean_text import clean_json, clean_text
 from harness_vllm.address import Address
+from harness_vllm.limits import AnswerTooLargeError, limit_answer, read_body
 
 __all__ = ["Client", "StatusError", "Unreachable"]
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 60.0
+SHORTEST_WAIT = 0.001
+"""Seconds; a timeout of 0 would mean that a socket does not wait at all."""
+MEBIBYTE = 1 << 20
 TEMPORARY = frozenset({408, 429, 500, 502, 503, 504, 529})
 _BEGINS_JSON = frozenset({b"", b"{", b"["})
 SHOWN = 300
@@ -66,9 +73,10 @@ class Client:
 
     Args:
         address: Where the server is.
-        timeout: Seconds that the server may stay silent.
+        timeout: Seconds that a request may take, from the connection to the last byte of the answer.
         retries: How often a request is repeated.
         key: Sent as a bearer token, and never shown.
+        max_answer_mib: Mebibytes that one answer may have.
         revive: Called where no connection can be made; True means that the server has been started again.
     """
 
@@ -79,6 +87,7 @@ class Client:
         timeout: float,
         retries: int,
         key: str | None = None,
+        max_answer_mib: int = 64,
         revive: Callable[[], bool] | None = None,
     ) -> None:
         self.address = address
@@ -87,9 +96,11 @@ class Client:
         self.repeated = 0
         """How many requests were sent again."""
         self._key = key
+        self._max_answer_mib = max_answer_mib
         self._revive = revive
         self._idle: list[http.client.HTTPConnection] = []
-        self._busy: set[http.client.HTTPConnection] = set()
+        self._busy: dict[http.client.HTTPConnection, socket.socket | None] = {}
+        """Connections in use with their sockets, which a connection forgets while the last answer is still read."""
         self._lock = threading.Lock()
         self._aborted = threading.Event()
         self._draining = threading.Event()
@@ -120,8 +131,8 @@ class Client:
         self._aborted.set()
         self._draining.set()
         with self._lock:
-            for connection in self._busy:
-                _shut(connection)
+            for connected in self._busy.values():
+                _shut(connected)
 
     def resume(self) -> None:
         """Allow requests, and repeat them, again after `abort` or `drain`."""
@@ -174,11 +185,17 @@ class Client:
         kind = Unreachable if fault.unreachable else AdapterError
         return kind(f"The server at {self.address.url(path)} was asked {times}: {fault}.", hint=hint)
 
+    def _too_large(self, path: str) -> AdapterError:
+        return AdapterError(
+            f"The server at {self.address.url(path)} sent an answer of more than {self._max_answer_mib} MiB.",
+            hint="Allow more with -o max_answer_mib=N; -o prompts_per_request=1 makes answers of vllm smaller.",
+        )
+
     def _exchange(self, method: str, path: str, body: bytes | None, timeout: float) -> Any:
         status, headers, content = self._send(method, path, body, timeout)
         if 200 <= status < 300:
             try:
-                return json.loads(content)
+                return clean_json(content)
             except ValueError as error:
                 reason = f"answered with something that is no JSON: {self._shown(content)!r}"
                 if content.lstrip()[:1] in _BEGINS_JSON:  # cut off on its way
@@ -198,17 +215,25 @@ class Client:
         while True:
             connection, used = self._take(timeout)
             try:
-                answer = self._converse(connection, method, path, body)
+                answer = self._converse(connection, method, path, body, time.monotonic() + timeout)
             except TimeoutError as error:
                 self._drop(connection)
                 raise _TemporaryFault(f"it gave no answer within {timeout:g} s") from error
-            except (OSError, http.client.HTTPException) as error:
+            except AnswerTooLargeError as error:
+                self._drop(connection)
+                raise self._too_large(path) from error
+            except (
+                OSError,
+                http.client.HTTPException,
+                ValueError,
+            ) as error:  # ValueError: a chunk of size -1
                 self._drop(connection)
                 # Servers close idle connections after seconds: that is no fault.
                 if used and isinstance(error, ConnectionError) and not self._draining.is_set():
                     continue
                 unreachable = isinstance(error, ConnectionRefusedError | socket.gaierror)
-                raise _TemporaryFault(_connection_fault(error), lost=True, unreachable=unreachable) from error
+                reason = _connection_fault(error, self._shown(str(error)))
+                raise _TemporaryFault(reason, lost=True, unreachable=unreachable) from error
             except BaseException:
                 self._drop(connection)
                 raise
@@ -216,20 +241,31 @@ class Client:
             return answer
 
     def _converse(
-        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        body: bytes | None,
+        deadline: float,
     ) -> tuple[int, Headers, bytes]:
         headers = {"Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
+        most = self._max_answer_mib * MEBIBYTE
+        limit_answer(connection, deadline, most)
         if connection.sock is None:
             connection.connect()
-            if self._aborted.is_set():  # while there was no socket that `abort` could have shut
-                raise ConnectionAbortedError
+        with self._lock:
+            self._busy[connection] = connection.sock
+        if self._aborted.is_set():  # while there was no socket that `abort` could have shut
+            raise ConnectionAbortedError
+        connection.sock.settimeout(max(deadline - time.monotonic(), SHORTEST_WAIT))
         connection.request(method, path, body=body, headers=headers)
-        response = connection.getresponse()
-        content = response.read()
+        # A connection forgets an answer that ends with it, so that closing the one leaves the other open.
+        with closing(connection.getresponse()) as response:
+            content = read_body(response, most)
         return response.status, {name.lower(): value for name, value in response.getheaders()}, content
 
     # Connections ----------------------------------------------------------------------------------------
@@ -240,25 +276,23 @@ class Client:
         with self._lock:
             used = bool(self._idle)
             connection = self._idle.pop() if used else _connection(self.address, timeout)
-            self._busy.add(connection)
-        if connection.sock is not None:
-            connection.sock.settimeout(timeout)
+            self._busy[connection] = connection.sock
         return connection, used
 
     def _put_back(self, connection: http.client.HTTPConnection) -> None:
         with self._lock:
-            self._busy.discard(connection)
+            self._busy.pop(connection, None)
             if connection.sock is not None:
                 self._idle.append(connection)
 
     def _drop(self, connection: http.client.HTTPConnection) -> None:
         with self._lock:
-            self._busy.discard(connection)
+            self._busy.pop(connection, None)
         connection.close()
 
     def _shown(self, content: bytes | str) -> str:
         """Return the beginning of what a server sent, on one line and without the key."""
-        text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
+        text = clean_text(content.decode("utf-8", "replace") if isinstance(content, bytes) else content)
         if self._key is not None:
             text = text.replace(self._key, "***")
         text = " ".join(text.split()).rstrip(".")
@@ -278,10 +312,10 @@ def _connection(address: Address, timeout: float) -> http.client.HTTPConnection:
     return connection
 
 
-def _shut(connection: http.client.HTTPConnection) -> None:
-    if connection.sock is not None:
+def _shut(connected: socket.socket | None) -> None:
+    if connected is not None:
         try:
-            connection.sock.shutdown(socket.SHUT_RDWR)
+            connected.shutdown(socket.SHUT_RDWR)
         except OSError:
             return
 
@@ -305,7 +339,7 @@ def _number(text: str | None) -> float | None:
 def _message(content: bytes) -> bytes | str:
     """Return the reason in ``{"error": {"message": ...}}`` and its relatives, else the whole body."""
     try:
-        value = json.loads(content)
+        value = clean_json(content)
     except ValueError:
         return content
     error = value.get("error", value) if isinstance(value, dict) else value
@@ -314,14 +348,14 @@ def _message(content: bytes) -> bytes | str:
     return error if isinstance(error, str) else json.dumps(error)
 
 
-def _connection_fault(error: Exception) -> str:
+def _connection_fault(error: Exception, shown: str) -> str:
     if isinstance(error, ConnectionRefusedError):
         return "nothing accepts connections there"
     if isinstance(error, socket.gaierror):
         return "no such host is known"
     if isinstance(error, http.client.IncompleteRead | ConnectionError):
         return "it closed the connection without an answer"
-    return f"the connection failed ({type(error).__name__}: {error})"
+    return f"the connection failed ({type(error).__name__}: {shown})"
 
 
 def _status_hint(status: int) -> str | None:

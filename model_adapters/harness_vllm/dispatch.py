@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
@@ -16,6 +17,8 @@ AHEAD = 2
 """Requests that are submitted for each one under way, so that no thread waits for the caller."""
 SECONDS_BETWEEN_CHECKS = 0.1
 """How often `stopping` is checked while no answer comes."""
+SECONDS_TO_FINISH = 20.0
+"""How long requests under way may still take once the user stops; schedulers kill 30 s after SIGTERM."""
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -52,17 +55,22 @@ class Dispatch:
     ) -> Generator[tuple[int, Answer], None, None]:
         """Yield (index, answer) of every item as the answers come.
 
-        Once `stopping` returns True no request starts, and those under way are answered. The same holds after an
-        error, which is raised after their answers; where the server cannot be reached they are cancelled. Ctrl-C
-        and the end of the generator cancel them, too.
+        Once `stopping` returns True no request starts or is repeated; those under way are cancelled after
+        `SECONDS_TO_FINISH`, and an error among them is dropped. After an error no request starts either; it is
+        raised after the answers of the others, which are cancelled where the server cannot be reached. Ctrl-C and
+        the end of the generator cancel them, too.
         """
         work = _Work(self._threads, function, items)
         failure: Exception | None = None
-        ending = False
+        last_moment: float | None = None
         try:
             while True:
-                ending = ending or failure is not None or stopping()
-                if ending:
+                if last_moment is None and stopping():
+                    last_moment = time.monotonic() + SECONDS_TO_FINISH
+                    self._client.drain()
+                if last_moment is not None and time.monotonic() > last_moment:
+                    self._client.abort()
+                if failure is not None or last_moment is not None:
                     work.cancel()
                 else:
                     work.fill(AHEAD * self.concurrency)
@@ -73,14 +81,15 @@ class Dispatch:
                 index, future = done
                 if (error := future.exception()) is None:
                     yield index, future.result()
-                elif failure is None:
+                elif failure is None and last_moment is None:
                     failure = _as_exception(error)
                     self._drain(failure)
         except BaseException as error:
             self._cancel_all(work, error)
             raise
-        if failure is not None:
+        if failure is not None or last_moment is not None:
             self._client.resume()
+        if failure is not None:
             raise failure
 
     def close(self) -> None:

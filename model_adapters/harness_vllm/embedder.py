@@ -121,10 +121,12 @@ class EmbeddingModel:
     def _vectors(self, answer: Any, count: int) -> list[list[float]]:
         data = answer.get("data") if isinstance(answer, dict) else None
         entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
-        if sorted(entry.get("index", -1) for entry in entries) != list(range(count)):
+        indices: list[Any] = [entry.get("index") for entry in entries]
+        if any(type(index) is not int for index in indices) or sorted(indices) != list(range(count)):
             raise AdapterError(f"The server at {self._url} gave {len(entries)} vectors for {count} texts.")
         vectors = [entry.get("embedding") for entry in sorted(entries, key=lambda entry: int(entry["index"]))]
-        if not all(isinstance(vector, list) and vector for vector in vectors):
+        # numpy would read the text "0.5" and the value true as numbers.
+        if not all(isinstance(vector, list) and vector and _are_numbers(vector) for vector in vectors):
             raise AdapterError(f"The server at {self._url} returned an embedding that is no list of numbers.")
         return [vector for vector in vectors if vector is not None]
 
@@ -133,7 +135,7 @@ class EmbeddingModel:
             raise AdapterError(f"The server at {self._url} returned vectors of different lengths.")
         try:
             vectors = np.asarray(rows, np.float64)
-        except (TypeError, ValueError) as error:
+        except (OverflowError, TypeError, ValueError) as error:
             raise AdapterError(
                 f"The server at {self._url} returned an embedding that is no list of numbers."
             ) from error
@@ -145,3 +147,7 @@ class EmbeddingModel:
                 f"The server at {self._url} returned a zero or non-finite vector for {text[:60]!r}."
             )
         return np.asarray(vectors / lengths, np.float32)
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return set(map(type, values)) <= {int, float}

@@ -100,7 +100,10 @@ class GeneratingModel:
         if call.stopping() or not requests:
             return
         if self._form is None:
-            self._form = self._find_form(splits[0].ids)
+            forms = dict(self._session.stream(self._find_form, [splits[0].ids], call.stopping))
+            if not forms:  # the user stops the run
+                return
+            self._form = forms[0]
         batches: list[_Batch] = []
         first = 0
         for block in blocks:

@@ -15,7 +15,7 @@ from harness_vllm.description import read_served
 from harness_vllm.embedder import EmbeddingModel
 from harness_vllm.fingerprint import folder_fingerprint, served_fingerprint
 from harness_vllm.generator import GeneratingModel
-from harness_vllm.options import ChatOptions, VllmOptions
+from harness_vllm.options import ChatOptions, ClientOptions, VllmOptions
 from harness_vllm.server import OwnServer
 from harness_vllm.session import ServerSession
 from harness_vllm.tokenizing import Tokenizer, open_tokenizer
@@ -67,7 +67,7 @@ def open_chat(description: ModelDescription, options: AdapterOptions) -> Adapter
     assert isinstance(options, ChatOptions)
     served = read_served(description.ref, options, options.key_env)
     address = Address.parse(description.ref)
-    client = Client(address, timeout=options.timeout, retries=options.retries, key=read_key(options.key_env))
+    client = _client(address, options, read_key(options.key_env))
     session = ServerSession(
         client,
         model=served.name,
@@ -95,10 +95,17 @@ def _require_one_process(ref: str) -> None:
 
 
 def _client(
-    address: Address, options: VllmOptions, key: str | None, server: OwnServer | None = None
+    address: Address, options: ClientOptions, key: str | None, server: OwnServer | None = None
 ) -> Client:
     revive = None if server is None else server.revive
-    return Client(address, timeout=options.timeout, retries=options.retries, key=key, revive=revive)
+    return Client(
+        address,
+        timeout=options.timeout,
+        retries=options.retries,
+        key=key,
+        max_answer_mib=options.max_answer_mib,
+        revive=revive,
+    )
 
 
 def _connect_or_close(

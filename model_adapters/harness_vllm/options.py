@@ -18,7 +18,14 @@ class ClientOptions(AdapterOptions):
         default=None, description="Name of the model at the server; needed where it serves several."
     )
     concurrency: int = Field(default=16, ge=1, le=1024, description="Requests under way at the same time.")
-    timeout: float = Field(default=300.0, gt=0, description="Seconds that one request may take.")
+    timeout: float = Field(
+        default=300.0,
+        gt=0,
+        description="Seconds that one request may take, up to the last byte of its answer.",
+    )
+    max_answer_mib: int = Field(
+        default=64, ge=1, le=4096, description="Mebibytes that the answer to one request may have."
+    )
     retries: int = Field(
         default=5,
         ge=0,

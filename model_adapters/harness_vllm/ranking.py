@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,6 +13,14 @@ __all__ = ["Form", "ScoredPrompt", "read_choices", "read_scores", "scoring_paylo
 
 Form = Literal["prompt_logprobs", "echo"]
 Ids = tuple[int, ...]
+
+NAMED_ID = "token_id:"
+"""What vLLM puts before an id in place of a token's text, with ``--return-tokens-as-token-ids``."""
+ROUNDING = 1e-3
+"""A log-probability above 0 by less than this is 0."""
+LARGEST = sys.float_info.max
+SHOWN = 60
+"""Characters of a wrong value that an error shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +48,13 @@ def scoring_payload(model: str, prompts: Sequence[Ids], form: Form) -> dict[str,
 def read_scores(answer: Any, prompts: Sequence[Ids], form: Form, url: str) -> list[ScoredPrompt]:
     """Return the numbers of every prompt; raises `AdapterError` for an answer that does not fit what was asked."""
     choices = read_choices(answer, len(prompts), url)
+    _check_count(answer, sum(map(len, prompts)), url)
     read = _from_prompt_logprobs if form == "prompt_logprobs" else _from_echo
-    return [read(choice, ids, url) for choice, ids in zip(choices, prompts, strict=True)]
+    scored = []
+    for choice, ids in zip(choices, prompts, strict=True):
+        _check_ids(choice, ids, url)
+        scored.append(read(choice, ids, url))
+    return scored
 
 
 def read_choices(answer: Any, count: int, url: str) -> list[Mapping[str, Any]]:
@@ -54,9 +67,29 @@ def read_choices(answer: Any, count: int, url: str) -> list[Mapping[str, Any]]:
             f"The server at {url} gave {len(found)} choices for {count} prompts.",
             hint="If it takes only one prompt per request, pass -o prompts_per_request=1.",
         )
-    if sorted(choice.get("index", -1) for choice in found) != list(range(count)):
+    indices = [choice.get("index") for choice in found]
+    if any(type(index) is not int for index in indices) or sorted(indices) != list(range(count)):
         raise AdapterError(f"The server at {url} numbered its {count} choices wrongly.")
     return sorted(found, key=lambda choice: int(choice["index"]))
+
+
+def _check_count(answer: Mapping[str, Any], count: int, url: str) -> None:
+    """Raise `AdapterError` where the server counted other tokens: it put one before the prompt, for example."""
+    usage = answer.get("usage")
+    counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    if counted is not None and (type(counted) is not int or counted != count):
+        raise _other_tokens(url, f"usage.prompt_tokens={counted!r} instead of {count}")
+
+
+def _check_ids(choice: Mapping[str, Any], ids: Ids, url: str) -> None:
+    """Raise `AdapterError` where a server that names the ids of a prompt names others."""
+    named = choice.get("prompt_token_ids")
+    if named is not None and (not isinstance(named, list) or _as_ids(named) != ids):
+        raise _other_tokens(url, "other ids in prompt_token_ids")
+
+
+def _as_ids(values: Sequence[Any]) -> Ids | None:
+    return tuple(values) if all(type(value) is int for value in values) else None
 
 
 def _from_prompt_logprobs(choice: Mapping[str, Any], ids: Ids, url: str) -> ScoredPrompt:
@@ -70,12 +103,17 @@ def _from_prompt_logprobs(choice: Mapping[str, Any], ids: Ids, url: str) -> Scor
         raise _other_tokens(url, f"{len(entries)} tokens instead of {len(ids)}")
     logprobs, likeliest = [], []
     for position, (entry, token) in enumerate(zip(entries[1:], ids[1:], strict=True), start=1):
-        try:
-            scored = entry[str(token)]
-            logprobs.append(_finite(scored["logprob"], url))
-            likeliest.append(int(scored["rank"]) == 1)
-        except (KeyError, TypeError, ValueError) as error:
-            raise _other_tokens(url, f"no log-probability and rank of token {token} at {position}") from error
+        scored = entry.get(str(token)) if isinstance(entry, dict) else None
+        if not isinstance(scored, dict):
+            raise _other_tokens(
+                url, f"no log-probability and rank of token {token} in prompt_logprobs[{position}]"
+            )
+        field = f"prompt_logprobs[{position}]"
+        logprobs.append(_logprob(scored.get("logprob"), f"{field}.logprob", url))
+        rank = scored.get("rank")
+        if type(rank) is not int or rank < 1:
+            raise _wrong_value(url, f"{field}.rank", rank, "a whole number from 1")
+        likeliest.append(rank == 1)
     return ScoredPrompt(logprobs=tuple(logprobs), likeliest=tuple(likeliest))
 
 
@@ -91,23 +129,43 @@ def _from_echo(choice: Mapping[str, Any], ids: Ids, url: str) -> ScoredPrompt:
     # One token more than the prompt's: the server generates one.
     if len(numbers) not in (len(ids), len(ids) + 1) or len(best) != len(numbers):
         raise _other_tokens(url, f"{len(numbers)} tokens instead of {len(ids)}")
-    returned = choice.get("prompt_token_ids")
-    if returned is not None and tuple(returned) != ids:
-        raise _other_tokens(url, "other token ids")
-    try:
-        logprobs = tuple(_finite(number, url) for number in numbers[1 : len(ids)])
-        highest = [max(map(float, top.values())) for top in best[1 : len(ids)]]
-    except (AttributeError, TypeError, ValueError) as error:
-        raise _other_tokens(url, "a token without a log-probability") from error
-    likeliest = tuple(number >= top for number, top in zip(logprobs, highest, strict=True))
-    return ScoredPrompt(logprobs=logprobs, likeliest=likeliest)
+    _check_token_names(table.get("tokens"), ids, url)
+    logprobs, likeliest = [], []
+    for position in range(1, len(ids)):
+        field = f"logprobs.token_logprobs[{position}]"
+        logprobs.append(_logprob(numbers[position], field, url))
+        field, top = f"logprobs.top_logprobs[{position}]", best[position]
+        if not isinstance(top, dict) or not top:
+            raise _wrong_value(url, field, top, "the log-probabilities of the likeliest tokens")
+        likeliest.append(logprobs[-1] >= max(_logprob(number, field, url) for number in top.values()))
+    return ScoredPrompt(logprobs=tuple(logprobs), likeliest=tuple(likeliest))
 
 
-def _finite(number: Any, url: str) -> float:
-    value = float(number)
-    if not math.isfinite(value) or value > 1e-3:
-        raise AdapterError(f"The server at {url} gave {value} as a log-probability.")
-    return min(value, 0.0)
+def _check_token_names(names: Any, ids: Ids, url: str) -> None:
+    """Raise `AdapterError` where names of tokens that hold their ids, as ``token_id:17``, are not the prompt's.
+
+    Names that are texts are not compared: servers write the bytes of a token in several ways.
+    """
+    for position, (name, token) in enumerate(
+        zip(names if isinstance(names, list) else (), ids, strict=False)
+    ):
+        if isinstance(name, str) and name.startswith(NAMED_ID) and name != f"{NAMED_ID}{token}":
+            raise _other_tokens(url, f"{name!r} in logprobs.tokens[{position}] instead of token {token}")
+
+
+def _logprob(value: Any, field: str, url: str) -> float:
+    """Return a log-probability; raises `AdapterError` for anything but a finite number up to 0."""
+    is_number = type(value) in (int, float) and -LARGEST < value <= ROUNDING
+    if not is_number:  # NaN fails both comparisons
+        raise _wrong_value(url, field, value, "a finite number up to 0")
+    return min(float(value), 0.0)
+
+
+def _wrong_value(url: str, field: str, value: Any, expected: str) -> AdapterError:
+    return AdapterError(
+        f"The server at {url} gave {str(value)[:SHOWN]!r} ({type(value).__name__}) as {field}; expected {expected}.",
+        hint="Its log-probabilities cannot be used: use another server, or see its log.",
+    )
 
 
 def _other_tokens(url: str, found: str) -> AdapterError:

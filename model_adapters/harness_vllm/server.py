@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness import AdapterError, UsageError
+from harness.storage.clean_text import add_secret, clean_text
 from harness_vllm import launcher
 from harness_vllm.address import Address
 from harness_vllm.options import VllmOptions
@@ -89,6 +90,7 @@ class OwnServer:
     def __init__(self, ref: str, name: str, options: VllmOptions) -> None:
         self.key = secrets.token_urlsafe(24)
         """A key of this server alone, so that other users of the machine cannot send it requests."""
+        add_secret(self.key)
         port = _free_port()
         self.address = Address(secure=False, host="127.0.0.1", port=port, base="/v1")
         self._ref = ref
@@ -147,7 +149,7 @@ class OwnServer:
         size = os.fstat(descriptor).st_size
         # pread leaves the offset alone, which the server's own writes share.
         text = os.pread(descriptor, TAIL_BYTES, max(0, size - TAIL_BYTES)).decode("utf-8", "replace")
-        lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+        lines = [line.rstrip() for line in clean_text(text).splitlines() if line.strip()]
         return "\n".join(f"  {line}" for line in lines[-TAIL_LINES:]) or "  (it wrote nothing)"
 
     # The process ----------------------------------------------------------------------------------------

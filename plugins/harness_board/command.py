@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from harness import UsageError
+from harness.cli.output import echo
 
 __all__ = ["app"]
 
@@ -87,11 +88,11 @@ def board(
         write_rows(json_file, rows)
     if output is not None:
         write_file(output, board_page(made))
-        typer.echo(
+        echo(
             f"Wrote {output}: {len(made.systems)} systems, {len(made.tasks)} tasks, {len(made.languages)} languages."
         )
     if site is not None:
-        typer.echo(f"Wrote {write_site(made, site)} pages to {site}: open index.html.")
+        echo(f"Wrote {write_site(made, site)} pages to {site}: open index.html.")
 
 
 def _pairs(given: list[str]) -> dict[str, str]:

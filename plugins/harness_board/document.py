@@ -35,6 +35,8 @@ class TaskColumn:
     """The languages that the task's score is a mean over."""
     source: str | None = None
     """The language that is transferred from."""
+    chance: float | None = None
+    """What guessing scores in the first headline metric, in points; None where it is not known."""
     added: tuple[str, ...] = ()
     """Languages that others added: they are shown, and in no mean of the task."""
     marks: dict[str, str] = field(default_factory=dict)
@@ -172,8 +174,8 @@ class Board:
 
 def _task(task: TaskColumn) -> dict[str, Any]:
     plain = asdict(task)
-    for name in ("added", "marks", "described"):
-        if name == "described" or not plain[name]:
+    for name in ("added", "marks", "described", "chance"):
+        if name == "described" or plain[name] in ((), {}, None):
             del plain[name]
     return plain
 

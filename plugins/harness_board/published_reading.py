@@ -70,6 +70,7 @@ def catalog_tasks(catalog: Catalog, names: Iterable[str]) -> list[TaskColumn]:
                 headline=tuple(entry.spec.headline),
                 languages=tuple(code for code in entry.spec.languages if code not in entry.added),
                 source=entry.spec.transfer.source if entry.spec.transfer is not None else None,
+                chance=None if entry.spec.chance is None else entry.spec.chance * 100,
             )
         )
     return found

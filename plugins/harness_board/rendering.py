@@ -10,14 +10,14 @@ from typing import Any
 
 from harness.reporting.markup.character import visible
 from harness.reporting.markup.element import Element, element
-from harness.reporting.markup.heatmap import heat_class
+from harness.reporting.markup.heatmap import heat_class, heat_legend, levels
 from harness.reporting.markup.page import page
 from harness.reporting.number import INTERVAL_LEGEND
 from harness_board.addition import LEGEND, extension_table
 from harness_board.document import Board
 from harness_board.equity import equity_section
 from harness_board.metadata import UNITS
-from harness_board.standing import Field, Row, Standing, standing
+from harness_board.standing import Field, Row, Standing, Z, standing
 
 __all__ = ["board_page", "board_style", "script"]
 
@@ -55,6 +55,7 @@ FACT_HEADS = {
     "contamination": "Contamination",
     "reported": "Reported",
 }
+BANDS = "Fields of one column that do not differ measurably from the best of their colour have the same one."
 LONG = 30
 """Characters of a fact that fit in one line."""
 BACK = "← all tasks and languages"
@@ -108,11 +109,13 @@ def board_page(
             "p", f"{len(shown.rows)} of {len(content['systems'])} systems shown, {_hidden(content, shown)}.",
             id="count", role="status",
         ),
+        _legends(),
         _table(shown, place, _formula(task)),
         element(
             "p",
             "~ over fewer languages than the task has, so not ranked; - no score (hover for the reason). Where runs "
-            f"have errors, rank intervals and tie groups come from unpaired 95 % comparisons. "
+            f"have errors, rank intervals and tie groups come from unpaired 95 % comparisons; a system without a known "
+            f"error is separable from no other one. "
             f"{INTERVAL_LEGEND}.{_marks(board)}",
             class_="note",
         ),
@@ -162,18 +165,21 @@ def _table(shown: Standing, caption: str, formula: str) -> Element:
     heads.append(_head("total", "Overall", formula, is_number=True, order="descending"))
     heads += [_head(column.id, column.head, column.title, is_number=True) for column in shown.columns]
     heads.append(_head("coverage", "Known", "share of the columns with a score", is_number=True))
-    known = [
-        [row.fields[place].value for row in shown.rows if row.fields[place].value is not None]
-        for place in range(len(shown.columns))
-    ]
-    limits = [(min(column, default=0.0), max(column, default=0.0)) for column in known]  # type: ignore[type-var]
+    shades = list(zip(*(_shades(shown, place) for place in range(len(shown.columns))), strict=True))
     return element(
         "div",
         element(
             "table",
             element("caption", caption),
             element("thead", element("tr", heads), id="board-head"),
-            element("tbody", [_row(row, shown, limits) for row in shown.rows], id="board-rows"),
+            element(
+                "tbody",
+                [
+                    _row(row, shown, own)
+                    for row, own in zip(shown.rows, shades or [()] * len(shown.rows), strict=True)
+                ],
+                id="board-rows",
+            ),
             id="board",
         ),
         class_="board-scroll",
@@ -188,7 +194,7 @@ def _head(name: str, text: str, title: str, *, is_number: bool, order: str | Non
     return element("th", button, scope="col", class_="n" if is_number else None, aria_sort=order)
 
 
-def _row(row: Row, shown: Standing, limits: Sequence[tuple[Any, Any]]) -> Element:
+def _row(row: Row, shown: Standing, shades: Sequence[str]) -> Element:
     total = row.total
     unranked = total.title if total.value is None else f"not ranked: {total.title}"
     cells = [element("td", row.rank or "-", class_="n", title=None if row.rank else unranked)]
@@ -205,14 +211,40 @@ def _row(row: Row, shown: Standing, limits: Sequence[tuple[Any, Any]]) -> Elemen
             title=total.description or None,
         )
     )
-    cells += [_field(field, *limit) for field, limit in zip(row.fields, limits, strict=True)]
+    cells += [_field(field, shade) for field, shade in zip(row.fields, shades, strict=True)]
     cells.append(element("td", f"{int(row.coverage + 0.5)} %", class_="n"))
     return element("tr", cells)
 
 
-def _field(field: Field, low: float, high: float) -> Element:
-    style = f"n {heat_class(field.value, low, high)}"
-    return element("td", field.text, class_=style, title=field.description or None)
+def _field(field: Field, shade: str) -> Element:
+    return element("td", field.text, class_=f"n {shade}", title=field.description or None)
+
+
+def _shades(shown: Standing, place: int) -> list[str]:
+    """Return the classes of a column's fields: from chance (or 0) to 100, no colour apart by noise alone."""
+    fields = [row.fields[place] for row in shown.rows]
+    reaches = [None if (error := field.error) is None else Z * error for field in fields]
+    found = levels([field.value for field in fields], reaches)
+    return [heat_class(level, shown.columns[place].low, 100.0) for level in found]
+
+
+def _legends() -> Element:
+    """Return the colours of scores and those of gaps, one of which is shown."""
+    return element(
+        "div",
+        element(
+            "div",
+            heat_legend("Colours: chance, or 0 where it is not known", f"100. {BANDS}"),
+            id="legend-score",
+        ),
+        element(
+            "div",
+            heat_legend("Colours: gap of 0", f"100. {BANDS}", ramp="error"),
+            id="legend-gap",
+            hidden=True,
+        ),
+        id="legends",
+    )
 
 
 # The controls -------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ def run_tasks(run: Run) -> list[TaskColumn]:
                 headline=tuple(spec["headline"]),
                 languages=tuple(spec.get("published_languages") or met),
                 source=spec.get("source"),
+                chance=_points(spec.get("chance")),
                 added=added_languages(run, task),
                 marks=language_marks(run, task),
                 described=described_languages(run, task),

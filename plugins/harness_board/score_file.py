@@ -55,6 +55,8 @@ class ScoreTable:
     printed: bool = False
     """Whether it is a printed average, next to cells by language."""
     note: str = ""
+    place: str = ""
+    """File and line."""
 
 
 def read_scores(path: Path) -> list[ScoreTable]:
@@ -96,7 +98,12 @@ def _row(
     row: Mapping[str, str], named: Sequence[str], path: Path, number: int, *, strict: bool
 ) -> Iterator[ScoreTable]:
     model, setting = _setting(row["model"], row.get("setting", ""))
-    shared: dict[str, Any] = {"model": model, "setting": setting, "note": row.get("note", "")}
+    shared: dict[str, Any] = {
+        "model": model,
+        "setting": setting,
+        "note": row.get("note", ""),
+        "place": f"{path}:{number}",
+    }
     codes = known_languages()
     if set(named) >= {"task", "metric"} or "score" in named:
         missing = [name for name in LONG if name not in row]
@@ -192,15 +199,29 @@ def _metric(row: ScoreTable, column: TaskColumn | None) -> str:
     """Return the metric of the task that a file's short name means; raises `DataError` where none fits."""
     if column is None:
         return row.metric or "score"
+    if not row.metric and len(column.headline) > 1:
+        names = [f"{row.task}_{_short(name)}" for name in column.headline]
+        raise DataError(
+            f"{row.place}: {row.task!r} has {len(names)} scores ({', '.join(column.headline)}); none is named.",
+            hint=f"Name the file or the column {' or '.join(names)}.",
+        )
     if not row.metric:
         return column.headline[0]
     wanted = SHORT_METRICS.get(row.metric, row.metric)
     fitting = [name for name in column.metrics if name == wanted or name.endswith(f"_{wanted}")]
     if not fitting:
         raise DataError(
-            f"A score file names {row.task}_{row.metric}, but {row.task!r} has {', '.join(column.metrics)}."
+            f"{row.place}: a score is named {row.task}_{row.metric}, but {row.task!r} has {', '.join(column.metrics)}."
         )
     return fitting[0]
+
+
+def _short(metric: str) -> str:
+    """Return the name that files give a metric."""
+    return next(
+        (own for own, name in SHORT_METRICS.items() if metric in {name, own} or metric.endswith(f"_{name}")),
+        metric,
+    )
 
 
 def _score(task: str, metric: str, rows: Sequence[ScoreTable], column: TaskColumn | None) -> Score:

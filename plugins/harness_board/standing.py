@@ -33,6 +33,14 @@ class Field:
     """Why it is missing, or what must be known about it."""
 
     @property
+    def error(self) -> float | None:
+        """The standard error; of a score without spread the longer side of its interval over `Z`; None: unknown."""
+        if self.value is None or self.se or self.interval is None:
+            return self.se or None
+        low, high = self.interval
+        return max(self.value - low, high - self.value) / Z
+
+    @property
     def text(self) -> str:
         """One decimal; ``~`` after a mean over fewer languages than the task has."""
         return "-" if self.value is None else f"{points(self.value)}{'' if self.is_whole else '~'}"
@@ -56,6 +64,8 @@ class Column:
     id: str
     head: str
     title: str
+    low: float = 0.0
+    """Where its colours start: chance, or 0 where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +234,7 @@ def standing(content: Mapping[str, Any], *, task: str | None = None, language: s
 
 def _order(row: Row) -> tuple[bool, bool, float, int]:
     value = row.total.value
-    return value is None, not row.total.is_whole, -(value or 0.0), row.index
+    return value is None, value is not None and not row.total.is_whole, -(value or 0.0), row.index
 
 
 def _columns(
@@ -237,6 +247,7 @@ def _columns(
                 id=f"l:{code}",
                 head=f"{code}{item.get('marks', {}).get(code, '')}",
                 title=f"{names.get(code, code)}: {', '.join(item['by_language'])}",
+                low=_low(item, item["by_language"]),
             )
             for item in tasks
             for code in shown_languages(item)
@@ -247,9 +258,15 @@ def _columns(
             id=f"t:{item['task']}",
             head=f"{item['task']}{item.get('marks', {}).get(language, '')}",
             title=f"{', '.join(item[key])}: mean over its languages",
+            low=_low(item, item[key]),
         )
         for item in tasks
     ]
+
+
+def _low(task: Mapping[str, Any], metrics: Sequence[str]) -> float:
+    known = task.get("chance") if list(metrics) == list(task["headline"][:1]) else None
+    return 0.0 if known is None else float(known)
 
 
 def _total(fields: Mapping[str, Field], categories: Mapping[str, Sequence[str]]) -> Field:
@@ -263,7 +280,7 @@ def _total(fields: Mapping[str, Field], categories: Mapping[str, Sequence[str]])
     weights = {task: 1 / len(used) for task in used}
     for tasks in groups.values():
         weights |= {task: 1 / len(tasks) / len(groups) for task in tasks}
-    errors = [(weights[task], fields[task].se) for task in used]
+    errors = [(weights[task], fields[task].error) for task in used]
     title = "" if whole else "over fewer languages than the tasks have"
     return Field(
         value=found.paper if groups else found.flat,
@@ -284,7 +301,8 @@ def ranks(totals: Sequence[Field]) -> list[dict[str, str]]:
     """Return rank, tie group and rank interval of every total; empty texts for incomplete ones.
 
     A tie group holds what an unpaired 95 % comparison cannot separate from its best; a rank interval counts the
-    systems that are separably better and worse. Items that systems share would separate more: ``harness compare``.
+    systems that are separably better and worse. A system whose error is not known is separable from none; where no
+    error is known, there are only ranks. Items that systems share would separate more: ``harness compare``.
     """
     known = sorted(
         (
@@ -294,16 +312,19 @@ def ranks(totals: Sequence[Field]) -> list[dict[str, str]]:
         )
     )
     found = [{"rank": "", "range": "", "group": ""} for _ in totals]
-    has_errors = len(known) > 1 and all(totals[place].se is not None for _, place in known)
-    leader, letter = None, -1
+    errors = [field.error for field in totals]
+    has_errors = len(known) > 1 and any(errors[place] is not None for _, place in known)
+    leader, letter = -1, -1
     for order, (low, place) in enumerate(known):
         before = known[order - 1]
         is_same = order > 0 and abs(before[0] - low) < 1e-9
         found[place]["rank"] = found[before[1]]["rank"] if is_same else str(order + 1)
         if not has_errors:
             continue
-        if leader is None or _differ(totals[leader], totals[place]):
+        if leader < 0 or _differ(totals[leader], totals[place]):
             leader, letter = place, letter + 1
+        elif errors[leader] is None:  # nothing is separable from it: the next one that has an error leads
+            leader = place
         others = [(value, other) for value, other in known if _differ(totals[other], totals[place])]
         better = sum(value < low for value, _ in others)
         worse = sum(value > low for value, _ in others)
@@ -313,8 +334,10 @@ def ranks(totals: Sequence[Field]) -> list[dict[str, str]]:
 
 
 def _differ(one: Field, other: Field) -> bool:
-    error = math.hypot(one.se or 0.0, other.se or 0.0)
-    return abs((one.value or 0.0) - (other.value or 0.0)) > Z * error
+    own, theirs = one.error, other.error
+    if own is None or theirs is None:
+        return False
+    return abs((one.value or 0.0) - (other.value or 0.0)) > Z * math.hypot(own, theirs)
 
 
 def _setting(system: Mapping[str, Any]) -> str:

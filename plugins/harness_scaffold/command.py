@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from harness.cli.output import echo
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -90,7 +92,7 @@ def language(
     _, checked = _opened(f"{task_name}-{code}".lower().replace("_", "-"), output)
     words["summary"] = f"The language {code} for the task {task_name} of the harness."
     _write("language", checked, output, words)
-    typer.echo(f"The sample still holds the text in {origin!r}: translate it, and keep ids and labels.")
+    echo(f"The sample still holds the text in {origin!r}: translate it, and keep ids and labels.")
 
 
 @app.command()
@@ -161,9 +163,7 @@ def _write(sort: str, name: PackageName, output: Path | None, words: Mapping[str
     folder = output or Path(name.distribution)
     contents = render(sort, {**words, "package": name.package, "distribution": name.distribution})
     write_package(folder, contents)
-    typer.echo(f"{folder}: {len(contents)} files")
+    echo(f"{folder}: {len(contents)} files")
     for path in sorted(contents):
-        typer.echo(f"  {path}")
-    typer.echo(
-        f"Install it: pip install -e {folder}   Test it: pytest {folder}   Then read {folder / 'README.md'}"
-    )
+        echo(f"  {path}")
+    echo(f"Install it: pip install -e {folder}   Test it: pytest {folder}   Then read {folder / 'README.md'}")

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from harness import DataError, UsageError
+from harness.cli.output import echo
 from harness_vyakarana.command_code_switch import code_switch
 
 __all__ = ["app"]
@@ -154,9 +155,7 @@ def check(
     show_check(result, json_file)
     if result.violations:
         if compat is None:
-            typer.echo(
-                "To check a released treebank, or one generated with --compat paper, use --compat paper."
-            )
+            echo("To check a released treebank, or one generated with --compat paper, use --compat paper.")
         raise typer.Exit(1)
 
 
@@ -207,7 +206,7 @@ def agreement(
                     file.write(json.dumps(item, ensure_ascii=False).encode() + b"\n")
     row = made.report.row(str(source))
     skipped = "; ".join(f"{count:,} {reason}" for reason, count in made.report.skipped.most_common())
-    typer.echo(
+    echo(
         f"Wrote {output}: {made.report.items.total():,} items from {made.report.sentences:,} sentences"
         + (f" (skipped verbs: {skipped})." if skipped else ".")
     )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from harness.cli.output import echo
+
 __all__ = ["code_switch", "language_of", "switched_files"]
 
 if TYPE_CHECKING:
@@ -78,13 +80,13 @@ def code_switch(
 def _print_counts(total: SwitchCounts, switches: Sequence[CodeSwitch]) -> None:
     used = {switch.engine.name: switch.engine for switch in switches}.values()
     names = ", ".join(f"{one.name} {one.version} ({one.licence})" for one in used)
-    typer.echo(
+    echo(
         f"{total.switched} of {total.tokens} tokens switched, {total.respelt} respelt, in {total.sentences} sentences "
         f"of {len(switches)} file(s), by {names}."
     )
     if total.unknown:
         shown = ", ".join(f"{form} ({count})" for form, count in total.unknown.most_common(EXAMPLES))
-        typer.echo(f"{total.unknown.total()} tokens still have letters without a rule: {shown}.", err=True)
+        echo(f"{total.unknown.total()} tokens still have letters without a rule: {shown}.", err=True)
 
 
 def _engine(name: str | None, language: str, registry: Registry) -> Transliterator:

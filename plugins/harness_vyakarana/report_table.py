@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from harness.cli.output import write_rows
+from harness.cli.output import echo, write_rows
 from harness.cli.table import print_table
 from harness_vyakarana.colorless import Report
 from harness_vyakarana.stats import FEATURES, Stats, offers
@@ -26,7 +24,7 @@ def show_reports(reports: Sequence[tuple[Job, Report]], json_file: Path | None) 
     total = Report()
     for job, report in reports:
         total.add(report)
-        typer.echo(
+        echo(
             f"Wrote {job.target}: {report.written:,} sentences from {report.read:,} of {job.source.name}"
             f" ({report.dropped:,} dropped as too short)."
         )
@@ -112,18 +110,18 @@ def _counts(counts: Counter[str]) -> str:
 def show_check(result: CheckResult, json_file: Path | None) -> None:
     """Print the counts and the violations of a check."""
     changed = sum(result.changed.values())
-    typer.echo(
+    echo(
         f"{result.sentences:,} sentences, {result.words:,} words, {changed:,} changed:"
         f" {len(result.violations):,} violations."
     )
     other = {column: count for column, count in result.other_release.items() if count}
     if other:
         shown = ", ".join(f"{column.upper()} of {count:,} words" for column, count in sorted(other.items()))
-        typer.echo(f"The source is from another release: {shown} differ; not counted as violations.")
+        echo(f"The source is from another release: {shown} differ; not counted as violations.")
     for violation in result.violations[:SHOWN_VIOLATIONS]:
-        typer.echo(f"  {violation}")
+        echo(f"  {violation}")
     if len(result.violations) > SHOWN_VIOLATIONS:
-        typer.echo(f"  and {len(result.violations) - SHOWN_VIOLATIONS} more (--json writes all).")
+        echo(f"  and {len(result.violations) - SHOWN_VIOLATIONS} more (--json writes all).")
     if json_file is not None:
         rows = [
             {"sent_id": violation.sent_id, "word": violation.word, "message": violation.message}

@@ -108,7 +108,11 @@ test("ranks, tie groups and rank intervals", () => {
   assert.deepEqual(found.map((one) => one.group), ["B", "B", "A", "", "C"]);
   assert.deepEqual(found.map((one) => one.range), ["2–3", "2–3", "1–1", "", "4–4"]);
   assert.deepEqual(board.rank([cell(50, null), cell(50, null)]).map((one) => one.rank), ["1", "1"]);
-  assert.equal(board.rank([cell(1, null), cell(2)])[0].range, "");
+  assert.equal(board.rank([cell(1, null), cell(2, null)])[0].range, "");
+  // What has no known error is separable from nothing, and takes the intervals of no other system away.
+  const mixed = board.rank([cell(90, null), cell(80), cell(20), { value: 100, se: 0, low: 60, high: 100, whole: true }]);
+  assert.deepEqual(mixed.map((one) => one.range), ["1–4", "1–3", "3–4", "1–3"]);
+  assert.deepEqual(mixed.map((one) => one.group), ["A", "A", "B", "A"]);
 });
 
 test("errors of means of independent scores", () => {

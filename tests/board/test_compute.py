@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from harness.metrics.suites import overall
+from harness.reporting.markup.heatmap import levels
 from harness.reporting.number import uncertainty
 from harness_board.document import Board, Score, System
-from harness_board.standing import Field, amount, points, ranks, standing
+from harness_board.standing import Field, Z, amount, points, ranks, standing
 
 HERE = Path(__file__).parent
 COMPUTE = HERE.parents[1] / "plugins" / "harness_board" / "static" / "compute.mjs"
@@ -22,7 +23,7 @@ AGGREGATION = json.loads((HERE / "aggregation.json").read_text(encoding="utf-8")
 UNCERTAINTY = json.loads((HERE / "uncertainty.json").read_text(encoding="utf-8"))
 NUMBERS = json.loads((HERE / "numbers.json").read_text(encoding="utf-8"))
 SHOW = """
-import { cellText, cellTitle, prepare, view } from %s;
+import { cellText, cellTitle, levels, prepare, view } from %s;
 import { readFileSync } from "node:fs";
 const board = prepare(JSON.parse(readFileSync(process.argv[2])));
 const out = JSON.parse(process.argv[3]).map((state) => {
@@ -31,7 +32,8 @@ const out = JSON.parse(process.argv[3]).map((state) => {
     const cells = r.cells.map((c) => [cellText(c), cellTitle(c)]);
     return [r.index, r.rank, r.range, r.group, cellText(r.total), cellTitle(r.total), ...cells];
   });
-  return { columns: shown.columns.map((c) => [c.id, c.head, c.title]), facts: shown.facts, rows };
+  const shades = shown.columns.map((_, place) => levels(shown.rows.map((row) => row.cells[place])));
+  return { shades, columns: shown.columns.map((c) => [c.id, c.head, c.title, c.low]), facts: shown.facts, rows };
 });
 process.stdout.write(JSON.stringify(out));
 """
@@ -77,8 +79,14 @@ def test_the_tests_of_the_script(node: str) -> None:
 
 def _shown(board: Board, **route: str) -> dict[str, Any]:
     made = standing(board.content(), **route)
+    fields = [[row.fields[place] for row in made.rows] for place in range(len(made.columns))]
+    reaches = [[None if field.error is None else Z * field.error for field in own] for own in fields]
     return {
-        "columns": [[column.id, column.head, column.title] for column in made.columns],
+        "shades": [
+            [None if level is None else pytest.approx(level) for level in levels([f.value for f in own], ends)]
+            for own, ends in zip(fields, reaches, strict=True)
+        ],
+        "columns": [[column.id, column.head, column.title, column.low] for column in made.columns],
         "facts": list(made.facts),
         "rows": [
             [row.index, row.rank, row.range, row.group, row.total.text, row.total.description,
@@ -107,7 +115,17 @@ def extended(published: Board) -> Board:
     )
 
 
-@pytest.mark.parametrize("name", ["published", "hostile", "extended"])
+@pytest.fixture
+def partial(hostile: Board) -> Board:
+    """A board of systems without an overall score, the first of which has a mean over fewer languages."""
+    scores = [replace(system.scores[0], is_whole=place > 0) for place, system in enumerate(hostile.systems)]
+    systems = [
+        replace(system, scores=(score,)) for system, score in zip(hostile.systems, scores, strict=True)
+    ]
+    return replace(hostile, systems=tuple(systems))
+
+
+@pytest.mark.parametrize("name", ["published", "hostile", "extended", "partial"])
 def test_python_and_the_script_show_the_same_tables(
     name: str, node: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 import harness.cli.display
-from harness.cli.display import ConsoleProgress
+from harness.cli.display import ConsoleProgress, PrintableConsole
 
 Cli = Callable[..., tuple[int, str, str]]
 InstallPlugin = Callable[..., Path]
@@ -25,12 +24,12 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """A terminal that progress is shown on."""
     file = io.StringIO()
 
-    def console(**given: Any) -> Console:
+    def console(**given: Any) -> PrintableConsole:
         own = {"file": file, "force_terminal": True, "width": 80, "color_system": None}
-        return Console(**{**given, **own, "legacy_windows": False})
+        return PrintableConsole(**{**given, **own, "legacy_windows": False})
 
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(harness.cli.display, "Console", console)
+    monkeypatch.setattr(harness.cli.display, "PrintableConsole", console)
     return file
 
 

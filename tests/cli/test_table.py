@@ -46,6 +46,8 @@ def test_wide_characters_and_several_lines() -> None:
     assert render_table(["name"], [["語語 語語"]], width=5) == ["name ", "語語 ", "語語 "]
 
 
-def test_what_would_steer_a_terminal_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_would_steer_a_terminal_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["a"], [["\x1b[31mred\x07 :smile: [bold]x[/bold]\x9b2J"]])
-    assert capsys.readouterr().out.splitlines()[1] == "[31mred :smile: [bold]x[/bold]2J"
+    assert (
+        capsys.readouterr().out.splitlines()[1] == "⟦U+001B⟧[31mred⟦U+0007⟧ :smile: [bold]x[/bold]⟦U+009B⟧2J"
+    )

@@ -15,7 +15,7 @@ Read = Callable[..., list[Row]]
 Write = Callable[[str, str | bytes], Path]
 
 _SENTENCE = st.text(
-    st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\ufeff"), min_size=1
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0\n\r\ufeff"), min_size=1
 ).filter(lambda text: text == text.rstrip())
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,11 @@ def test_a_changed_file_has_another_digest(tmp_path: Path) -> None:
     path = _put(tmp_path, "a.tsv", "1")
     resolved = ResolvedData(paths=(path,), origin="local", split_used="test", describe="")
     before = resolved.digest()
+    resolved.check_unchanged()
     path.write_text("2", encoding="utf-8")
     os.utime(path, ns=(1, 1))
-    assert resolved.digest() != before
+    assert resolved.digest() == before, "a run keeps the digest of its plan"
+    with pytest.raises(DataError, match=re.escape(str(path))):
+        resolved.check_unchanged()
+    found_again = ResolvedData(paths=(path,), origin="local", split_used="test", describe="")
+    assert found_again.digest() != before

@@ -14,7 +14,7 @@ from harness.errors import DataError
 Read = Callable[..., list[Row]]
 Write = Callable[[str, str | bytes], Path]
 
-_WORD = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\ufeff"), min_size=1)
+_WORD = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\t\n\r\ufeff "), min_size=1)
 _SENTENCES = st.lists(st.lists(st.tuples(_WORD, _WORD), min_size=1, max_size=5), max_size=5)
 
 

@@ -109,7 +109,7 @@ def test_wrong_shapes_are_rejected() -> None:
         histogram("T", [0, 1], [1, 2], x_label="x")
     with pytest.raises(ValueError, match="above 0"):
         scatter("T", [Place(label="a", x=0, y=1)], x_label="x", y_label="y", log_x=True)
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ValueError, match="2 columns"):
         heatmap("T", ["a", "b"], [HeatRow(label="r", values=(1.0,))])
 
 
@@ -132,7 +132,7 @@ def test_colours_are_steps(value: float | None, expected: str) -> None:
 
 
 def test_the_middle_of_differences_is_neutral() -> None:
-    assert heat_class(0, -10, 10, diverging=True) == "d4"
+    assert heat_class(0, -10, 10, ramp="difference") == "d4"
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_one_class_in_train_fails_and_a_missing_one_is_reported(run: RunToy, toy
     write_rows(toy / "hi.train.jsonl", rows(40, seed=1, classes=("NOUN",)))
     cells = run("toy_pos").cells
     assert [cell["status"] for cell in cells] == ["failed", "failed"]
-    assert "the one class 'NOUN' in train" in cells[0]["reason"]
+    assert "'NOUN' in train" in cells[0]["reason"]
 
 
 def test_empty_words_and_long_sentences_are_counted(run: RunToy, toy: Path) -> None:

@@ -24,6 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     quick = {name: replace(own, max_epochs=2, fractions=()) for name, own in PRESETS.items()}
     monkeypatch.setattr("harness_probing.settings.PRESETS", quick)
     tokenizer = wordpiece()
+    tokenizer.add_tokens(list("0123456789"))  # the words of the toy tasks have numbers
     torch.manual_seed(0)
     BertModel(BertConfig(**sizes(tokenizer, PIECE_LIMIT))).save_pretrained(tmp_path / "bert")
     tokenizer.save_pretrained(tmp_path / "bert")

@@ -257,7 +257,10 @@ def test_languages_skipped_for_the_same_reason_share_a_line(make_run: MakeRun) -
     )
     groups = [(group.languages, group.reason) for group in summarise([run]).skipped]
     assert groups == [
-        (("de", "sw"), "No data of 'xnli' in 'de' (test): looked for xnli/test-de.tsv in data."),
+        (
+            ("de", "sw"),
+            "No data of 'xnli' in 'de' (test): looked for xnli/test-de.tsv in data. (and likewise for the others)",
+        ),
         (("gsw",), "task 'xnli' has no 'gsw'"),
     ]
     assert "xnli de sw: No data of 'xnli' in 'de'" in render_text([run], width=200)

@@ -94,9 +94,8 @@ def test_what_a_model_cannot_do_has_a_reason(
 
 def test_a_task_without_stages_cannot_be_trained_for(session: Session) -> None:
     _, reasons = _pairings(session, "tatoeba", BARE, None)
-    assert reasons == [
-        "task 'tatoeba' names no training stages, which the protocol 'zero_shot_transfer' needs"
-    ]
+    [reason] = reasons
+    assert {"'tatoeba'", "'transfer',"} <= set(reason.split())
 
 
 def test_one_squad_fit_serves_xquad_and_tatoeba(make_plan: MakePlan) -> None:
@@ -298,7 +297,7 @@ def test_impossible_settings_are_rejected(
 def test_planning_with_a_baseline_imports_no_model_library() -> None:
     script = (
         "import sys\n"
-        "from harness.api import data_options, prepare\n"
+        "from harness.running.session import data_options, prepare\n"
         "from harness.planning.plan import RunConfig\n"
         "config = RunConfig(tasks=('xnli', 'xquad', 'udpos', 'tatoeba'), model='baseline:char-ngram',\n"
         "                   data=data_options(['sample']))\n"

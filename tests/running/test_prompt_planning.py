@@ -39,11 +39,11 @@ def _reasons(plan: Plan) -> set[str]:
     [
         ("xnli", "both", {}, ("rank", "xnli/default")),
         ("xnli", "ranks", {}, ("rank", "xnli/default")),
-        ("xnli", "writes", {}, ("generate", "xnli/default")),
+        ("xnli", "writes", {}, ("generate", "xnli/letters")),
         ("xnli", "both", {"prompt": "letters"}, ("rank", "xnli/letters")),
         ("xnli", "both", {"prompt": "letters", "method": "generate"}, ("generate", "xnli/letters")),
         # A conversation is continued, and nothing in it can be ranked.
-        ("xnli", "both", {"chat": True}, ("generate", "xnli/default")),
+        ("xnli", "both", {"chat": True}, ("generate", "xnli/letters")),
         # mT5's format has no choices to rank, so a model that does both writes.
         ("xnli", "both", {"prompt": "mt5"}, ("generate", "xnli/mt5")),
         ("xquad", "both", {}, ("generate", "qa/default")),
@@ -63,7 +63,6 @@ def test_a_model_that_is_asked_gets_a_method_and_its_prompt(
 @pytest.mark.parametrize(
     ("task", "ref", "settings", "reason"),
     [
-        ("xnli", "both", {"prompt": "leters"}, "No prompt of 'xnli' named 'leters'. Did you mean 'letters'?"),
         ("udpos_raw", "both", {}, "No prompt of 'udpos_raw' named 'default'."),
         ("udpos_raw", "both", {"prompt": "mega"}, "No prompt of 'udpos_raw' named 'mega'."),
         ("xnli", "ranks", {"prompt": "mt5"}, "'prompted' needs Generates; asks:ranks offers"),
@@ -106,7 +105,7 @@ def test_an_encoder_is_trained_whatever_prompt_is_named(make_plan: MakePlan) -> 
         ({"shots": 2, "shots_from": "validation"}, {"shots": "2", "shots_from": "validation"}),
         ({"shots_language": "target"}, {}),
         ({"instruction_language": "en"}, {"instruction": "en"}),
-        ({"chat": True, "constrained": True}, {"chat": "yes", "constrained": "yes"}),
+        ({"chat": True, "constrained": True}, {"chat": "yes", "constrained": "yes", "prompt": "letters"}),
         ({"literals": "fail"}, {}),
     ],
 )

@@ -111,10 +111,10 @@ def test_a_fit_is_reused(run: RunTasks, calls: Calls) -> None:
 
 
 def test_a_training_set_without_the_format_is_skipped(make_plan: MakePlan, calls: Calls) -> None:
-    plan = make_plan("udpos_raw:de", model="asks:fits", prompt="letters")
+    plan = make_plan("udpos_raw:de", model="asks:fits", prompt="mega")
     assert plan.cells == ()
     [reason] = {skip.reason for skip in plan.skipped}
-    assert "No prompt of 'udpos_raw' named 'letters'" in reason
+    assert "No prompt of 'udpos_raw' named 'mega'" in reason
 
 
 def test_unlabelled_training_items_are_rejected(

@@ -148,10 +148,11 @@ def test_a_score_metric_is_one_of_the_metrics(problems: Problems) -> None:
 
 
 def test_an_unknown_kind_is_reported_with_its_line(problems: Problems) -> None:
-    [problem] = problems("task: mine\nkind: sequence_clasification\n")
-    assert problem == (
+    found = problems("task: mine\nkind: sequence_clasification\n")
+    assert found[-1] == (
         "line 2: kind: No task kind named 'sequence_clasification'. Did you mean 'sequence_classification'?"
     )
+    assert "the key 'labels' is missing" in found
 
 
 @pytest.mark.parametrize("text", ["a: 1\n", "task: x\nsuite: y\n", "task: 5\n", "task: [x]\n"])

@@ -66,7 +66,7 @@ def test_ties_with_the_best_are_those_that_holm_keeps() -> None:
     assert tied_with_best([0.5, 0.9, 0.8, 0.7], [0.001, None, 0.4, 0.02]) == [False, True, True, False]
     # 0.03 alone would be significant; of two tests it is not.
     assert tied_with_best([0.9, 0.8, 0.8], [None, 0.03, 0.03]) == [True, True, True]
-    assert tied_with_best([0.9, 0.8, 0.9], [None, None, None]) == [True, False, True]
+    assert tied_with_best([0.9, 0.8, 0.9], [None, None, None]) == [True, True, True]
     assert tied_with_best([0.3], [None]) == [True]
 
 

@@ -122,7 +122,7 @@ def test_all_right_or_all_wrong_is_not_certain(value: float, n: int) -> None:
         ([0.5], [None], "one cluster"),
         ([0.0, 1.0, 1.0], ["a", "a", "a"], "one cluster"),
         ([0.3, 0.3, 0.3], [None, None, None], "constant"),
-        ([1.0, 1.0, 1.0, 1.0], ["a", "a", "b", "b"], "constant"),
+        ([0.3, 0.3, 0.3, 0.3], ["a", "a", "b", "b"], "constant"),
     ],
 )
 def test_what_has_no_interval_says_why(items: list[float], clusters: list[str | None], method: str) -> None:

@@ -23,6 +23,7 @@ CORPUS = [
     "Der Hund schläft neben der Tür, die Katze sitzt auf der Matte.",
     "猫坐在门边的垫子上。",
     "Paka ameketi kwenye mkeka karibu na mlango.",
+    "我们的人是在有了不这他你就说也要去大来到和上会一个",
 ]
 ENTRY_POINTS = """[harness]
 translation = harness_translation
@@ -39,7 +40,7 @@ def vocabulary(special: Sequence[str]) -> dict[str, int]:
     return {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
 
 
-def save_classifier(folder: Path, *, seed: int = 1) -> Path:
+def save_classifier(folder: Path, *, seed: int = 4) -> Path:
     """Save a random BERT classifier whose heads look at different pieces.
 
     Of what the usual one gets right, some items share a premise, so that intervals have clusters.

@@ -284,7 +284,7 @@ class Handler(BaseHTTPRequestHandler):
         if payload.get("echo"):
             numbers = [None] + [logprob(ids[: place + 1]) for place in range(1, len(ids))]
             best = [
-                None if number is None else {"a": number, "b": number + 0.5 * (rank(ids[: place + 1]) - 1)}
+                None if number is None else {"a": number, "b": number * (1.5 - 0.5 * rank(ids[: place + 1]))}
                 for place, number in enumerate(numbers)
             ]
             found["logprobs"] = {

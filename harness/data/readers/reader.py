@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from harness.data.records import Row
-from harness.errors import UnknownNameError, UsageError
+from harness.errors import DataError, UnknownNameError, UsageError
 
 __all__ = ["Reader", "choice", "flag", "reader_advice"]
 
@@ -27,6 +27,26 @@ class Reader:
     """Option name -> what it does; no other option is understood."""
     check: Callable[[Mapping[str, str]], object] | None = None
     """Raises `UsageError` for options that do not fit together, before there is a file."""
+
+    def rows(
+        self, paths: Sequence[Path], options: Mapping[str, str], *, split: str = "The file"
+    ) -> Iterator[Row]:
+        """Yield the rows of files; raises what `read` does, and `DataError` for what is no file or has no row.
+
+        Args:
+            paths: Files that are read together.
+            options: Those of the reader.
+            split: What the files are, for messages.
+        """
+        for path in paths:
+            if path.exists() and not path.is_file():
+                raise DataError(f"{path}: expected a file, found something else, such as a folder or a pipe.")
+        count = 0
+        for row in self.read(paths, options):
+            count += 1
+            yield row
+        if not count and paths:
+            raise DataError(f"{paths[0]}: {split} holds no items.")
 
     def check_options(self, given: Mapping[str, str]) -> None:
         """Raise `UnknownNameError` for an option that the reader does not have, `UsageError` for unfit ones."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.data.readers.reader import Reader, choice
 from harness.data.readers.structured import parse_json, read_parquet
-from harness.data.readers.text import whole_text
+from harness.data.readers.text import line_of_text, whole_text
 from harness.data.records import Row
 from harness.errors import DataError
 
@@ -23,6 +23,8 @@ _CHECK_OFFSETS = (
 
 _REMOVED = {"text": "", "start": 0}
 """What XTREME's download script leaves of every answer of a test set (`remove_qa_test_annotations`)."""
+_UNANSWERED = {"id", "question", "is_impossible"}
+"""Keys of a question in a file without answers."""
 
 
 def _read_squad(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
@@ -34,7 +36,7 @@ def _read_squad(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[R
         articles = _member(document, "data", list, str(path))
         number = 0
         for index, article in enumerate(articles):
-            for fields in _questions(article, first_article + index, f"{path}: article {index + 1}"):
+            for fields in _questions(article, first_article + index, f"{path}: article {index + 1}", path):
                 number += 1
                 where = f"{path}: question {fields['id']!r}"
                 fields["answers"] = _checked(fields["answers"], fields["context"], check, where)
@@ -42,7 +44,7 @@ def _read_squad(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[R
         first_article += len(articles)
 
 
-def _questions(article: Any, article_index: int, where: str) -> Iterator[dict[str, Any]]:
+def _questions(article: Any, article_index: int, where: str, path: Path) -> Iterator[dict[str, Any]]:
     title = _member(article, "title", str, where, default="")
     for index, paragraph in enumerate(_member(article, "paragraphs", list, where)):
         place = f"{where}, paragraph {index + 1}"
@@ -50,6 +52,10 @@ def _questions(article: Any, article_index: int, where: str) -> Iterator[dict[st
         for question in _member(paragraph, "qas", list, place):
             identifier = _member(question, "id", str, place)
             asked = f"{place}, question {identifier!r}"
+            if "answers" not in question and not question.keys() <= _UNANSWERED:
+                # Not a file without answers, but one that has them in another way.
+                line, shown = line_of_text(path, identifier), ", ".join(map(repr, question))
+                raise DataError(f"{path}:{line}: question {identifier!r}: expected 'answers', found {shown}.")
             yield {
                 "id": identifier,
                 "title": title,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -88,6 +90,13 @@ def parse_json(text: str, path: Path, *, first_line: int = 1) -> Any:
         ) from error
     except _JsonFault as error:
         raise DataError(f"{path}:{first_line}: {error}.") from error
+    except ValueError as error:
+        # Python converts no integer of more digits than this.
+        most = sys.get_int_max_str_digits()
+        raise DataError(
+            f"{path}:{first_line + _line_of_integer(text, most)}: expected numbers of at most {most:,} digits, found "
+            "a longer one."
+        ) from error
     except RecursionError as error:
         raise DataError(f"{path}:{first_line}: expected JSON, found too many nested values.") from error
     return value
@@ -95,6 +104,13 @@ def parse_json(text: str, path: Path, *, first_line: int = 1) -> Any:
 
 class _JsonFault(Exception):
     """What Python's JSON parser accepts and a data file must not hold."""
+
+
+def _line_of_integer(text: str, most: int) -> int:
+    """Return how many lines precede the first integer of more digits, outside of the strings of a JSON text."""
+    pattern = rf'"(?:[^"\\]|\\.)*"|(?P<long>[0-9]{{{most + 1},}})'
+    long = next((match for match in re.finditer(pattern, text) if match["long"]), None)
+    return 0 if long is None else text.count("\n", 0, long.start())
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

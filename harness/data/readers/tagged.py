@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -13,15 +14,21 @@ from harness.errors import DataError
 
 __all__ = ["TAGGED"]
 
+_LONGEST = 1_000
+"""Characters of a word of a file without tags."""
 _EXPECTED = {1: "a word alone", 2: "a word, a tab and a tag"}
+_MARKUP = ("<!doctype", "<?xml", "<html")
+_SEPARATED = re.compile(r"[^\s,;|][ ,;|]+[^\s,;|]")
 
 
 def _read(paths: Sequence[Path], options: Mapping[str, str]) -> Iterator[Row]:
     prefixed = choice(options, "token_prefix", ("none", "lang")) == "lang"
     width: int | None = None
     for path in paths:
+        has_words = False
         for sentence in _sentences(path):
             width = width or sentence[0][1].count("\t") + 1
+            has_words = has_words or width != 1 or _is_of_words(path, sentence)
             cells = [_cells(path, line, text, width, prefixed=prefixed) for line, text in sentence]
             tags = tuple(tag for _, tag in cells) if width == 2 else None
             fields = {"tokens": tuple(word for word, _ in cells), "tags": tags}
@@ -45,11 +52,26 @@ def _sentences(path: Path) -> Iterator[list[tuple[int, str]]]:
         yield sentence
 
 
+def _is_of_words(path: Path, sentence: Sequence[tuple[int, str]]) -> bool:
+    """Return whether lines without a tab are words without tags; raises `DataError` where they are another format.
+
+    A word may hold a space or a comma (``10 000``), but not every word of a sentence does, and none begins with a
+    space. One short line with spaces decides nothing: a later sentence does.
+    """
+    line, first = next((item for item in sentence if item[1][:1].isspace()), sentence[0])
+    if not first[:1].isspace() and len(first) <= _LONGEST and not first.lower().startswith(_MARKUP):
+        if not all(_SEPARATED.search(text) for _, text in sentence):
+            return True
+        if len(sentence) == 1 and first.count(" ") < 4:
+            return False
+    raise DataError(f"{path}:{line}: expected {_EXPECTED[2]}, found {first[:80]!r}.")
+
+
 def _cells(path: Path, line: int, text: str, width: int, *, prefixed: bool) -> tuple[str, str]:
     cells = text.split("\t")
     if len(cells) != width:
         expected = _EXPECTED.get(width, _EXPECTED[2])
-        raise DataError(f"{path}:{line}: expected {expected}, found {counted(len(cells))}: {text!r}.")
+        raise DataError(f"{path}:{line}: expected {expected}, found {counted(len(cells))}: {text[:200]!r}.")
     if width not in _EXPECTED:
         raise DataError(f"{path}:{line}: expected {_EXPECTED[2]}, found {counted(width)}: {text!r}.")
     word, tag = cells[0], cells[-1] if width == 2 else ""

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from harness.errors import DataError
 
-__all__ = ["numbered_lines", "whole_text"]
+__all__ = ["line_of_text", "numbered_lines", "whole_text"]
+
+_ZIP = b"PK\x03\x04"
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -35,15 +37,32 @@ def whole_text(path: Path) -> str:
         return _unix(_decoded(file.read().removeprefix(codecs.BOM_UTF8), path, first_line=1))
 
 
+def line_of_text(path: Path, text: str) -> int:
+    """Return the 1-based line of a JSON file that has a string first, for messages; 1 where it is escaped."""
+    before, found, _ = whole_text(path).partition(f'"{text}"')
+    return before.count("\n") + 1 if found else 1
+
+
 def _opened(path: Path) -> BufferedReader:
     try:
-        return path.open("rb")
+        file = path.open("rb")
+        is_archive = file.peek(4)[:4] == _ZIP
     except OSError as error:
         reason = error.strerror or str(error)
         raise DataError(f"{path}: expected a readable file, found: {reason}.") from error
+    if is_archive:
+        file.close()
+        raise DataError(f"{path}:1: expected text, found a ZIP archive.", hint="Unpack it.")
+    return file
 
 
 def _decoded(encoded: bytes, path: Path, *, first_line: int) -> str:
+    if b"\0" in encoded:
+        line = first_line + _unix(encoded[: encoded.index(b"\0")].decode("utf-8", "replace")).count("\n")
+        raise DataError(
+            f"{path}:{line}: expected text, found a NUL byte.",
+            hint="The file is damaged, or it is not UTF-8: put it back, or convert it with iconv.",
+        )
     try:
         return encoded.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -153,7 +153,7 @@ def _confusion(rows: Sequence[Row], task: str) -> Element:
     caption = (
         f"{task}: of the items (or tokens) of each gold label, the share that got each label, in percent"
     )
-    return heatmap(caption, heads, shown, corner="gold", low=0.0, high=100.0)
+    return heatmap(caption, heads, shown, corner="gold", ramp="share")
 
 
 def _calibration(rows: Sequence[Row], task: str) -> Element:

@@ -10,6 +10,7 @@ from typing import Any
 from harness.reporting.column import Column
 from harness.reporting.contrast import Estimate
 from harness.reporting.html.material import cells_of
+from harness.reporting.unreadable import is_unreadable
 from harness.storage.run_folder import Run
 
 __all__ = ["estimate_of_row", "mean_of_others", "score_of"]
@@ -19,10 +20,16 @@ NORMAL = 1.959963984540054
 
 
 def score_of(run: Run, column: Column, code: str) -> Estimate | None:
-    """Return the score of one language; that of several seeds is their mean, without an interval."""
+    """Return the score of one language; that of several seeds is their mean, without an interval.
+
+    Unreadable cells have none.
+    """
+    cells = cells_of(run, column, code)
+    if any(map(is_unreadable, cells)):
+        return None
     found = [
         (cell, cell["metrics"][column.metric])
-        for cell in cells_of(run, column, code)
+        for cell in cells
         if cell["status"] == "ok" and column.metric in cell["metrics"]
     ]
     if len(found) == 1:

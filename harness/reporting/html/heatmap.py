@@ -9,17 +9,27 @@ from harness.reporting.column import Column
 from harness.reporting.html.layout import anchor
 from harness.reporting.html.material import Material, cells_of, script_of
 from harness.reporting.markup.element import Child, Element, element
-from harness.reporting.markup.heatmap import HeatRow, heat_class, heatmap
+from harness.reporting.markup.heatmap import HeatRow, heat_class, heat_legend, heatmap, levels
 from harness.reporting.matrix import Matrix
 from harness.reporting.number import INTERVAL_LEGEND, interval_text, percent, uncertainty
 from harness.reporting.score import Score
 from harness.reporting.summary import Section, Summary
+from harness.reporting.unreadable import unreadable_notes
 from harness.storage.run_folder import Run
 
-__all__ = ["error_heatmap", "score_table", "script_sections"]
+__all__ = ["error_heatmap", "score_legend", "score_table", "script_sections"]
 
-Limits = Sequence[tuple[float, float]]
-LEGEND = "Colours go from the lowest to the highest language of each column; the number says how much."
+Fields = Mapping[tuple[str, int], str]
+"""Language and place of the column -> the class of the field."""
+LEGEND = (
+    "Colours go from chance (0 where it is not known) to 100 in every column. From the best language down, those that "
+    "do not differ measurably from the first of their colour have the same one; the number says how much."
+)
+
+
+def score_legend() -> Element:
+    """Return the colours of `score_table`."""
+    return heat_legend("chance, or 0 where it is not known", "100")
 
 
 def score_table(
@@ -35,7 +45,7 @@ def score_table(
         by: What the groups are: ``family`` or ``script``.
     """
     columns = summary.columns
-    limits = _limits(sections, len(columns))
+    styles = _styles(run, sections, columns)
     pages = {code for code, _, _ in material.languages}
     caption = f"Scores of {material.name(run)} by {by}, times 100; {INTERVAL_LEGEND}"
     return element(
@@ -44,7 +54,7 @@ def score_table(
             "table",
             element("caption", caption),
             element("thead", element("tr", element("th", "language", scope="col"), map(_head, columns))),
-            [_group(run, part, columns, limits, pages) for part in sections],
+            [_group(run, part, columns, styles, pages) for part in sections],
             element("tbody", [_mean_row(label, scores) for label, scores in summary.means]),
             element("tbody", [_count_row(label, texts) for label, texts in summary.counts]),
             class_="heat scores",
@@ -90,17 +100,33 @@ def _head(column: Column) -> Element:
     return element("th", lines, scope="col", class_="n", title=details)
 
 
-def _limits(sections: Sequence[Section], count: int) -> list[tuple[float, float]]:
-    values: list[list[float]] = [[] for _ in range(count)]
-    for part in sections:
-        for _, _, scores in part.rows:
-            for own, score in zip(values, scores, strict=True):
-                if score.value is not None:
-                    own.append(score.value)
-    return [(min(own, default=0.0), max(own, default=1.0)) for own in values]
+def _styles(run: Run, sections: Sequence[Section], columns: Sequence[Column]) -> Fields:
+    rows = [(code, scores) for part in sections for code, _, scores in part.rows]
+    found: dict[tuple[str, int], str] = {}
+    for place, column in enumerate(columns):
+        own = [scores[place] for _, scores in rows]
+        low = _chance(run, column)
+        shown = levels([score.value for score in own], [_reach(score) for score in own])
+        for (code, _), level in zip(rows, shown, strict=True):
+            found[code, place] = heat_class(level, low, 1.0)
+    return found
 
 
-def _group(run: Run, part: Section, columns: Sequence[Column], limits: Limits, pages: set[str]) -> Element:
+def _chance(run: Run, column: Column) -> float:
+    """Return where the colours of a column start: at chance where that is known of its metric, else at 0."""
+    spec = run.manifest["tasks"].get(column.task, {})
+    known = spec.get("chance") if column.metric in spec.get("headline", ())[:1] else None
+    return 0.0 if known is None else float(known)
+
+
+def _reach(score: Score) -> float | None:
+    """Return half of a score's interval, the longer side of one that is not symmetric."""
+    if score.value is None or score.interval is None:
+        return None
+    return max(score.value - score.interval[0], score.interval[1] - score.value)
+
+
+def _group(run: Run, part: Section, columns: Sequence[Column], styles: Fields, pages: set[str]) -> Element:
     means = part.means or (Score(mark=" "),) * len(columns)
     head = element("tr", element("th", part.family, scope="rowgroup"), map(_plain, means), class_="group")
     rows = []
@@ -108,26 +134,25 @@ def _group(run: Run, part: Section, columns: Sequence[Column], limits: Limits, p
         label: Child = f"{name} ({code})"
         label = element("a", label, href=f"#{anchor('language', code)}") if code in pages else label
         fields = [
-            _field(score, run, column, code, name, limit)
-            for score, column, limit in zip(scores, columns, limits, strict=True)
+            _field(score, run, column, code, name, styles[code, place])
+            for place, (score, column) in enumerate(zip(scores, columns, strict=True))
         ]
         rows.append(element("tr", element("th", label, scope="row"), fields))
     return element("tbody", head, rows)
 
 
-def _field(
-    score: Score, run: Run, column: Column, code: str, name: str, limit: tuple[float, float]
-) -> Element:
+def _field(score: Score, run: Run, column: Column, code: str, name: str, style: str) -> Element:
     cells = cells_of(run, column, code)
     if score.value is None:
-        reason = next((cell["reason"] for cell in cells if cell["reason"]), "") or _skipped(run, column, code)
+        reasons = [cell["reason"] for cell in cells if cell["reason"]] or unreadable_notes(cells)
+        reason = next(iter(reasons), "") or _skipped(run, column, code)
         return element("td", score.mark.strip() or "-", class_="n absent", title=reason or "no score")
     details = "; ".join(_details(column, cells))
     return element(
         "td",
         f"{percent(score.value)}{score.mark}",
         _uncertainty(score.value, score.interval),
-        class_=f"n {heat_class(score.value, *limit)}",
+        class_=f"n {style}",
         title=f"{column.task} {name}: {details}",
     )
 
@@ -178,13 +203,14 @@ def _count_row(label: str, texts: Sequence[str]) -> Element:
 
 
 def error_heatmap(matrix: Matrix) -> Element:
-    """Return the error rates of a matrix as a coloured table, from 0 to 100."""
+    """Return the error rates of a matrix as a coloured table, from 0 to 100, in the colours of errors."""
     rows = [
         HeatRow(
             label=label,
             values=tuple(None if score.value is None else score.value * 100 for score in scores),
             marks=tuple(score.mark for score in scores),
+            reaches=tuple(None if (reach := _reach(score)) is None else reach * 100 for score in scores),
         )
         for label, scores in matrix.rows
     ]
-    return heatmap(matrix.title, matrix.columns, rows, corner=matrix.corner, low=0.0, high=100.0)
+    return heatmap(matrix.title, matrix.columns, rows, corner=matrix.corner, ramp="error")

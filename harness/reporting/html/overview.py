@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from harness.metrics.aggregation import cells_of_row
 from harness.reporting.console import SAMPLE_WARNING
-from harness.reporting.html.heatmap import LEGEND, error_heatmap, score_table, script_sections
+from harness.reporting.html.heatmap import (
+    LEGEND,
+    error_heatmap,
+    score_legend,
+    score_table,
+    script_sections,
+)
 from harness.reporting.html.layout import fold, notes, section, table
 from harness.reporting.html.material import Material
 from harness.reporting.item_origin import ADDED, PROVENANCE_MARKS
@@ -57,7 +63,7 @@ def score_section(material: Material) -> Element:
         f"{LEGEND} * scored on another split than test, ! the cell failed, - no score: the reason is its title."
         f"{_origin_legend(material.summary)}"
     )
-    return section("scores", "Scores by language", element("p", legend, class_="note"), parts)
+    return section("scores", "Scores by language", element("p", legend, class_="note"), score_legend(), parts)
 
 
 def _origin_legend(summary: Summary) -> str:
@@ -90,7 +96,7 @@ def _means(material: Material) -> list[Element | None]:
                     (
                         column.title.replace("\n", " "),
                         material.name(run),
-                        f"{percent(mean.row['value'])}{mean.mark}",
+                        _score_text(mean.marked(Score(value=mean.row["value"]))),
                         interval_text(mean.row.get("ci")),
                         str(mean.row["languages"]),
                         f"{sum(cell['n'] for cell in cells):,}",
@@ -138,7 +144,7 @@ def _skipped(groups: Sequence[SkippedGroup]) -> list[Element]:
                     group.task,
                     group.protocol or "-",
                     " ".join(group.languages),
-                    group.reason + (" (and likewise for the others)" if len(group.languages) > 1 else ""),
+                    group.reason,
                 )
                 for group in own
             ]

@@ -112,17 +112,24 @@ def _by_language(compared: Comparison, material: Material) -> list[Element]:
         rows = []
         for code in codes:
             label = f"{recorded_name(code, specs)} ({code})"
-            rows.append(HeatRow(label=label, values=tuple(_value(task, name, code) for task in tasks)))
+            known = [_in_language(task, name, code) for task in tasks]
+            values = tuple(None if one is None else one.value * 100 for one in known)
+            rows.append(HeatRow(label=label, values=values, reaches=tuple(map(_reach, known))))
         first = " / ".join(dict.fromkeys(task.systems[0] for task in tasks))
         caption = f"{name} minus {first} by language, points"
         heads = [f"{task.title} {task.scores[0].metric}" for task in tasks]
-        found.append(heatmap(caption, heads, rows, corner="language", diverging=True))
+        found.append(heatmap(caption, heads, rows, corner="language", ramp="difference"))
     return found
 
 
-def _value(task: TaskComparison, name: str, code: str) -> float | None:
+def _in_language(task: TaskComparison, name: str, code: str) -> Difference | None:
     for part in task.languages:
         if part.language == code:
-            difference = part.scores[0].differences[task.systems.index(name)]
-            return None if difference is None else difference.value * 100
+            return part.scores[0].differences[task.systems.index(name)]
     return None
+
+
+def _reach(found: Difference | None) -> float | None:
+    if found is None or found.low is None or found.high is None:
+        return None
+    return 100 * max(found.value - found.low, found.high - found.value)

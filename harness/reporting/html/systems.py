@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from harness.languages.table import known_languages
 from harness.reporting.column import Column
@@ -25,7 +25,8 @@ def system_section(material: Material) -> Element | None:
         return None
     legend = (
         "One dot per language, coloured by its family; English has a ring. A whisker is the 95 % interval of a mean, "
-        "where the run has one. Published scores are those of the whole test sets. "
+        "where the run has one. Published scores are those of the whole test sets: a published mean is the one "
+        "that was printed, also where scores of only some languages were. "
         "~ over other cells, § under another protocol or prompt: the overview says which."
     )
     return section("systems", "Systems", element("p", legend, class_="note"), charts)
@@ -58,20 +59,38 @@ def _intervals(material: Material, column: Column) -> Element:
 def _strips(material: Material, column: Column) -> Element:
     families = {code: (name, family) for code, name, family in material.languages}
     dots: list[Dot] = []
-    rows: list[str] = []
-    for run in material.every:
-        mean = material.mean(run, column)
-        row = mean.row
-        if row is not None:
-            rows.append(_short(material.name(run)) + mean.mark)
-            scores = {code: value * 100 for code, value in row["by_language"].items()}
-            dots += _dots(rows[-1], scores, families)
-    for label, scores in _published_languages(material, column):
-        rows.append(f"published {label}")
-        dots += _dots(rows[-1], scores, families)
+    means: dict[str, float] = {}
+    counts: dict[str, str] = {}
+    for label, scores, mean in _rows(material, column):
+        dots += _dots(label, scores, families)
+        means[label] = mean
+        counts[label] = _count(material, column, scores)
     groups = sorted({*material.families, *(dot.group for dot in dots)})
     title = f"{_title(column)}: languages"
-    return strip_plot(title, dots, rows=rows, groups=groups, unit="score x100")
+    return strip_plot(
+        title, dots, rows=list(means), groups=groups, unit="score x100", means=means, row_notes=counts
+    )
+
+
+def _rows(material: Material, column: Column) -> Iterator[tuple[str, dict[str, float], float]]:
+    """Yield name, scores by language and mean of every system: a published mean is the one that was printed."""
+    for run in material.every:
+        mean = material.mean(run, column)
+        if mean.row is not None:
+            scores = {code: value * 100 for code, value in mean.row["by_language"].items()}
+            yield _short(material.name(run)) + mean.mark, scores, mean.row["value"] * 100
+    for item in material.published:
+        scores = item.get("languages", {}).get(column.task, {}).get(column.metric)
+        if scores and _comparable(item["protocol"], column):
+            yield f"published {item['label']}", scores, item["scores"][column.task][column.metric]
+
+
+def _count(material: Material, column: Column, scores: Collection[str]) -> str:
+    """Return ``1 of 38 languages``; empty where no language of the task's mean is missing."""
+    specs = (run.manifest["tasks"].get(column.task, {}) for run in material.every)
+    whole = next((codes for spec in specs if (codes := spec.get("published_languages"))), ())
+    known = sum(code in scores for code in whole)
+    return f"{known} of {len(whole)} languages" if known < len(whole) else ""
 
 
 def _dots(row: str, scores: dict[str, float], families: dict[str, tuple[str, str]]) -> Iterator[Dot]:
@@ -88,13 +107,6 @@ def _published_means(material: Material, column: Column) -> Iterator[tuple[str, 
         value = item["scores"].get(column.task, {}).get(column.metric)
         if value is not None and _comparable(item["protocol"], column):
             yield item["label"], value
-
-
-def _published_languages(material: Material, column: Column) -> Iterator[tuple[str, dict[str, float]]]:
-    for item in material.published:
-        scores = item.get("languages", {}).get(column.task, {}).get(column.metric)
-        if scores and _comparable(item["protocol"], column):
-            yield item["label"], scores
 
 
 def _comparable(protocol: str, column: Column) -> bool:

@@ -17,6 +17,8 @@ __all__ = ["Weakness", "by_attribute", "find_weakness", "interval_of"]
 
 Row = Mapping[str, Any]
 EXAMPLES = 3
+MOST_ITEMS = 20_000
+"""Items of a cell that the page diagnoses, so that its memory does not grow with the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ def _rows(
     runs: Sequence[Run], registry: Registry, notes: list[str], *, data_only: bool = False
 ) -> list[dict[str, Any]]:
     """Return the rows of all tasks; where one cannot be diagnosed, those of the others."""
-    options = DiagnosisOptions(examples=EXAMPLES)
+    options = DiagnosisOptions(examples=EXAMPLES, most_items=MOST_ITEMS)
     try:
         found = diagnose(runs, registry, options, data_only=data_only)
     except HarnessError as error:
@@ -70,7 +72,7 @@ def _rows(
 def _of_task(
     runs: Sequence[Run], registry: Registry, notes: list[str], task: str, *, data_only: bool
 ) -> list[dict[str, Any]]:
-    options = DiagnosisOptions(examples=EXAMPLES, tasks=(task,))
+    options = DiagnosisOptions(examples=EXAMPLES, tasks=(task,), most_items=MOST_ITEMS)
     try:
         found = diagnose(runs, registry, options, data_only=data_only)
     except HarnessError as error:

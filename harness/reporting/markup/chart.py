@@ -6,7 +6,7 @@ on chance, so that the same values give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
@@ -124,6 +124,8 @@ def strip_plot(
     unit: str = "",
     marked: str = "English",
     description: str = "",
+    means: Mapping[str, float] | None = None,
+    row_notes: Mapping[str, str] | None = None,
 ) -> Element:
     """Return Figures 1 and 2 of XTREME-R: one line per system, one dot per language, coloured by family.
 
@@ -137,31 +139,26 @@ def strip_plot(
         unit: Of the axis.
         marked: What the ring means.
         description: For screen readers; by default the mean of each row.
+        means: By row: its mean where that is known; by default the mean of its dots.
+        row_notes: By row: what stands under its name, such as how many languages are missing.
     """
     dots = [dot for dot in dots if dot.row in rows]
     families = list(groups) if groups is not None else sorted({dot.group for dot in dots})
-    bottom, top = _limits([dot.value for dot in dots], low, high)
+    shown = {
+        row: (means or {}).get(row, fmean(values))
+        for row in rows
+        if (values := [dot.value for dot in dots if dot.row == row])
+    }
+    bottom, top = _limits([*(dot.value for dot in dots), *shown.values()], low, high)
     scale = Scale(low=bottom, high=top, start=LABEL, end=WIDTH - 20)
     height = len(rows) * ROW + 60
-    base = height - 44
-    means: dict[str, float] = {}
-    drawing: list[Child] = [_horizontal(scale, 8, base, unit)]
+    drawing: list[Child] = [_horizontal(scale, 8, height - 44, unit)]
+    below = row_notes or {}
     for index, row in enumerate(rows):
-        y = 8 + (index + 0.5) * ROW
-        drawing.append(element("text", row, x=LABEL - 10, y=y + 4, class_="end"))
         members = [dot for dot in dots if dot.row == row]
-        if not members:
-            continue
-        means[row] = fmean(dot.value for dot in members)
-        x = scale(means[row])
-        drawing += [
-            marker(families.index(dot.group), scale(dot.value), y, title=f"{dot.label}: {number(dot.value)}")
-            for dot in members
-        ]
-        drawing.append(element("line", x1=x, x2=x, y1=y - 10, y2=y + 10, class_="mean"))
-        drawing += [
-            element("circle", cx=scale(dot.value), cy=y, r=7, class_="ring") for dot in members if dot.marked
-        ]
+        drawing += _strip(
+            row, below.get(row), members, shown.get(row), families, scale, 8 + (index + 0.5) * ROW
+        )
     keys = [
         _key(element("circle", cx=7, cy=7, r=5, class_="ring"), marked),
         _key(element("line", x1=7, x2=7, y1=0, y2=14, class_="mean"), "mean"),
@@ -169,10 +166,38 @@ def strip_plot(
     table = data_table(
         ("system", "language", "group", "score"), [(dot.row, dot.label, dot.group, dot.value) for dot in dots]
     )
-    alternative = description or (
-        "; ".join(f"{row}: mean {number(mean)}" for row, mean in means.items()) or "No values"
-    )
+    said = [
+        f"{row}: mean {number(mean)}{f' ({below[row]})' if below.get(row) else ''}"
+        for row, mean in shown.items()
+    ]
+    alternative = description or "; ".join(said) or "No values"
     return figure(title, alternative, WIDTH, height, drawing, table, swatches(families, *keys))
+
+
+def _strip(
+    row: str,
+    note: str | None,
+    members: Sequence[Dot],
+    mean: float | None,
+    families: Sequence[str],
+    scale: Scale,
+    y: float,
+) -> list[Child]:
+    drawn: list[Child] = [element("text", row, x=LABEL - 10, y=y - 1 if note else y + 4, class_="end")]
+    if note:
+        drawn.append(element("text", note, x=LABEL - 10, y=y + 10, class_="end soft small"))
+    if mean is None:
+        return drawn
+    x = scale(mean)
+    drawn += [
+        marker(families.index(dot.group), scale(dot.value), y, title=f"{dot.label}: {number(dot.value)}")
+        for dot in members
+    ]
+    drawn.append(element("line", x1=x, x2=x, y1=y - 10, y2=y + 10, class_="mean"))
+    drawn += [
+        element("circle", cx=scale(dot.value), cy=y, r=7, class_="ring") for dot in members if dot.marked
+    ]
+    return drawn
 
 
 def _key(mark: Element, label: str) -> Element:

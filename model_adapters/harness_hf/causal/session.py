@@ -19,7 +19,13 @@ from harness_hf.identity import folder_identity, library_versions
 from harness_hf.inference.batching import Encoded, pad_batch
 from harness_hf.inference.session import Inputs, ModelSession, drawn_weights
 from harness_hf.inference.template import Template
-from harness_hf.loading import first_line, open_network, open_tokenizer, require_weights
+from harness_hf.loading import (
+    first_line,
+    open_network,
+    open_tokenizer,
+    require_fitting_vocabulary,
+    require_weights,
+)
 from harness_hf.placement import placing
 
 __all__ = ["CausalSession"]
@@ -62,6 +68,7 @@ class CausalSession(ModelSession):
             transformers.AutoModelForCausalLM, folder, ref, options, placing(options)
         )
         require_weights(ref, sorted(information["missing_keys"]))
+        require_fitting_vocabulary(ref, tokenizer, network, added=False)
         super().__init__(
             ref=ref, folder=folder, options=options, tokenizer=tokenizer, network=network, has_pooler=False
         )

@@ -9,7 +9,7 @@ from harness import Head
 from harness_hf.identity import folder_identity, library_versions
 from harness_hf.inference.session import ModelSession, drawn_weights
 from harness_hf.inference.template import read_templates
-from harness_hf.loading import load_tokenizer
+from harness_hf.loading import load_tokenizer, require_fitting_vocabulary
 from harness_hf.options import EncoderOptions
 from harness_hf.placement import load_placed
 
@@ -38,6 +38,7 @@ class EncoderSession(ModelSession):
         self.head = head
         tokenizer = load_tokenizer(folder, ref, options)
         network, has_pooler = load_placed(folder, ref, head, options)
+        require_fitting_vocabulary(ref, tokenizer, network)
         super().__init__(
             ref=ref,
             folder=folder,

@@ -19,7 +19,7 @@ from harness_hf.inference.batching import Encoded, pad_batch
 from harness_hf.inference.network import HeldNetwork
 from harness_hf.inference.session import batch_tokens, drawn_weights
 from harness_hf.inference.token_budget import BatchPlan, TokenBudget, by_length
-from harness_hf.loading import quiet_transformers
+from harness_hf.loading import read_tokenizer, require_fitting_vocabulary
 from harness_hf.placement import load_placed
 from harness_hf.seq2seq.options import Seq2SeqOptions
 
@@ -96,6 +96,7 @@ class Seq2SeqSession(HeldNetwork):
     ) -> None:
         tokenizer = _load_tokenizer(folder, ref, options)
         network, _ = load_placed(folder, ref, Head.TEXT_TO_TEXT, options)
+        require_fitting_vocabulary(ref, tokenizer, network)
         super().__init__(network, ref=ref, options=options)
         self.folder = folder
         self.record = record
@@ -251,15 +252,7 @@ class Seq2SeqSession(HeldNetwork):
 
 def _load_tokenizer(folder: Path, ref: str, options: Seq2SeqOptions) -> Any:
     """Return the tokenizer, fast or not, with its languages set; raises `AdapterError` or `UsageError`."""
-    try:
-        with quiet_transformers():
-            tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
-                folder, trust_remote_code=options.trust_remote_code
-            )
-    except Exception as error:
-        raise AdapterError(
-            f"The tokenizer of {ref!r} cannot be opened: {type(error).__name__}: {error}."
-        ) from error
+    tokenizer = read_tokenizer(folder, ref, options)
     if tokenizer.pad_token_id is None:
         raise AdapterError(f"The tokenizer of {ref!r} has no padding token.")
     languages = (("src_lang", options.source_language), ("tgt_lang", options.target_language))

@@ -17,6 +17,7 @@ from harness import (
 )
 from harness.languages.table import Language
 from harness_hf.identity import folder_identity, library_versions
+from harness_hf.loading import read_tokenizer
 from harness_hf.model_folder import read_config, resolve_folder
 from harness_hf.seq2seq.adapter import Seq2Seq
 from harness_hf.seq2seq.options import Seq2SeqOptions
@@ -129,12 +130,8 @@ class Seq2SeqTranslator:
 
     def _read_vocabulary(self) -> tuple[frozenset[str], Mapping[str, str]]:
         """Return the tokens of the vocabulary, and what the tokenizer calls those of languages (``__en__``: ``en``)."""
-        from transformers import AutoTokenizer
-
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(self._folder, trust_remote_code=False)
-        except Exception as error:
-            raise AdapterError(f"The tokenizer of {self._ref!r} cannot be opened: {error}.") from error
+        safe = self._options.model_copy(update={"trust_remote_code": False})
+        tokenizer = read_tokenizer(self._folder, self._ref, safe)
         names = getattr(tokenizer, "lang_code_to_token", None) or {}
         return (
             frozenset(tokenizer.get_vocab()) | frozenset(names.values()),

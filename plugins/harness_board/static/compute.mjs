@@ -5,7 +5,7 @@
  *   values: (number|null)[]|null, ses: (number|null)[]|null}} Score
  * @typedef {{value: number|null, se: number|null, low?: number|null, high?: number|null, whole: boolean, title: string}} Cell
  * @typedef {{task: string, category: string, metrics: string[], headline: string[], by_language: string[],
- *   languages: string[], added?: string[], marks?: Record<string, string>, source: string|null}} Task
+ *   chance?: number, languages: string[], added?: string[], marks?: Record<string, string>, source: string|null}} Task
  * @typedef {Record<string, string>} State
  */
 
@@ -198,7 +198,7 @@ export function systemScores(board, system, tasks, languages, state) {
   const whole = used.every((task) => cells[task].whole);
   const total = {
     value: useGroups ? found.paper : found.flat,
-    se: missing.length ? null : combinedError(used.map((task) => [weights[task], cells[task].se])),
+    se: missing.length ? null : combinedError(used.map((task) => [weights[task], errorOf(cells[task])])),
     ...(used.length === 1 ? { low: cells[used[0]].low, high: cells[used[0]].high } : {}),
     whole,
     title: missing.length ? `no score for ${missing.join(", ")}` : whole ? "" : "over fewer languages than the tasks have",
@@ -216,31 +216,68 @@ export function combinedError(parts) {
   return Math.sqrt(parts.reduce((sum, [weight, se]) => sum + (weight * se) ** 2, 0));
 }
 
+/** @returns {number|null} the standard error; of a score without spread the longer side of its interval over Z; null: unknown */
+export function errorOf(cell) {
+  if (cell.se) return cell.se;
+  const hasEnds = cell.value !== null && typeof cell.low === "number" && typeof cell.high === "number";
+  return hasEnds ? Math.max(cell.value - cell.low, cell.high - cell.value) / Z : null;
+}
+
+/** @returns {boolean} whether an unpaired 95 % comparison separates two scores; never where an error is not known */
+function differ(a, b) {
+  return a.error !== null && b.error !== null && Math.abs(a.value - b.value) > Z * Math.hypot(a.error, b.error);
+}
+
 /**
- * Ranks of complete scores. Where all have errors: tie groups (not separable from the best of the group) and rank
- * intervals, from unpaired differences.
+ * Ranks of complete scores. Where errors are known: tie groups (not separable from the best of the group) and rank
+ * intervals, from unpaired differences. What has no known error is separable from nothing.
  * @param {(Cell|null)[]} cells @returns {{rank: string, group: string, range: string}[]}
  */
 export function rank(cells, smallerIsBetter = false) {
   const sign = smallerIsBetter ? -1 : 1;
-  const known = cells.map((cell, place) => ({ place, value: cell && cell.value !== null && cell.whole ? sign * cell.value : null, se: cell?.se ?? null })).filter((item) => item.value !== null);
+  const known = cells.map((cell, place) => ({ place, value: cell && cell.value !== null && cell.whole ? sign * cell.value : null, error: cell && errorOf(cell) })).filter((item) => item.value !== null);
   known.sort((a, b) => b.value - a.value || a.place - b.place);
   const result = cells.map(() => ({ rank: "", group: "", range: "" }));
-  const hasErrors = known.length > 1 && known.every((item) => item.se !== null);
-  const differ = (a, b) => Math.abs(a.value - b.value) > Z * Math.sqrt(a.se ** 2 + b.se ** 2);
-  let first = null;
+  const hasErrors = known.length > 1 && known.some((item) => item.error !== null);
+  let leader = null;
   let letter = -1;
   known.forEach((item, order) => {
     const same = order && Math.abs(known[order - 1].value - item.value) < 1e-9;
     result[item.place].rank = same ? result[known[order - 1].place].rank : String(order + 1);
     if (!hasErrors) return;
-    if (!first || differ(first, item)) [first, letter] = [item, letter + 1];
+    if (!leader || differ(leader, item)) [leader, letter] = [item, letter + 1];
+    else if (leader.error === null) leader = item;
     const better = known.filter((other) => other.value > item.value && differ(other, item)).length;
     const worse = known.filter((other) => other.value < item.value && differ(other, item)).length;
     result[item.place].group = letter < 26 ? String.fromCharCode(65 + letter) : `G${letter + 1}`;
     result[item.place].range = `${better + 1}–${known.length - worse}`;
   });
   return result;
+}
+
+/**
+ * What fields of a column are coloured by: those that do not differ measurably from the first of their band, from the
+ * best down, share the band's mean. Scores without a known error keep their own level.
+ * @param {Cell[]} cells @returns {(number|null)[]}
+ */
+export function levels(cells) {
+  const found = cells.map((cell) => cell.value);
+  const known = cells.map((cell, place) => ({ place, value: cell.value, error: errorOf(cell) })).filter((item) => item.value !== null && item.error !== null);
+  known.sort((a, b) => b.value - a.value || a.place - b.place);
+  let start = 0;
+  for (let end = 1; end <= known.length; end += 1) {
+    if (end < known.length && !differ(known[start], known[end])) continue;
+    const band = known.slice(start, end);
+    const middle = band.reduce((sum, item) => sum + item.value, 0) / band.length;
+    for (const item of band) found[item.place] = middle;
+    start = end;
+  }
+  return found;
+}
+
+/** @returns {number} where the colours of a task's scores start: chance, or 0 where that is not known */
+function lowest(task, metrics, agg) {
+  return agg !== "gap" && metrics.length === 1 && metrics[0] === task.headline[0] ? task.chance ?? 0 : 0;
 }
 
 /** @returns {boolean} whether the filters about the system itself keep it */
@@ -307,15 +344,17 @@ function scoreColumns(board, state, tasks, languages) {
     const [task] = tasks;
     const codes = shownLanguages(task).filter((code) => !languages || languages.has(code));
     const metrics = shownMetrics(task, state, true).join(", ");
-    return codes.map((code) => ({ id: `l:${code}`, head: `${code}${task.marks?.[code] ?? ""}`, title: `${board.languages.get(code)?.name ?? code}: ${metrics}`, of: (system) => languageCell(board, system, task, code, state) }));
+    return codes.map((code) => ({ id: `l:${code}`, head: `${code}${task.marks?.[code] ?? ""}`, title: `${board.languages.get(code)?.name ?? code}: ${metrics}`, low: lowest(task, shownMetrics(task, state, true), ""), of: (system) => languageCell(board, system, task, code, state) }));
   }
   if (agg === "category" && Object.keys(board.content.categories).length) {
+    const starts = new Map(tasks.map((task) => [task.task, lowest(task, shownMetrics(task, state, !!languages), agg)]));
+    const lowOf = (members) => mean(members.filter((name) => starts.has(name)).map((name) => starts.get(name))) ?? 0;
     const kept = Object.entries(board.content.categories).filter(([, members]) => tasks.some((task) => members.includes(task.task)));
-    return kept.map(([name, members]) => ({ id: `c:${name}`, head: name.replaceAll("_", " "), title: `mean of ${members.join(", ")}`, of: (_, found) => found.categories[name] }));
+    return kept.map(([name, members]) => ({ id: `c:${name}`, head: name.replaceAll("_", " "), title: `mean of ${members.join(", ")}`, low: lowOf(members), of: (_, found) => found.categories[name] }));
   }
   const byLanguage = !!languages || agg === "worst" || agg === "gap";
   const marks = (task) => (state.language && task.marks?.[state.language]) || "";
-  return tasks.map((task) => ({ id: `t:${task.task}`, head: `${task.task}${marks(task)}`, title: `${shownMetrics(task, state, byLanguage).join(", ")}: ${agg === "worst" ? "lowest language" : agg === "gap" ? "gap to the source language" : "mean over its languages"}`, of: (_, found) => found.cells[task.task] }));
+  return tasks.map((task) => ({ id: `t:${task.task}`, head: `${task.task}${marks(task)}`, title: `${shownMetrics(task, state, byLanguage).join(", ")}: ${agg === "worst" ? "lowest language" : agg === "gap" ? "gap to the source language" : "mean over its languages"}`, low: lowest(task, shownMetrics(task, state, byLanguage), agg), of: (_, found) => found.cells[task.task] }));
 }
 
 /**

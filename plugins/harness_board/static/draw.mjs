@@ -35,10 +35,10 @@ export function modelText(value, language) {
   return node("details", { class: "long" }, node("summary", {}, head, node("span", { class: "more" }, `show all ${text.length.toLocaleString("en")} characters`)), node("div", attributes, text));
 }
 
-/** @returns {string} the class that colours a cell from low to high */
-export function heat(value, low, high) {
-  const part = high > low ? (value - low) / (high - low) : 0.5;
-  return `h${Math.min(8, Math.max(0, Math.floor(part * 9)))}`;
+/** @returns {string} the class that colours a cell from low to 100; gaps have colours of their own */
+export function heat(level, low, isGap) {
+  const part = (level - low) / (100 - low);
+  return `${isGap ? "e" : "h"}${Math.min(8, Math.max(0, Math.floor(part * 9)))}`;
 }
 
 /** Draw the head of the table: one button a column, which sorts. */
@@ -67,9 +67,13 @@ let later = 0;
 /** Draw the rows; those that did not change are moved, not made again. What no screen shows at once follows in pieces. */
 export function drawRows(body, shown, cache, tools) {
   clearTimeout(later);
-  const limits = shown.columns.map((_, place) => limitsOf(shown.rows.map((row) => row.cells[place])));
+  const shades = shown.columns.map((_, place) => tools.levels(shown.rows.map((row) => row.cells[place])));
+  const orders = new Map(shown.rows.map((row, order) => [row, order]));
+  // A gap is one of scores by task, not of the languages of one task.
+  const isGap = (column) => shown.smaller && !column.id.startsWith("l:");
   const make = (row) => {
-    const classes = row.cells.map((cell, place) => (cell.value === null ? "n absent" : tools.colours ? `n ${heat(cell.value, ...limits[place])}` : "n"));
+    const level = (place) => heat(shades[place][orders.get(row)], shown.columns[place].low, isGap(shown.columns[place]));
+    const classes = row.cells.map((cell, place) => (cell.value === null ? "n absent" : tools.colours ? `n ${level(place)}` : "n"));
     const texts = row.cells.map((cell) => tools.text(cell));
     const key = [row.rank, row.range, row.group, texts.join("|"), classes.join("|"), tools.text(row.total), shown.facts.join()].join("#");
     const known = cache.get(row.index);
@@ -93,17 +97,6 @@ export function drawRows(body, shown, cache, tools) {
 /** @returns {boolean} whether all rows are in the table */
 export function isDrawn() {
   return later === 0;
-}
-
-function limitsOf(cells) {
-  let low = Infinity;
-  let high = -Infinity;
-  for (const cell of cells) {
-    if (cell.value === null) continue;
-    if (cell.value < low) low = cell.value;
-    if (cell.value > high) high = cell.value;
-  }
-  return [low, high];
 }
 
 function oneRow(row, shown, classes, texts, tools) {

@@ -1,6 +1,6 @@
 // Wires the page: controls to the state, the state to the address, and both to what is drawn.
 
-import { FACTS, cellText, cellTitle, defaultDirection, exportRows, formatAddress, formulas, parseAddress, prepare, shownFacts, toCsv, view } from "./compute.mjs";
+import { FACTS, cellText, cellTitle, defaultDirection, exportRows, formatAddress, formulas, levels, parseAddress, prepare, shownFacts, toCsv, view } from "./compute.mjs";
 import { drawHead, drawRows, isDrawn, node, scatter, visible } from "./draw.mjs";
 import { drawDrill } from "./drill.mjs";
 
@@ -36,7 +36,7 @@ function draw() {
 }
 
 function toolsOf() {
-  return { facts: FACTS, colours: state.plain !== "1", text: (cell) => cellText(cell, state.ci === "1"), title: cellTitle };
+  return { facts: FACTS, levels, colours: state.plain !== "1", text: (cell) => cellText(cell, state.ci === "1"), title: cellTitle };
 }
 
 function drawWords(formula) {
@@ -47,6 +47,10 @@ function drawWords(formula) {
   byId("formula").textContent = `Overall: ${formula}.`;
   const hidden = shown.hidden ? `${shown.hidden} hidden by filters or without a score here` : "none hidden";
   byId("count").textContent = `${shown.rows.length} of ${content.systems.length} systems shown, ${hidden}.`;
+  const isGap = shown.smaller && !state.task;
+  byId("legends").hidden = state.plain === "1";
+  byId("legend-score").hidden = isGap;
+  byId("legend-gap").hidden = !isGap;
   byId("back").hidden = !(state.task || state.language);
 }
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.output import echo
+
 if TYPE_CHECKING:
     from harness import ItemRecord
 
@@ -60,13 +62,13 @@ def failures(
         heading = (row["language"], row["test"], row["case"])
         if heading != last:
             defect = f", which no model can pass ({row['defect']})" if row["defect"] else ""
-            typer.echo(f"{row['language']} {row['test']}, case {row['case']}{defect}")
+            echo(f"{row['language']} {row['test']}, case {row['case']}{defect}")
             last = heading
         for name in ("context", "question", "expected", "answered"):
-            typer.echo(f"  {name:<9} {row[name]}")
-        typer.echo("")
+            echo(f"  {name:<9} {row[name]}")
+        echo("")
     if not rows:
-        typer.echo("No test case failed.")
+        echo("No test case failed.")
     if json_file is not None:
         write_rows(json_file, rows)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.output import echo
+
 if TYPE_CHECKING:
     from harness_checklist.generation.generator import Tally
 
@@ -54,7 +56,7 @@ def generate(
     codes = codes or list(found.languages)
     name = task_name(found, task)
     for notice in notices:
-        typer.echo(f"warning: {notice}", err=True)
+        echo(f"warning: {notice}", err=True)
     if output is not None:
         tallies = generate_cases(found, codes, split_names(tests or []), cases, seed, output, name)
     elif len(codes) == 1:
@@ -70,16 +72,15 @@ def generate(
     if not any(tally.cases for tally in tallies):
         raise HarnessError(f"No case of suite {found.name!r} could be made.")
     if output is not None:
-        typer.echo(
+        echo(
             f"Run them: harness eval --tasks-from {output / 'task.yaml'} --data {output} --tasks {name} --model MODEL"
         )
 
 
 def _show(tallies: list[Tally], *, stderr: bool) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    from harness.cli.display import stdout
+    from harness.cli.display import PrintableConsole, stdout
 
     table = Table("test", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for head in ("languages", "cases", "examples", "without examples"):
@@ -93,8 +94,8 @@ def _show(tallies: list[Tally], *, stderr: bool) -> None:
         counts += [sum(tally.cases for tally in found), sum(tally.examples for tally in found)]
         counts.append(sum(tally.empty for tally in found))
         table.add_row(test, *(f"{count:,}" for count in counts))
-    console = Console(stderr=True, highlight=False) if stderr else stdout()
+    console = PrintableConsole(stderr=True, highlight=False) if stderr else stdout()
     console.print(table)
     for tally in tallies:
         if tally.note is not None:
-            typer.echo(f"note: {tally.note}", err=True)
+            echo(f"note: {tally.note}", err=True)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.output import echo
+
 __all__ = ["import_"]
 
 
@@ -54,8 +56,8 @@ def _sheet(source: Path, suite: str, output: Path) -> None:
 
     imported = import_sheet(source, suite, output)
     for finding in imported.report.findings:
-        typer.echo(f"warning: {finding.kind}: {finding.message}", err=True)
-    typer.echo(
+        echo(f"warning: {finding.kind}: {finding.message}", err=True)
+    echo(
         f"The suite with {imported.language!r} is in {output}. "
         f"Look at it: harness checklist lint {output} --languages {imported.language}"
     )
@@ -68,10 +70,10 @@ def _templates(source: Path, output: Path, names: Path | None) -> None:
     imported = read_released(source, names)
     dump_suite(imported.suite, output)
     for notice in imported.notices:
-        typer.echo(f"warning: {notice}", err=True)
+        echo(f"warning: {notice}", err=True)
     count = len(imported.suite.languages)
-    typer.echo(f"{len(imported.suite.tests)} tests in {count} languages are in {output}.")
-    typer.echo(f"Generate cases: harness checklist generate {output} --output cases")
+    echo(f"{len(imported.suite.tests)} tests in {count} languages are in {output}.")
+    echo(f"Generate cases: harness checklist generate {output} --output cases")
 
 
 def _cases(source: Path, output: Path) -> None:
@@ -92,4 +94,4 @@ def _cases(source: Path, output: Path) -> None:
         write_cases(cases, output / f"{language}.jsonl", released_profile(language))
     total = sum(map(len, by_language.values()))
     tests = len({case.test for cases in by_language.values() for case in cases})
-    typer.echo(f"{total:,} cases of {tests} tests in {len(by_language)} languages are in {output}.")
+    echo(f"{total:,} cases of {tests} tests in {len(by_language)} languages are in {output}.")

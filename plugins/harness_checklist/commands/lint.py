@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness import UnknownNameError, UsageError
+from harness.cli.output import echo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +101,7 @@ def _lint_files(
 
     by: Suite | None = None if suite is None else find_suite(suite)
     if by is None:
-        typer.echo(
+        echo(
             "Answers are compared without articles: give --suite for the normalisation of a suite.", err=True
         )
     cases: list[Case] = [case for file in files for case in read_cases(file)]

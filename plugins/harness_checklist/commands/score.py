@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness import MissingDataError, UsageError
+from harness.cli.output import echo
 
 if TYPE_CHECKING:
     from harness_checklist.generation.case import Case
@@ -60,7 +61,7 @@ def score(
     if json_file is not None:
         write_rows(json_file, [one.as_row() for one in scores])
     print_table(HEADS, [_shown(one) for one in scores])
-    typer.echo(
+    echo(
         "\nIn percent. error: failed cases; examples: wrong examples; floor: cases that cannot be passed; "
         "corrected: failed cases among those that can."
     )
@@ -88,7 +89,7 @@ def _profiles(suite: str | None, languages: list[str]) -> dict[str, Profile]:
     from harness_checklist.suites.profile import Profile
 
     if suite is None:
-        typer.echo(
+        echo(
             "Answers are compared without articles: give --suite for the normalisation of a suite.", err=True
         )
         return {code: Profile() for code in languages}

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from harness import UsageError
+from harness.cli.output import echo
 
 __all__ = ["sheet"]
 
@@ -44,11 +45,11 @@ def sheet(
         )
     text = write_sheet(found, language, delimiter="\t" if output is None else DELIMITERS[output.suffix])
     if output is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
         return
     write_file(output, text)
     filled = language in found.languages
-    typer.echo(
+    echo(
         f"Wrote {output}: {'filled in with the texts that the suite has' if filled else 'to be filled in'}. "
         f"Import it: harness checklist import {output} --suite {suite} --output DIR"
     )

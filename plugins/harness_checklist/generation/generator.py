@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from harness import UnknownNameError, UsageError
 from harness.cli.display import ConsoleProgress
+from harness.cli.output import echo
 from harness.storage.files import write_atomically
 from harness_checklist.generation.case import Case
 from harness_checklist.generation.case_file import case_lines, write_cases
@@ -95,7 +95,7 @@ def print_cases(suite: Suite, language: str, tests: Sequence[str], n: int, seed:
     """Write the cases of one language to stdout, one per line; return the tallies."""
     chosen = _chosen(suite, [language], tests)
     made, tallies = _drawn(suite, chosen, language, n, seed)
-    sys.stdout.write(case_lines(made, suite.languages[language].profile))
+    echo(case_lines(made, suite.languages[language].profile), nl=False)
     return tallies + _skipped(suite, tests, [language], n)
 
 

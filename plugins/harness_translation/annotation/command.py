@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from harness import UsageError
+from harness.cli.output import echo
 
 __all__ = ["app"]
 
@@ -105,9 +106,9 @@ def export(
     key = export_sheets(ExportRequest(**given), output)
     for sheet in key.sheets:
         counts = f"{len(sheet.rows)} of {sheet.population:,} items"
-        typer.echo(f"{sheet.name}: {counts} of {sheet.text} ({sheet.design})")
+        echo(f"{sheet.name}: {counts} of {sheet.text} ({sheet.design})")
     people = "1 annotator" if annotators == 1 else f"{annotators} annotators"
-    typer.echo(
+    echo(
         f"Wrote the sheets of {people} below {output / 'sheets'}. Keep {output / 'key.json'}: it holds the labels.\n"
         f"Import the filled-in files: harness annotate import {output} FILE..."
     )
@@ -153,11 +154,11 @@ def import_(
     annotations = merge(read_annotations(folder), new, key, replace=replace)
     write_annotations(annotations, folder)
     for who, labels in new.labels.items():
-        typer.echo(f"{who}: {len(labels)} labels")
+        echo(f"{who}: {len(labels)} labels")
     if new.skipped:
-        typer.echo(f"{new.skipped} rows have no label.")
+        echo(f"{new.skipped} rows have no label.")
     for path, count in write_adjudication(key, annotations, folder):
-        typer.echo(f"{count} rows have no final label yet: {path}")
+        echo(f"{count} rows have no final label yet: {path}")
 
 
 @app.command("report")
@@ -198,15 +199,15 @@ def report(
         assert folder is not None
         found = report_sheets(read_key(folder), read_annotations(folder))
     for table in tables(found, items=items):
-        typer.echo(f"\n{table.title}")
+        echo(f"\n{table.title}")
         print_table(table.heads, table.rows)
-    typer.echo("")
+    echo("")
     for note in notes(found):
-        typer.echo(note)
+        echo(note)
     if gold is not None:
         lines = [json.dumps(row, ensure_ascii=False) for row in final_lines(found.labels)]
         write_file(gold, "\n".join(lines) + "\n")
-        typer.echo(f"Wrote {len(lines)} final labels: harness eval --gold {gold} ...")
+        echo(f"Wrote {len(lines)} final labels: harness eval --gold {gold} ...")
     if markdown is not None:
         write_file(markdown, as_markdown(found, items=items))
     if json_file is not None:

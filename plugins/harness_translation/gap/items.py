@@ -14,7 +14,7 @@ from harness import DataError, ItemRecord, Run, UsageError
 from harness.languages.scripts import text_scripts
 from harness.languages.table import known_languages
 from harness.statistics import Codes, draw_codes
-from harness.storage.records import RECORD_COLUMNS
+from harness.storage.records import DERIVED_COLUMNS, RECORD_COLUMNS
 from harness.storage.run_folder import RunFolder
 from harness_translation.gap.system import ZS, Condition, GapSystem
 
@@ -288,7 +288,8 @@ def read_chosen(run: Run, cell: Mapping[str, Any], ids: Iterable[str]) -> list[I
     import pyarrow.compute as pc
 
     # Runs of older versions did not count tokens, which are not needed here.
-    table = _table(run, cell, [name for name in RECORD_COLUMNS if name != "tokens"])
+    unread = {"tokens", *DERIVED_COLUMNS}
+    table = _table(run, cell, [name for name in RECORD_COLUMNS if name not in unread])
     chosen = table.filter(pc.is_in(table["id"], value_set=pa.array(sorted(ids), type=pa.string())))
     parsed = ("prediction", "reference", "scores", "tags", "flags")
     return [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness import UnknownNameError, UsageError
+from harness.cli.output import echo
 
 if TYPE_CHECKING:
     from harness import Run, Session
@@ -175,9 +176,9 @@ def _measure(
     if json_file is not None:
         write_rows(json_file, overlap_rows(results, settings, identity))
     print_table(*overlap_table(results))
-    typer.echo(
+    echo(
         "\nOverlap of important words, with 95 % intervals of a cluster bootstrap over premises. sum: both sentences "
         "added, as the paper's Table 3 prints; mean: half of it."
     )
     for line in overlap_notes(results):
-        typer.echo(line)
+        echo(line)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import option as o
+from harness.cli.output import echo
 
 if TYPE_CHECKING:
     from harness_translation.variants.corpus import Corpus
@@ -69,7 +70,7 @@ def translate(
         romanised=romanised or "keep",
     )
     for reason in made.skipped:
-        typer.echo(f"skipped: {reason}", err=True)
+        echo(f"skipped: {reason}", err=True)
     if dry_run:
         rows = _tagged("workload", made.workloads())
         _show_workloads(rows)
@@ -82,7 +83,7 @@ def translate(
     if json_file is not None:
         write_rows(json_file, rows)
     if output is not None and not dry_run:
-        typer.echo(f"Wrote {write_dataset(made, output)} files to {output}: start with README.md.")
+        echo(f"Wrote {write_dataset(made, output)} files to {output}: start with README.md.")
     return 1 if strict and not dry_run and made.found else 0
 
 
@@ -93,7 +94,7 @@ def _tagged(table: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _show_workloads(rows: list[dict[str, Any]]) -> None:
     from harness.cli.table import print_table
 
-    typer.echo("Texts to translate; existing translations are reused")
+    echo("Texts to translate; existing translations are reused")
     numbers = ("segments", "distinct", "calls", "characters")
     shown = [
         [row["translator"], row["pair"], *(f"{row[name]:,}" + "~" * row["estimated"] for name in numbers)]
@@ -101,7 +102,7 @@ def _show_workloads(rows: list[dict[str, Any]]) -> None:
     ]
     print_table(["translator", "pair", *numbers], shown)
     if any(row["estimated"] for row in rows):
-        typer.echo("~ estimated: the input does not exist yet, so its source is counted.")
+        echo("~ estimated: the input does not exist yet, so its source is counted.")
 
 
 def _show_splits(rows: list[dict[str, Any]]) -> None:
@@ -128,6 +129,6 @@ def _show_guards(made: Corpus) -> None:
     ]
     print_table(["translator", "pair", "segments", "guard findings"], shown)
     for line in made.examples():
-        typer.echo(f"  {line}")
+        echo(f"  {line}")
     for found in made.finder.translations.romanised.values():
-        typer.echo(f"  {found.language}: {len(found.changed):,} of {found.of:,} texts are romanised.")
+        echo(f"  {found.language}: {len(found.changed):,} of {found.of:,} texts are romanised.")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from harness import HarnessError, UsageError
+from harness.cli.output import echo
 from harness_xtreme_r.mewsli_x.synthetic import (
     RELEASED_CANDIDATES,
     RELEASED_MENTIONS,
@@ -43,10 +43,10 @@ def write(
             seed=seed,
         )
     except HarnessError as error:
-        sys.stderr.write(f"Error: {error}\n")
+        echo(f"Error: {error}", err=True)
         raise typer.Exit(error.exit_code) from error
     for path in paths:
-        sys.stdout.write(f"{path}\n")
+        echo(str(path))
 
 
 def _given(value: int | None, default: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness import DataError
 from harness.data.readers.structured import parse_json
-from harness.data.readers.text import whole_text
+from harness.data.readers.text import line_of_text, whole_text
 from harness_xtreme_r.readers.member import member
 
 __all__ = ["Paragraph", "Question", "passage_text", "read_paragraphs"]
@@ -122,10 +122,17 @@ def _question(record: Mapping[str, Any], where: str, path: Path) -> Question:
     answers = member(record, "answers", list, asked)
     if not answers:
         raise DataError(f"{asked}: expected a reference answer, found none.")
+    answer = member(answers[0], "text", str, asked)
+    if not answer:
+        raise DataError(
+            f"{path}:{line_of_text(path, identifier)}: question {identifier!r}: expected the text of its reference "
+            "answer, found none: the answers of this copy were removed.",
+            hint=_HINT,
+        )
     return Question(
         id=identifier,
         text=member(record, "question", str, asked),
-        answer=member(answers[0], "text", str, asked),
+        answer=answer,
         start=member(answers[0], "answer_start", int, asked),
         where=asked,
     )

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from harness import UsageError
+from harness.cli.output import echo
 from harness_xtreme_r.submission.format import write_text
 
 __all__ = ["app"]
@@ -32,6 +32,7 @@ def score(
 ) -> None:
     """Score a folder of predictions as the benchmark's own scorer does."""
     # Imported here so that help loads no numpy.
+    from harness.cli.display import PrintableConsole
     from harness_xtreme_r.submission.scoring import score_submission
     from harness_xtreme_r.submission.table import score_table
 
@@ -43,7 +44,7 @@ def score(
     result = score_submission(predictions, gold)
     if json_file is not None:
         write_text(json_file, json.dumps(result.as_json(), indent=2) + "\n")
-    console = Console(emoji=False)
+    console = PrintableConsole(emoji=False)
     console.print(score_table(result, console.width))
     for warning in result.warnings:
         _warn(warning)
@@ -61,7 +62,7 @@ def export(
     from harness_xtreme_r.submission.run import export_run
 
     written, omitted = export_run(run, target, protocol=protocol)
-    typer.echo(f"Wrote {len(written)} files below {target}.")
+    echo(f"Wrote {len(written)} files below {target}.")
     for reason in omitted:
         _warn(f"skipped {reason}")
 
@@ -88,6 +89,4 @@ def import_(
 
 
 def _warn(message: str) -> None:
-    Console(stderr=True, highlight=False, emoji=False).print(
-        f"warning: {message}", markup=False, soft_wrap=True
-    )
+    echo(f"warning: {message}", err=True)

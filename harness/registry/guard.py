@@ -1,0 +1,92 @@
+"""Calls of third-party code: named while they hang, and the standard streams restored."""
+
+from __future__ import annotations
+
+import faulthandler
+import opcode
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FunctionType
+from typing import Any, TextIO, TypeVar
+
+__all__ = ["SECONDS", "call_named", "is_interrupt", "kept_streams"]
+
+SECONDS = 5.0
+"""How long third-party code may take before it is named."""
+Result = TypeVar("Result")
+_RAISE = opcode.opmap["RAISE_VARARGS"]
+_foreign_streams: list[TextIO] = []
+"""Streams that plugins set, kept for good: one that is garbage-collected closes the stream that it wraps."""
+
+
+def call_named(function: Callable[[], Result], label: str) -> Result:
+    """Call third-party code; after 5 s the stack is printed on stderr, with `label` as the name of a function.
+
+    The timer of `faulthandler` is in C: it needs neither signals nor the interpreter, so it also works while C code
+    blocks. It prints only the stack, so the name of a function on it is where a sentence can be.
+    """
+    if sys.__stderr__ is None:
+        return function()
+    code = _call.__code__.replace(co_filename="harness", co_name=label, co_qualname=label)
+    faulthandler.dump_traceback_later(SECONDS, file=2)
+    try:
+        result: Result = FunctionType(code, {})(function)
+        return result
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _call(function: Callable[[], Any]) -> Any:
+    return function()
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether an error is the user's Ctrl-C, and not a `KeyboardInterrupt` of a plugin's own `raise`."""
+    if not isinstance(error, KeyboardInterrupt):
+        return False
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_code.co_code[trace.tb_lasti] != _RAISE:
+        return True
+    # asyncio raises its own one for a Ctrl-C that it has noted.
+    return str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0] in sys.stdlib_module_names
+
+
+@contextmanager
+def kept_streams() -> Iterator[list[str]]:
+    """Restore ``sys.stdout`` and ``sys.stderr`` after third-party code; the list then says what was done to them."""
+    faults: list[str] = []
+    streams = [(name, getattr(sys, name, None)) for name in ("stdout", "stderr")]
+    kept = [(name, stream, _opening(stream)) for name, stream in streams if stream is not None]
+    try:
+        yield faults
+    finally:
+        for name, stream, open_again in kept:
+            found = getattr(sys, name, None)
+            closed = _is_closed(stream)
+            if closed or found is not stream:
+                faults.append(f"{'closed' if closed else 'replaced'} sys.{name}")
+                with suppress(OSError):
+                    setattr(sys, name, open_again() if closed else stream)
+            if found is not None and found is not stream:
+                _foreign_streams.append(found)
+                with suppress(Exception):
+                    found.flush()
+
+
+def _opening(stream: TextIO) -> Callable[[], TextIO]:
+    """Return what opens a stream again; closing a standard stream leaves its descriptor open."""
+    try:
+        descriptor, encoding, errors = stream.fileno(), stream.encoding, stream.errors
+    except (AttributeError, OSError, ValueError):  # a notebook's, or one of a test
+        return lambda: stream
+    return lambda: open(descriptor, "w", 1, encoding=encoding, errors=errors, closefd=False)
+
+
+def _is_closed(stream: TextIO) -> bool:
+    try:
+        return bool(getattr(stream, "closed", False))
+    except ValueError:  # its buffer was detached
+        return True

@@ -1,0 +1,47 @@
+"""Cells whose answers could mostly not be read: what they have is no score of the task."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness.reporting.score import Score
+
+__all__ = ["UNREADABLE", "WITH_UNREADABLE", "is_unreadable", "marked_mean", "unreadable_notes"]
+
+UNREADABLE = "unreadable"
+"""Shown instead of a score."""
+WITH_UNREADABLE = "?"
+"""The mark of a mean over cells of which some are unreadable."""
+MOST_UNPARSED = 0.5
+"""Share of a cell's answers above which it is unreadable."""
+
+
+def is_unreadable(cell: Mapping[str, Any]) -> bool:
+    """Return whether more than half of a finished cell's answers could not be read."""
+    return cell["status"] == "ok" and bool(cell.get("unparsed", 0) > MOST_UNPARSED * cell["n"])
+
+
+def marked_mean(score: Score, languages: Collection[str], unreadable: Collection[str]) -> Score:
+    """Return the mean over some languages with a mark where some are unreadable; no score where all are."""
+    if score.value is None or not set(languages) & set(unreadable):
+        return score
+    if set(languages) <= set(unreadable):
+        return Score(mark=UNREADABLE)
+    return replace(score, mark=f"{score.mark}{WITH_UNREADABLE}")
+
+
+def unreadable_notes(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence that names the unreadable cells, with how many of their answers could not be read."""
+    named = [
+        f"{cell['task']}:{cell['language']} ({cell['unparsed']:,} of {cell['n']:,})"
+        for cell in cells
+        if is_unreadable(cell)
+    ]
+    if not named:
+        return []
+    return [
+        f"{UNREADABLE}: more than half of the answers could not be read, which says nothing about the task; try "
+        f"another --prompt, --chat or --constrained: {', '.join(named)}"
+    ]
