@@ -12,19 +12,11 @@ from harness.api import evaluate
 from harness.errors import UsageError
 
 from ..conftest import Cli, InstallPlugin
+from .mood_spec import MOOD
 
-SPEC = """\
-task: mood
-kind: sequence_classification
-version: 1
-description: Moods of short texts.
-citation: nobody2026moods
-license: cc0-1.0
-inputs: [text]
-labels: [good, bad]
-metrics: [accuracy]
-languages:
-  en: {test: {local: mood/en.jsonl, reader: jsonl}, provenance: native}
+SPEC = f"""\
+{MOOD}languages:
+  en: {{test: {{local: mood/en.jsonl, reader: jsonl}}, provenance: native}}
 """
 
 

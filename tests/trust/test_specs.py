@@ -22,18 +22,8 @@ from harness_xtreme_r.readers.xquad_r_sentences import XQUAD_R_SENTENCES
 
 from ..builders import released_data
 from ..conftest import Cli
+from .mood_spec import MOOD
 
-SPEC = """\
-task: mood
-kind: sequence_classification
-version: 1
-description: Moods of short texts.
-citation: nobody2026moods
-license: cc0-1.0
-inputs: [text]
-labels: [good, bad]
-metrics: [accuracy]
-"""
 JSON_LINES = """\
 transfer: {source: en, stages: [mood], recipe: xtreme_r}
 splits:
@@ -111,7 +101,7 @@ def test_item_24_a_small_spec_takes_little_memory(cli: Cli, tmp_path: Path) -> N
 def test_item_24_a_wrong_value_is_shown_in_part(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "mood.yaml"
     wrong = f"description: [{'x' * 1_500_000}]\n"
-    file.write_text(SPEC.replace("description: Moods of short texts.\n", wrong), encoding="utf-8")
+    file.write_text(MOOD.replace("description: Moods of short texts.\n", wrong), encoding="utf-8")
     status, _, err = cli("tasks", "validate", file)
     assert status == 2
     assert "description" in err
@@ -181,7 +171,7 @@ def test_item_22_answers_under_another_key_are_not_missing_answers(tmp_path: Pat
 
 
 def test_item_22_labels_under_another_name_are_not_missing_labels(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "mood.yaml").write_text(SPEC + JSON_LINES, encoding="utf-8")
+    (tmp_path / "mood.yaml").write_text(MOOD + JSON_LINES, encoding="utf-8")
     file = tmp_path / "data" / "mood" / "en.jsonl"
     file.parent.mkdir(parents=True)
     rows = [{"id": str(number), "text": f"text {number}", "gold": "good"} for number in range(4)]
@@ -214,7 +204,7 @@ def test_item_22_a_huge_integer_has_a_file_and_a_line(
 def test_item_7_documents_of_a_folder_may_name_each_other(cli: Cli, tmp_path: Path) -> None:
     specs = tmp_path / "specs"
     specs.mkdir()
-    (specs / "mood.yaml").write_text(SPEC + JSON_LINES, encoding="utf-8")
+    (specs / "mood.yaml").write_text(MOOD + JSON_LINES, encoding="utf-8")
     suite = "suite: moods\ndescription: d\ncitation: c\nprotocol: frozen\ntasks: [mood]\n"
     (specs / "a_suite.yaml").write_text(suite, encoding="utf-8")
     status, out, err = cli("tasks", "validate", specs)
@@ -225,7 +215,7 @@ def test_item_7_documents_of_a_folder_may_name_each_other(cli: Cli, tmp_path: Pa
 
 def test_item_7_two_documents_with_one_name_are_a_fault(cli: Cli, tmp_path: Path) -> None:
     for name in ("a.yaml", "b.yaml"):
-        (tmp_path / name).write_text(SPEC + JSON_LINES, encoding="utf-8")
+        (tmp_path / name).write_text(MOOD + JSON_LINES, encoding="utf-8")
     rows = tmp_path / "rows.json"
     assert cli("tasks", "validate", tmp_path / "a.yaml", tmp_path / "b.yaml", "--json", rows)[0] == 2
     assert [len(row["problems"]) for row in json.loads(rows.read_text(encoding="utf-8"))] == [0, 1]
@@ -280,7 +270,7 @@ def test_item_7_all_faults_of_a_file_are_shown_at_once(
 
 def test_item_7_a_replaced_key_makes_no_fault_of_its_own(cli: Cli, tmp_path: Path) -> None:
     file, rows = tmp_path / "mood.yaml", tmp_path / "rows.json"
-    spec = SPEC.replace("labels: [good, bad]\n", "labels: good\n") + JSON_LINES
+    spec = MOOD.replace("labels: [good, bad]\n", "labels: good\n") + JSON_LINES
     file.write_text(
         spec.replace("reader: jsonl}\nlang", 'reader: jsonl, label_map: {"+": good}}\nlang'), encoding="utf-8"
     )
@@ -292,7 +282,7 @@ def test_item_7_a_replaced_key_makes_no_fault_of_its_own(cli: Cli, tmp_path: Pat
 
 def _shared(tmp_path: Path, source: str) -> tuple[Any, ...]:
     """Write a task of three languages and its data, and return the arguments that name them."""
-    spec = SPEC + (
+    spec = MOOD + (
         "transfer: {source: en, stages: [mood], recipe: xtreme_r}\n"
         "splits:\n"
         "  train: {local: mood/train.jsonl, reader: jsonl}\n"
